@@ -60,7 +60,7 @@ def test_a_program_tells_its_version(name: str) -> None:
 def test_a_wrong_option_of_a_program_of_campaigns_is_one_line(name: str) -> None:
     done = run(name, "--no-such")
 
-    told = f"{name}: unrecognized arguments: --no-such; --help shows the options\n"
+    told = f"{name}: unrecognized arguments: --no-such; --help lists the options\n"
     assert (done.returncode, done.stderr) == (2, told)
 
 

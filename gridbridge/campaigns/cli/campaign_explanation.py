@@ -1,4 +1,4 @@
-"""Explains why a campaign or task waits, by the last cycle, and what would change that."""
+"""Explains, by the runner's last cycle, why a campaign or task waits, and what ends the wait."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -26,57 +26,57 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 
 SENTENCES = {
     TaskSentOrUnsentCause.SENT: "{sent_there}; {were_free}{ratio}",
-    TaskSentOrUnsentCause.NO_ANSWER: "it did not answer{since}; nothing is sent there until it does",
-    TaskSentOrUnsentCause.DROPPED: "gridbridge.toml has it no more; nothing is sent there",
-    TaskSentOrUnsentCause.CLOSED: "it is closed to it by {code}{what}; {cure}",
-    TaskSentOrUnsentCause.PREPARING: ("its prologue or epilogue is to end there first; then its tasks are sent"),
-    TaskSentOrUnsentCause.DRAINED: ("it is drained (gridbridge status says why): it gets nothing until that ends"),
-    TaskSentOrUnsentCause.STRESSED: ("{stressed}; nothing is sent there until that is below {stress_limit:g}"),
-    TaskSentOrUnsentCause.TRIED: "it has had its task: a test sends one to each cluster",
-    TaskSentOrUnsentCause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; one has to end",
+    TaskSentOrUnsentCause.NO_ANSWER: "the cluster did not answer{since}; tasks are sent there after it answers",
+    TaskSentOrUnsentCause.DROPPED: "gridbridge.toml no longer has this cluster, so no task is sent there",
+    TaskSentOrUnsentCause.CLOSED: "the cluster is closed to the campaign by {code}{what}; {cure}",
+    TaskSentOrUnsentCause.PREPARING: ("the campaign's prologue or epilogue must end there before tasks are sent"),
+    TaskSentOrUnsentCause.DRAINED: ("the cluster is drained, so no task is sent there (gridbridge status says why)"),
+    TaskSentOrUnsentCause.STRESSED: ("{stressed}; tasks are sent there below {stress_limit:g}"),
+    TaskSentOrUnsentCause.TRIED: "the test campaign has sent its one task to this cluster",
+    TaskSentOrUnsentCause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; a task must end first",
     TaskSentOrUnsentCause.MAX_ARRAYS: (
-        "as many arrays are there as it takes from one person or from all (max_u_jobs, max_jobs); one has to end"
+        "the cluster accepts no further array (max_u_jobs, max_jobs) until an array there ends"
     ),
     TaskSentOrUnsentCause.TOO_LARGE: (
-        "a task needs {slots_each}, and all of the cluster has {all_slots}: none can start there; ask for fewer"
+        "a task needs {slots_each}, and the whole cluster has {all_slots}; request fewer slots"
     ),
     TaskSentOrUnsentCause.KEPT_OFF: (
-        "its tasks that are left failed there before, and wait for a slot at a cluster that did not"
-        " fail them; where none such is open they go there again, but for those that overran their"
-        " walltime there (griddel -j CAMPAIGN.TASK gives one up)"
+        "the remaining tasks failed there before, and wait for a cluster at which they did not"
+        " fail; if no such cluster is open they are sent there again, except tasks that overran their"
+        " walltime (griddel -j CAMPAIGN.TASK cancels a task)"
     ),
     TaskSentOrUnsentCause.FULL: (
-        "{were_free}, and a task needs {slots}; a job has to end there ({others_wait}, {may_wait} more may)"
+        "{were_free}, and a task needs {slots}; a job must end first ({others_wait}, {may_wait} more may)"
     ),
     TaskSentOrUnsentCause.WAITING_THERE: (
-        "{were_free}, for which {others_wait} ({waiting} of its own); when those have started, it is its turn"
+        "{were_free}, for which {others_wait} ({waiting} of this campaign); after their start this campaign is next"
     ),
-    TaskSentOrUnsentCause.JOB_RATIO: ("{were_free}{ratio}, so {enough}; when they start, it rises"),
-    TaskSentOrUnsentCause.ELSEWHERE: "all of its tasks that could be sent went to other clusters",
+    TaskSentOrUnsentCause.JOB_RATIO: ("{were_free}{ratio}, so {enough}; the job ratio rises when they start"),
+    TaskSentOrUnsentCause.ELSEWHERE: "all tasks that could be sent went to other clusters",
     TaskSentOrUnsentCause.OTHERS_FIRST: "{were_free}, which {others}",
 }
 ORDERS = {
-    CampaignPrecedenceReason.TEST: ("went to {before}: tests go first; when they have their tasks, it is its turn"),
+    CampaignPrecedenceReason.TEST: ("went to {before}: test campaigns go first, then this campaign"),
     CampaignPrecedenceReason.TESTS: (
-        "went to {before}: {theirs:g} tests of a person at a time go first there;"
-        " when one of those has ended, it is its turn"
+        "went to {before}: {theirs:g} test campaigns of a person at a time go first there;"
+        " when one has ended, this campaign is next"
     ),
     CampaignPrecedenceReason.AFFINITY: (
-        "went to {before}, whose owners have an affinity to {cluster}; it gets what they leave"
+        "went to {before}, whose owners have an affinity to {cluster}; this campaign gets the remaining slots"
     ),
     CampaignPrecedenceReason.SHARE: (
-        "went to {before}, who used less before: {theirs:.0f} slot-seconds against {own:.0f};"
-        " when that evens out, it is its turn"
+        "went to {before}, whose owner used less before: {theirs:.0f} slot-seconds against {own:.0f};"
+        " when the usage is equal, this campaign is next"
     ),
     CampaignPrecedenceReason.PRIORITY: (
-        "went to {before}, of priority {theirs:g} against {own:g}; it gets what they leave"
+        "went to {before}, of priority {theirs:g} against {own:g}; this campaign gets the remaining slots"
     ),
-    CampaignPrecedenceReason.AGE: "went to {before}, which {are} older; it gets what they leave",
+    CampaignPrecedenceReason.AGE: "went to {before}, which {are} older; this campaign gets the remaining slots",
 }
-NOT_TAKEN = "{sent_to_it} to be sent there, and it took none: event {refusal} says why"
-OTHERS = "go to others before it; when they have what they want, it is its turn"
+NOT_TAKEN = "{sent_to_it} to be sent there, and the cluster accepted none: event {refusal} says why"
+OTHERS = "go to other campaigns first; when they have enough, this campaign is next"
 STATES = {
-    CampaignState.PAUSED: "{who} is paused; griddel -r lets it go on",
+    CampaignState.PAUSED: "{who} is paused; griddel -r resumes the campaign",
     CampaignState.TERMINATED: "{who} has ended",
     CampaignState.CANCELLED: "{who} is cancelled",
 }
@@ -84,7 +84,7 @@ STATES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignExplanation:
-    """Sentences that explain the state of a campaign, or of one of its tasks."""
+    """Sentences that explain why a campaign, or one task of the campaign, waits or has ended."""
 
     campaign: ShownCampaign
     task: PublishedCampaignTask | None = None
@@ -94,7 +94,7 @@ class CampaignExplanation:
 
 
 def explain_campaign_or_task(text: str, folder: str = PUBLISHED) -> CampaignExplanation | None:
-    """Explain CAMPAIGN or CAMPAIGN.TASK; None if there is no such campaign or task."""
+    """Explain CAMPAIGN or CAMPAIGN.TASK; None if the campaign or task does not exist."""
     is_task = "." in text
     try:
         campaign, number = campaign_client.parse_cigri_job_id(text if is_task else f"{text}.0")
@@ -124,7 +124,6 @@ def _of_task(campaign: ShownCampaign, task: PublishedCampaignTask, folder: str) 
 
 
 def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
-    """Say how to inspect failed tasks, and how to rerun them."""
     published = campaign_client.published_events(folder)
     events = [event for event in published if event.campaign == campaign.number and not event.closed_at]
     is_open = any(event.kind is CampaignEventSubject.TASK for event in events)
@@ -134,17 +133,16 @@ def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
             yield f"{failed_tasks} failed: gridstat {campaign.number} --failed shows how"
             return
         again = (
-            f"gridevents -c {campaign.number} -r has them tried again"
+            f"gridevents -c {campaign.number} -r retries them"
             if is_open
-            else f"gridsub --retry-failed {campaign.number} submits them as another campaign"
+            else f"gridsub --retry-failed {campaign.number} submits them as a new campaign"
         )
         yield f"{failed_tasks} failed: gridstat {campaign.number} --failed shows how, and {again}"
 
 
 def _of_output(campaign: ShownCampaign, task: PublishedCampaignTask) -> Iterator[str]:
-    """Name the command that shows a failed task's standard error."""
     if task.has_failed and task.outcome not in NEVER_STARTED_OUTCOMES and task.job_id:
-        yield f"gridstat -j {campaign.number}.{task.number} -E shows its owner its standard error"
+        yield f"gridstat -j {campaign.number}.{task.number} -E shows the task's standard error to the owner"
 
 
 def _explain(
@@ -171,9 +169,8 @@ def _explain(
 
 
 def _ending(campaign: ShownCampaign, subject: str) -> str:
-    """Say at which clusters tasks of a cancelled campaign have not ended yet."""
     at = ", ".join(campaign.ending_at)
-    return f"{subject} is being cancelled: what of it is at {at} has not ended yet" if at else ""
+    return f"{subject} is being cancelled: tasks at {at} have not ended yet" if at else ""
 
 
 def _sentences(reasons: tuple[TaskSendExplanation, ...], events: tuple[CampaignEvent, ...]) -> Iterator[str]:
@@ -182,14 +179,11 @@ def _sentences(reasons: tuple[TaskSendExplanation, ...], events: tuple[CampaignE
         words = NOT_TAKEN if refusal else SENTENCES[reason.cause]
         yield f"{reason.cluster}: {words.format(**_numbers(reason, events), refusal=refusal)}"
     if not reasons:
-        yield "the next cycle decides about what waits"
+        yield "the runner's next cycle decides about the waiting tasks"
 
 
 def _refusal(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> int:
-    """Return the number of the event of a cluster that refused the last arrays; 0 for none.
-
-    The next array that the cluster accepts closes the event.
-    """
+    """Return the number of the open event that says why a cluster refused the last arrays; 0 for none."""
     if reason.cause is not TaskSentOrUnsentCause.SENT:
         return 0
     pair = reason.campaign, reason.cluster
@@ -198,21 +192,20 @@ def _refusal(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> 
 
 
 def _numbers(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
-    """Return the values that fill in a reason's sentence."""
     numbers = {field.name: getattr(reason, field.name) for field in fields(reason)}
     silent = (event for event in events if event.what[:3] == (CampaignEventCode.GET_JOBS, 0, reason.cluster))
     since = next((f" since {event.opened_at:%Y-%m-%d %H:%M} UTC" for event in silent), "")
     number = next((event.number for event in events if _closes(event, reason)), 0)
     stressed = (
-        "its stress script does not tell how stressed it is"
+        "the cluster's stress script prints no number"
         if reason.stress is None
-        else f"its stress script says {reason.stress:g}"
+        else f"the cluster's stress script prints {reason.stress:g}"
     )
     ratio = "" if reason.job_ratio is None else f", and its job ratio is {reason.job_ratio:.3g}"
     cure = (
-        f"one task is tried after {reason.until:%Y-%m-%d %H:%M:%S} UTC"
+        f"the runner tries one task after {reason.until:%Y-%m-%d %H:%M:%S} UTC"
         if reason.until
-        else f"gridevents -e {number} -f opens it again"
+        else f"gridevents -e {number} -f opens the cluster again"
     )
     closing_event = f", event {number}" if number else ""
     texts = {"since": since, "what": closing_event, "stressed": stressed, "ratio": ratio, "cure": cure}
@@ -220,7 +213,6 @@ def _numbers(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> 
 
 
 def _counted(reason: TaskSendExplanation) -> dict[str, object]:
-    """Return a reason's counts, each with its noun and verb."""
     of_its = "of its tasks"
     return {
         "sent_there": number_with_noun(reason.sent, f"{of_its} was sent there", f"{of_its} were sent there"),
@@ -242,7 +234,6 @@ def _closes(event: CampaignEvent, reason: TaskSendExplanation) -> bool:
 
 
 def _served_before(reason: TaskSendExplanation) -> str:
-    """Say which campaigns were served first, and by which rule."""
     if not reason.order:
         return OTHERS
     several = "campaigns" if len(reason.before) > 1 else "campaign"
@@ -253,7 +244,6 @@ def _served_before(reason: TaskSendExplanation) -> str:
 
 
 def _open(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[str]:
-    """Describe the open events of a campaign."""
     for event in events:
         is_dropped = event.code is CampaignEventCode.DROPPED and event.cluster in campaign.clusters
         if event.campaign == campaign.number or is_dropped:
@@ -262,7 +252,6 @@ def _open(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[
 
 
 def _state(task: PublishedCampaignTask) -> str:
-    """Describe the state of a task."""
     again = f" (attempt {task.attempt} ended as {task.outcome})" if task.attempt else ""
     if task.is_waiting:
         return f"it waits to be sent{again}"
@@ -277,7 +266,6 @@ def _state(task: PublishedCampaignTask) -> str:
 
 
 def _of_copies(task: PublishedCampaignTask) -> Iterator[str]:
-    """Describe a task's further attempts, speculative or not, with the reasons."""
     if task.beyond_s is not None:
         yield f"that is a copy{_made_for(task.beyond_s)}"
     for copy in task.copies:
@@ -287,16 +275,14 @@ def _of_copies(task: PublishedCampaignTask) -> Iterator[str]:
 
 
 def _of_ways(task: PublishedCampaignTask) -> Iterator[str]:
-    """Name the local jobs for which attempts of a task were preempted."""
     for preemption in task.made_way:
         whom = f"job {preemption.job}, which lacked {', '.join(preemption.lacked)}"
-        yield f"attempt {preemption.attempt} made way at {preemption.cluster} for {whom}"
+        yield f"attempt {preemption.attempt} was preempted at {preemption.cluster} for {whom}"
 
 
 def _of_moves(task: PublishedCampaignTask) -> Iterator[str]:
-    """Describe attempts that rebalancing moved to another cluster while they waited."""
     for move in task.moved:
-        to = f"the next one went to {move.to}" if move.to else "it is sent anew"
+        to = f"the next attempt went to {move.to}" if move.to else "the task is sent again"
         yield f"attempt {move.attempt} was moved from {move.cluster}, where it waited: {to}"
 
 

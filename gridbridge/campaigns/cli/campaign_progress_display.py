@@ -46,7 +46,7 @@ def watch_campaigns_until_end(
 
 
 class _Bars(Progress):
-    """Progress bars that fit the terminal's lines, with the number of hidden campaigns."""
+    """Progress bars that fit the terminal, and a line with the number of hidden campaigns."""
 
     def __init__(self) -> None:
         self._known: dict[int, TaskID] = {}
@@ -84,7 +84,7 @@ class _Bars(Progress):
 
 
 def _chosen(campaigns: Sequence[ShownCampaign], lines: int) -> frozenset[int]:
-    """Return the campaigns to show: the oldest living ones, then the last ones that ended."""
+    """Return the campaigns to show: the oldest unended campaigns, then the campaigns that ended last."""
     numbers = [campaign.number for campaign in campaigns]
     if len(numbers) < lines:  # the cursor needs one line
         return frozenset(numbers)
@@ -109,7 +109,6 @@ def _print_line(line: str) -> None:
 
 
 def _lines(look: Look, pause: Callable[[float], None], print_line: Callable[[str], None]) -> None:
-    """Print a campaign's line whenever the line changes."""
     before: dict[int, str] = {}
     while True:
         campaigns = look()
@@ -133,14 +132,14 @@ SIZE_INCHES, DOTS = (9.0, 5.0), 110
 def write_campaign_progress_plot(
     campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime, band: tuple[datetime, ...], path: str
 ) -> None:
-    """Plot a campaign's progress into a file; StandardOutputUnwritable if it can't be written."""
+    """Write a plot of a campaign's progress into a file; StandardOutputUnwritable if writing fails."""
     plot_files.save_plot(campaign_progress_figure(campaign, ends, now, band), path, DOTS)
 
 
 def campaign_progress_figure(
     campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime, band: tuple[datetime, ...]
 ) -> Figure:
-    """Return the plot of a campaign with at least one ended task."""
+    """Return the progress plot of a campaign with at least one ended task."""
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
     axes = figure.add_subplot()
     _stacks(axes, campaign, ends, now)
@@ -150,7 +149,7 @@ def campaign_progress_figure(
 
 
 def _stacks(axes: Axes, campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime) -> None:
-    """Draw one step per cycle, since task ends are known by cycle only."""
+    """Draw a step for each cycle of the runner, because ends of tasks are known only by cycle."""
     moments = sorted({end.at for end in ends})
     shown = (moments[-1] - campaign.submitted_at) * SEEN  # visible width of the last step
     last = now if campaign.ended < campaign.tasks and now > moments[-1] else moments[-1] + shown
@@ -168,7 +167,6 @@ def _stacks(axes: Axes, campaign: ShownCampaign, ends: Sequence[CampaignTaskEndC
 
 
 def _sums(times: Sequence[datetime], ends: Sequence[CampaignTaskEndCounts]) -> list[int]:
-    """Return the number of tasks that had ended by each time."""
     by_moment: dict[datetime, int] = {}
     for end in ends:
         by_moment[end.at] = by_moment.get(end.at, 0) + end.tasks
@@ -188,7 +186,6 @@ def _ahead(
     now: datetime,
     band: tuple[datetime, ...],
 ) -> None:
-    """Draw the forecast of the campaign's end, from P50 to P90."""
     if len(band) != 2 or campaign.ended >= campaign.tasks:
         return
     begin, ended = max(now, *(end.at for end in ends)), sum(end.tasks for end in ends)

@@ -30,7 +30,7 @@ LETTERS = {
 }
 SUMMARY_HEAD = ("Id", "User", "Status", "Type", "Waiting", "Running", "Finished", "ToFix Err")
 CLUSTER_HEAD = ("Cluster", "Waiting", "Running", "Ended", "Failed", "Tasks/h", "Mean s")
-NEVER_SENT = "(never sent)"  # shown as the cluster of tasks cancelled before they were sent
+NEVER_SENT = "(never sent)"  # shown as the cluster of tasks that were cancelled before they were sent
 TASK_HEAD = "Task       State           Cluster      Attempt Exit Seconds  Parameters"
 TASK_ROW = "{:<10} {:<15} {:<12} {:>7} {:>4} {:>7}  {}"
 COPY_ROW = "{:<10} {:<15} {:<12} {:>7}"
@@ -49,7 +49,7 @@ def cigri_campaign_line(campaign: ShownCampaign) -> str:
 
 
 def campaign_end_forecast_text(campaign: ShownCampaign) -> str:
-    """Return a campaign's forecast end with its probability, or that it is unknown."""
+    """Describe the forecast of a campaign's end, or the failed tasks of an ended campaign."""
     if not campaign.state.is_alive:
         return f"{campaign.failed} of {number_with_noun(campaign.ended, 'task')} that ended failed"
     moments = (
@@ -59,7 +59,7 @@ def campaign_end_forecast_text(campaign: ShownCampaign) -> str:
 
 
 def end_forecast_error_text(forecast_errors: ShownForecastErrors) -> str:
-    """Say how far earlier forecasts of campaign ends were off."""
+    """Describe how far earlier forecasts of campaign ends were wrong."""
     whole = number_with_noun(forecast_errors.forecasts, "campaign")
     return (
         f"earlier forecasts: {forecast_errors.p90_held} of {whole} ended by their P90, "
@@ -69,13 +69,13 @@ def end_forecast_error_text(forecast_errors: ShownForecastErrors) -> str:
 
 
 def campaign_summary_row(campaign: ShownCampaign) -> tuple[str, ...]:
-    """Return a campaign's row of the summary table."""
+    """Return the row of a campaign in the summary table."""
     numbers = (campaign.tasks_waiting, campaign.tasks_running, campaign.ended, campaign.tasks_to_fix)
     return (str(campaign.number), campaign.owner, campaign.state, campaign.type, *map(str, numbers))
 
 
 def cluster_progress_rows(campaign: ShownCampaign) -> list[tuple[str, ...]]:
-    """Return a progress row for each cluster of a campaign, and one for the total."""
+    """Return a progress row for each cluster of a campaign, and a row for the total."""
     live = (campaign.tasks_waiting, campaign.tasks_running)
     of_all = (*live, campaign.ended, campaign.failed, campaign.ended_per_h, campaign.mean_s)
     rows = [
@@ -90,7 +90,6 @@ def cluster_progress_rows(campaign: ShownCampaign) -> list[tuple[str, ...]]:
 
 
 def _figure(value: str | float | None) -> str:
-    """Format a rate or a duration with one decimal, and an unknown value as a dash."""
     if value is None:
         return "-"
     return f"{value:.1f}" if isinstance(value, float) else str(value)
@@ -110,12 +109,12 @@ def parse_campaign_range(text: str) -> Callable[[int], bool]:
 
 
 def task_line(task: PublishedCampaignTask, parameters: Sequence[str]) -> str:
-    """Return a task's line of text, with its parameters where they are known."""
+    """Return a task's line of text, with the task's parameters if they are known."""
     return TASK_ROW.format(*_cells(task, parameters)).rstrip()
 
 
 def further_attempt_lines(task: PublishedCampaignTask) -> list[str]:
-    """Return a line for each further attempt of a task besides the attempt shown first."""
+    """Return a line for each attempt of a task except the attempt in the task's main line."""
     return [
         COPY_ROW.format("  copy", SENT if attempt.is_live else attempt.outcome, attempt.cluster, attempt.attempt)
         for attempt in task.copies
@@ -125,7 +124,7 @@ def further_attempt_lines(task: PublishedCampaignTask) -> list[str]:
 def print_task_lines(
     published_tasks: Iterable[PublishedCampaignTask], parameters: Sequence[str], is_headless: bool
 ) -> None:
-    """Print a line for each task."""
+    """Print a line for each task, and for each of its further attempts."""
     if not is_headless:
         output_and_errors.print_line(TASK_HEAD)
     for task in published_tasks:
@@ -153,7 +152,7 @@ def print_tasks_csv(
 
 
 def task_json(task: PublishedCampaignTask, parameters: Sequence[str]) -> dict[str, object]:
-    """Return a task's fields for JSON output."""
+    """Return the fields of a task for JSON output."""
     row: dict[str, object] = {
         "task": task.number,
         "state": task.word,

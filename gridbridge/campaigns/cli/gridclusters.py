@@ -18,26 +18,26 @@ from gridbridge.state import drains
 from gridbridge.state.published_json import to_json_types
 
 BAR = 80  # width of a bar in columns, as in CiGri
-NOT_ASKED = "not asked: no campaign goes on there"
+NOT_ASKED = "not queried: no campaign uses the cluster"
 USED, OURS, FREE, AWAY = "#", "o", ".", "x"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-i", "--infos", "is_infos", is_flag=True, help="What is known of each.")
-@click.option("-I", "--more-infos", "--more_infos", "is_more", is_flag=True, help="All of it.")
-@click.option("-u", "--usage", "is_usage", is_flag=True, help="How much of each is used.")
-@click.option("-b", "--bars", "is_bars", is_flag=True, help="The same as bars.")
-@click.option("--json", "is_json", is_flag=True, help="As JSON.")
+@click.option("-i", "--infos", "is_infos", is_flag=True, help="Show kind and free slots of each cluster.")
+@click.option("-I", "--more-infos", "--more_infos", "is_more", is_flag=True, help="Show all values and open events.")
+@click.option("-u", "--usage", "is_usage", is_flag=True, help="Show the used slots of each cluster.")
+@click.option("-b", "--bars", "is_bars", is_flag=True, help="Show the used slots as bars.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 @FOLDER
 @VERSION
 def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, is_json: bool, folder: str) -> int:
     """Show the clusters that campaigns may use, as the last cycle of the runner found them.
 
-    One where no campaign goes on is not asked: it is shown as gridbridge-poller saw it, if that
-    asks it. A bar is 80 columns wide: # slots that others use, o slots of campaigns' tasks, . free
-    slots, x slots that take no work. Free are those that best-effort tasks may take;
-    free_for_normal of -I are those of ordinary tasks, for which best-effort ones make way. With -I
-    the open events of each are told. Exit status: 0; 2 usage, or what is published can't be read.
+    The runner queries no cluster without campaigns; the values of such a cluster come from gridbridge-poller, if it
+    queries the cluster. A bar is 80 columns wide: # slots of other jobs, o slots of campaign tasks, . free slots, x
+    slots that accept no job. Free are slots that best-effort tasks may use; free_for_normal of -I are slots for
+    ordinary tasks, for which best-effort tasks are preempted. -I also shows the open events of each cluster. Exit
+    status: 0; 2 wrong usage, or the published files can't be read.
 
     \b
     Example:
@@ -50,7 +50,7 @@ def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, i
         campaign_client.published_events(folder),
     )
     if not clusters:
-        output_and_errors.print_error("gridclusters: no cycle of gridbridge-runner has told of clusters yet")
+        output_and_errors.print_error("gridclusters: gridbridge-runner has published no cluster yet")
     if is_json:
         output_and_errors.print_json(to_json_types(clusters))
         return 0
@@ -70,7 +70,6 @@ def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, i
 
 
 def _info(cluster: ShownCampaignCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
-    """Return a cluster's kind, its free slots, and the campaigns for which it is closed."""
     is_down, numbers = campaign_client.cluster_silence_and_closures(events, cluster.name)
     words = [cluster.kind, f"free:{_text(cluster.free)}/{_text(cluster.slots)}"]
     words += ["BLACKLISTED"] if is_down else []
@@ -81,7 +80,6 @@ def _info(cluster: ShownCampaignCluster, events: tuple[CampaignEvent, ...], *, i
 
 
 def _usage(cluster: ShownCampaignCluster) -> dict[str, object]:
-    """Return a cluster's slot counts under CiGri's names."""
     unavailable = None if cluster.slots is None else cluster.slots - (cluster.used or 0) - (cluster.free or 0)
     return {
         "max_resources": cluster.slots,
@@ -92,7 +90,6 @@ def _usage(cluster: ShownCampaignCluster) -> dict[str, object]:
 
 
 def _bar(cluster: ShownCampaignCluster) -> str:
-    """Draw a cluster's slots as a bar of text; empty where they are unknown."""
     if not cluster.slots:
         return ""
     used = min(cluster.used or 0, cluster.slots)
@@ -111,7 +108,6 @@ def _list(values: dict[str, object]) -> None:
 
 
 def _list_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
-    """Print the open events of a cluster and of campaigns at the cluster."""
     for event in events:
         if event.cluster == cluster and not event.closed_at:
             owner = f"campaign {event.campaign}: " if event.campaign else ""
@@ -126,5 +122,5 @@ def _text(value: object) -> str:
 
 
 def main() -> None:
-    """Run gridclusters, here or relayed to the transfer host."""
+    """Run gridclusters on this host, or by ssh on the transfer host."""
     relay_and_runner_wait.run_here_or_on_transfer_host(gridclusters, "gridclusters")

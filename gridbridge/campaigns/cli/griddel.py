@@ -26,8 +26,8 @@ SAID = {
 }
 
 NOT_DONE = {
-    CampaignOwnerRequestReply.UNKNOWN: "there is none of that id",
-    CampaignOwnerRequestReply.NOT_THEIRS: "it is another's",
+    CampaignOwnerRequestReply.UNKNOWN: "no campaign has this id",
+    CampaignOwnerRequestReply.NOT_THEIRS: "owned by another user",
     CampaignOwnerRequestReply.NOT_ROOTS: "only root may abandon it",
     CampaignOwnerRequestReply.NOT_CANCELLED: "it is not cancelled; cancel it first",
     CampaignOwnerRequestReply.NOT_PAUSED: "it is not paused",
@@ -43,15 +43,15 @@ NOT_DONE = {
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("numbers", metavar="ID...", nargs=-1)
 @click.option(
-    *("-c", "--campaign_ids", "--campaign-ids", "listed"), metavar="ID,ID", help="Campaigns, with commas between."
+    *("-c", "--campaign_ids", "--campaign-ids", "listed"), metavar="ID,ID", help="Campaigns, separated by commas."
 )
-@click.option("-p", "--pause", "is_pause", is_flag=True, help="Send no more tasks for now.")
-@click.option("-r", "--resume", "is_resume", is_flag=True, help="Let paused campaigns go on.")
-@click.option("--purge", "is_purge", is_flag=True, help="Forget campaigns that have ended.")
+@click.option("-p", "--pause", "is_pause", is_flag=True, help="Send no more tasks until -r.")
+@click.option("-r", "--resume", "is_resume", is_flag=True, help="Resume paused campaigns.")
+@click.option("--purge", "is_purge", is_flag=True, help="Remove all records of ended campaigns.")
 @click.option(
     "--abandon", "is_abandon", is_flag=True, help="As root: end cancelled campaigns whose tasks nobody can delete."
 )
-@click.option("-j", "--job", metavar="JOB", help="Cancel one task, by its CIGRI_JOB_ID.")
+@click.option("-j", "--job", metavar="JOB", help="Cancel one task, by its CIGRI_JOB_ID, as 12.7.")
 @VERBOSE
 @VERSION
 def griddel(
@@ -63,16 +63,15 @@ def griddel(
     is_abandon: bool,
     job: str | None,
 ) -> int:
-    """Cancel campaigns of yours: nothing more is sent, and what waits or runs is ended.
+    """Cancel campaigns of yours: no more tasks are sent, and waiting and running tasks are deleted.
 
-    --purge removes all that is kept of campaigns that have ended, but not their outputs. Root may
-    do each of these to anybody's campaigns. --abandon is root's alone: what a cancelled campaign
-    still has at its clusters counts as ended, and is not deleted there any more. The runner's log
-    names those jobs (event=abandoned).
+    --purge removes all records of ended campaigns, and keeps their outputs. Root may cancel, pause, resume and purge
+    the campaigns of all users. --abandon is only for root: tasks that a cancelled campaign still has at clusters count
+    as ended, and are no longer deleted. The runner's log names the jobs of these tasks (event=abandoned).
 
-    Exit status: 0; 1 when a campaign is not there, another's, or in another state, which is told;
-    2 usage; 75 nobody takes requests now, and nothing is changed; 76 it was handed over, and no
-    answer came: look at gridstat before you repeat it.
+    Exit status: 0; 1 a campaign does not exist, is owned by another user, or is in another state, which is reported; 2
+    wrong usage; 75 no runner takes requests now, and nothing is changed; 76 the request was handed over, and no answer
+    came: look at gridstat before you repeat the command.
 
     \b
     Example:
@@ -128,5 +127,5 @@ def _is_task(word: str) -> bool:
 
 
 def main() -> None:
-    """Run griddel, here or relayed to the transfer host."""
+    """Run griddel on this host, or by ssh on the transfer host."""
     relay_and_runner_wait.run_here_or_on_transfer_host(griddel, "griddel", UNREACHABLE, changes=lambda _: True)

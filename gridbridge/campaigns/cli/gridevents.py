@@ -1,4 +1,4 @@
-"""gridevents: shows failures of campaigns and clusters, and closes such events."""
+"""gridevents: shows failures of campaigns and clusters as events, and closes events."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -30,29 +30,29 @@ from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, 
 from gridbridge.state.published_json import to_json_types
 
 NOT_DONE = {
-    CampaignOwnerRequestReply.UNKNOWN: "there is none of that id",
-    CampaignOwnerRequestReply.NOT_THEIRS: "it is another's",
+    CampaignOwnerRequestReply.UNKNOWN: "no event has this id",
+    CampaignOwnerRequestReply.NOT_THEIRS: "owned by another user",
     CampaignOwnerRequestReply.CLOSED: "it is closed",
     CampaignOwnerRequestReply.CANCELLED: "its campaign is cancelled",
-    CampaignOwnerRequestReply.NOT_AGAIN: "a sink stays open until -f says that its results are right",
-    CampaignOwnerRequestReply.FILE_REFUSED: "root refused its campaign's file: its tasks keep their ends;"
-    " gridsub --retry-failed submits them anew",
-    CampaignOwnerRequestReply.ONE_TRY: "a test sends one task a cluster: submit it again",
-    CampaignOwnerRequestReply.NOT_TAKEN_UP: ("root does not let its campaign go on; the runner's log says why"),
+    CampaignOwnerRequestReply.NOT_AGAIN: "a black hole's event (SINK) stays open until -f confirms the results",
+    CampaignOwnerRequestReply.FILE_REFUSED: "root refused the campaign's file, so its tasks are not retried;"
+    " gridsub --retry-failed submits them again",
+    CampaignOwnerRequestReply.ONE_TRY: "a test campaign sends one task to each cluster: submit it again",
+    CampaignOwnerRequestReply.NOT_TAKEN_UP: ("root did not reopen the campaign; the runner's log says why"),
 }
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("campaign_id", metavar="[ID]", type=int, required=False)
-@click.option("-c", "--campaign", metavar="ID", type=int, help="Of this campaign; as ID.")
-@click.option("-g", "--global", "is_global", is_flag=True, help="Of clusters.")
-@click.option("-e", "--event", "number", metavar="ID", type=int, help="This event alone.")
-@click.option("-f", "--fix", "is_fix", is_flag=True, help="Close them: they are put right.")
+@click.option("-c", "--campaign", metavar="ID", type=int, help="Show events of this campaign, as the argument ID.")
+@click.option("-g", "--global", "is_global", is_flag=True, help="Show events of clusters.")
+@click.option("-e", "--event", "number", metavar="ID", type=int, help="Show only this event.")
+@click.option("-f", "--fix", "is_fix", is_flag=True, help="Close the events, whose causes are fixed.")
 @click.option(
-    "-r", "--resubmit", "is_again", is_flag=True, help="The same, and their tasks run again; a sink stays open."
+    "-r", "--resubmit", "is_again", is_flag=True, help="Close the events and run their tasks again; SINK stays open."
 )
-@click.option("-a", "--all", "is_all", is_flag=True, help="Also those that are closed.")
-@click.option("--json", "is_json", is_flag=True, help="As JSON.")
+@click.option("-a", "--all", "is_all", is_flag=True, help="Show closed events too.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 @VERBOSE
 @FOLDER
 @VERSION
@@ -67,14 +67,14 @@ def gridevents(
     is_json: bool,
     folder: str,
 ) -> int:
-    """Show what went wrong, or close it: then a cluster gets tasks of the campaign again.
+    """Show failures of campaigns and clusters, or close events: then a cluster gets tasks of the campaign again.
 
-    Without a word it shows the open events of all campaigns and clusters.
-    Everybody sees events, owners close those of their campaigns, and root all. With -e an owner
-    sees what the first task was about, and its last words where its output is here. Exit status:
-    0; 1 there is no such campaign or event, or one can't be closed; 2 usage, or what is published
-    can't be read; 75 nobody takes requests now, and nothing is changed; 76 it was handed over, and
-    no answer came: look again before you repeat it.
+    Without arguments gridevents shows the open events of all campaigns and clusters. Everybody sees events; owners
+    close the events of their campaigns, and root closes all events. With -e an owner sees the parameters of the first
+    task, and the last lines of its standard error if this host has its output. Exit status: 0; 1 the campaign or event
+    does not exist, or an event can't be closed; 2 wrong usage, or the published files can't be read; 75 no runner takes
+    requests now, and nothing is changed; 76 the request was handed over, and no answer came: look at the events before
+    you repeat the command.
 
     \b
     Example:
@@ -107,7 +107,6 @@ def gridevents(
 
 
 def _missing(events: tuple[CampaignEvent, ...], campaign: int | None, number: int | None, folder: str) -> str:
-    """Say which campaign or event in the command line does not exist; empty if all exist."""
     if number is not None and not events:
         return f"no event {number}"
     numbers = {shown.number for shown in campaign_client.published_campaigns(folder)}
@@ -115,14 +114,12 @@ def _missing(events: tuple[CampaignEvent, ...], campaign: int | None, number: in
 
 
 def _hint(campaign: int | None, is_again: bool) -> str:
-    """Name the command that reruns failed tasks after their events were closed."""
     if campaign is None or not is_again:
         return ""
-    return f"; if tasks of it failed: gridsub --retry-failed {campaign} submits them anew"
+    return f"; gridsub --retry-failed {campaign} submits its failed tasks again"
 
 
 def _close(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb, hint: str = "") -> int:
-    """Ask the runner to close events, and print the reply for each event."""
     numbers = tuple(event.number for event in events)
     sent_again = {event.number for event in events if verb is CampaignOwnerRequestVerb.RESUBMIT and _has_tasks(event)}
     if not numbers:
@@ -150,7 +147,6 @@ def _close(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb, hi
 
 
 def _has_tasks(event: CampaignEvent) -> bool:
-    """Say whether an event concerns failed tasks, or tasks with unknown outcome."""
     return event.kind is CampaignEventSubject.TASK or event.code in (
         CampaignEventCode.DROPPED,
         CampaignEventCode.DISPUTED,
@@ -162,7 +158,7 @@ def _changes(options: Mapping[str, Any]) -> bool:
 
 
 def main() -> None:
-    """Run gridevents, here or relayed to the transfer host."""
+    """Run gridevents on this host, or by ssh on the transfer host."""
     relay_and_runner_wait.run_here_or_on_transfer_host(gridevents, "gridevents", UNREACHABLE, changes=_changes)
 
 
@@ -172,7 +168,7 @@ EVENT_HEAD = ("Event", "S", "Class", "Code", "Campaign", "Cluster", "Since", "Wh
 def print_events(
     events: tuple[CampaignEvent, ...], states: Mapping[int, CampaignState], is_json: bool, is_one: bool = False
 ) -> None:
-    """Print a table of events; for a single event its owner also sees the first failed task."""
+    """Print a table of events; for a single event the owner also sees the first failed task."""
     if is_json:
         output_and_errors.print_json(to_json_types(events))
         return
@@ -192,16 +188,15 @@ def print_events(
 
 
 def _cure(event: CampaignEvent) -> str:
-    """Say how the campaign's owner can close the event."""
     if event.kind is CampaignEventSubject.TASK:
         return (
-            f"when it is put right: gridevents -c {event.campaign} -r has the failed tasks tried"
-            f" again, gridevents -e {event.number} -f only closes it"
+            f"after the cause is fixed: gridevents -c {event.campaign} -r retries the failed"
+            f" tasks, gridevents -e {event.number} -f only closes the event"
         )
     if event.code in SELF_HEALING_EVENTS:
-        return f"it is over once that works; gridevents -e {event.number} -f has it tried at once"
+        return f"the event closes when this works again; gridevents -e {event.number} -f tries at once"
     if event.code in BLACKLISTING_EVENTS:
-        return f"when it is put right: gridevents -e {event.number} -f opens {event.cluster} to it again"
+        return f"after the cause is fixed: gridevents -e {event.number} -f opens {event.cluster} to the campaign again"
     return ""
 
 

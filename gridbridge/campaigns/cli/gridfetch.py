@@ -22,14 +22,13 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 @FOLDER
 @VERSION
 def gridfetch(number: int, to: str | None, folder: str) -> int:
-    """Copy standard output and error of the tasks that have ended, from every cluster.
+    """Copy standard output and error of the ended tasks from every cluster.
 
-    The outputs that the JDL names are copied too, of tasks that succeeded. All of it is fetched as
-    oneself, into DIR or the folder campaign.ID here, which has to be one's own; what is there
-    already is not carried again, and no link there is followed.
-    Where a cluster is a sink (see gridevents), a line tells how many tasks succeeded there. Exit
-    status: 0; 1 a cluster could not be read, which is told while the rest is fetched, or there is
-    no such campaign, or it is another's; 2 usage, or DIR can't be written, or what is published
+    Outputs that the JDL declares are copied too, for tasks that succeeded. All files are read with your permissions,
+    and copied into DIR or the folder campaign.ID, which must be yours. Unchanged files are not copied again, and no
+    symlink in the folder is followed. For a black hole (SINK, see gridevents) a line says how many tasks succeeded
+    there. Exit status: 0; 1 a cluster could not be read, which is reported while other files are copied, or the
+    campaign does not exist, or is owned by another user; 2 wrong usage, or DIR can't be written, or the published files
     can't be read.
 
     \b
@@ -57,7 +56,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
         if result.problem:
             output_and_errors.print_error(f"gridfetch: {result.cluster}: {result.problem}")
     if not to:
-        output_and_errors.print_line(f"they are in campaign.{number}")
+        output_and_errors.print_line(f"the files are in campaign.{number}")
     for cluster, tasks in sorted(Counter(task.cluster for task in ended if task.is_suspect).items()):
         output_and_errors.print_error(
             f"gridfetch: {cluster} is a sink: look at the results of its {number_with_noun(tasks, 'task')}"
@@ -67,7 +66,6 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
 
 
 def _outputs(options: Mapping[str, Any], _: Sequence[str]) -> relay_and_runner_wait.RelayedCommandOutputFiles:
-    """Return the folders of the fetched files on the transfer host and on this host."""
     number = options["number"]
     to = options["to"]
     return relay_and_runner_wait.RelayedCommandOutputFiles(
@@ -76,5 +74,5 @@ def _outputs(options: Mapping[str, Any], _: Sequence[str]) -> relay_and_runner_w
 
 
 def main() -> None:
-    """Run gridfetch, here or relayed to the transfer host."""
+    """Run gridfetch on this host, or by ssh on the transfer host."""
     relay_and_runner_wait.run_here_or_on_transfer_host(gridfetch, "gridfetch", writes=_outputs)

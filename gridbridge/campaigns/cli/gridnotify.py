@@ -1,4 +1,4 @@
-"""gridnotify: subscribes users to messages about their campaigns."""
+"""gridnotify: subscribes users to notifications about their campaigns."""
 
 import os
 
@@ -20,25 +20,25 @@ from gridbridge.model.published_status_and_reports import replace_control_charac
 
 NOT_DONE = {
     CampaignOwnerRequestReply.UNKNOWN: "there is no such subscription; gridnotify -l lists yours",
-    CampaignOwnerRequestReply.NO_WAY: "this site tells nobody so: [notifications] of its gridbridge.toml",
+    CampaignOwnerRequestReply.NO_WAY: "the site does not offer this channel: see [notifications] of gridbridge.toml",
     CampaignOwnerRequestReply.TOO_MANY: "you have 20 subscriptions, which is the most",
-    CampaignOwnerRequestReply.WRONG: "the service takes no such subscription",
+    CampaignOwnerRequestReply.WRONG: "the service refuses this subscription",
 }
-NO_PROGRAM = "there is no {} on this machine that you can run; the transfer host, which runs it, needs one"
+NO_PROGRAM = "you can't execute {} on this host; the transfer host, which runs the program, needs it"
 ONE_WAY = "give one of -m ADDRESS, -j IDENTITY, -p PROGRAM and -l"
-WHICH = "give -s low, medium or high: it says how much something must matter to be told"
+WHICH = "give -s low, medium or high: the least severity of notifications"
 TYPED = {NotificationChannel.MAIL: "-m", NotificationChannel.JABBER: "-j", NotificationChannel.PROGRAM: "-p"}
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-l", "--list", "is_list", is_flag=True, help="List your subscriptions.")
-@click.option("-m", "--mail", "address", metavar="ADDRESS", help="Be told by mail.")
-@click.option("-j", "--jabber", "name", metavar="IDENTITY", help="Be told by the command of the site.")
-@click.option("-p", "--program", "path", metavar="PROGRAM", help="Have a program of yours run.")
-@click.option("-u", "--unsubscribe", "is_end", is_flag=True, help="Be told so no more.")
-@click.option("-s", "--severity", metavar="low|medium|high", help="From which severity on.")
-@click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Say what was done.")
-@click.option("--json", "is_json", is_flag=True, help="With -l: as JSON.")
+@click.option("-m", "--mail", "address", metavar="ADDRESS", help="Get notifications by mail.")
+@click.option("-j", "--jabber", "name", metavar="IDENTITY", help="Get notifications by the site's command.")
+@click.option("-p", "--program", "path", metavar="PROGRAM", help="Have your program run for notifications.")
+@click.option("-u", "--unsubscribe", "is_end", is_flag=True, help="End the subscription.")
+@click.option("-s", "--severity", metavar="low|medium|high", help="Least severity of notifications.")
+@click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Print what was done.")
+@click.option("--json", "is_json", is_flag=True, help="With -l: print JSON.")
 @VERSION
 def gridnotify(
     is_list: bool,
@@ -50,13 +50,12 @@ def gridnotify(
     is_verbose: bool,
     is_json: bool,
 ) -> int:
-    """Be told when your campaigns end, and what goes wrong with them.
+    """Get notifications about the ends of your campaigns, and about their failures.
 
-    All that happens within a minute is one message. A program of yours is run as you on the
-    transfer host, without arguments and for 30 s at most; each line that it can read is CAMPAIGN
-    CODE CLUSTER TASKS. Root is told of clusters. Exit status: 0; 1 there is no such subscription,
-    or this site tells nobody so; 2 usage; 75 nobody takes requests now, and nothing is changed; 76
-    it was handed over, and no answer came.
+    All events of a minute are one message. A program of yours runs as you on the transfer host, without arguments and
+    for at most 30 s; each line of its standard input is CAMPAIGN CODE CLUSTER TASKS. Root gets notifications about
+    clusters. Exit status: 0; 1 the subscription does not exist, or the site does not offer the channel; 2 wrong usage;
+    75 no runner takes requests now, and nothing is changed; 76 the request was handed over, and no answer came.
 
     \b
     Example:
@@ -120,7 +119,7 @@ def _change(way: NotificationChannel, identity: str, severity: str | None, is_en
 
 
 def main() -> None:
-    """Run gridnotify, here or relayed to the transfer host."""
+    """Run gridnotify on this host, or by ssh on the transfer host."""
     relay_and_runner_wait.run_here_or_on_transfer_host(
         gridnotify, "gridnotify", UNREACHABLE, changes=lambda options: not options["is_list"]
     )

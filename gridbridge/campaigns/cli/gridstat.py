@@ -1,4 +1,4 @@
-"""gridstat: shows the user's campaigns and tasks, from the published files."""
+"""gridstat: shows campaigns and tasks from the files that the service publishes."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCa
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.state.published_json import to_json_types
 
-MOST_BYTES = 16 << 20  # most bytes printed of a task's output
+MOST_BYTES = 16 << 20  # most bytes of a task's output that are printed
 LAST_BYTES, LAST_LINES = 2000, 5  # end of a failed task's standard error
 MOST_FAILED = 1000  # most failed tasks whose standard error is read
 
@@ -62,7 +62,7 @@ def show_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputOptio
 
 
 def show_campaign_with_clusters(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
-    """Print one campaign; except for scripts (-H, CSV) also its progress by cluster."""
+    """Print a campaign, and for people (without -H, JSON and CSV) also the progress at each cluster."""
     campaign = campaign_client.campaign_with_cluster_progress(campaign, view.folder)
     show_campaigns([campaign], view, is_summary=False)
     if not (view.is_json or view.is_csv or view.is_headless):
@@ -71,7 +71,6 @@ def show_campaign_with_clusters(campaign: ShownCampaign, view: GridstatOutputOpt
 
 
 def _plain(campaign: ShownCampaign) -> dict[str, object]:
-    """Return a campaign's JSON fields, including its number of running tasks."""
     fields = to_json_types(campaign)
     assert isinstance(fields, dict)
     return fields | {"running": campaign.tasks_running}
@@ -97,7 +96,7 @@ def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: Gridstat
 
 
 def show_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
-    """Print a campaign's failed tasks; its owner also sees the end of their standard error."""
+    """Print a campaign's failed tasks, and for the owner the end of each task's standard error."""
     bad = campaign_client.finally_failed_tasks(campaign, view.folder)
     tasks = tuple(task for task in bad if not is_task_cancelled_by_owner(task.outcome, campaign.state))
     parameters = campaign_client.own_task_parameters(campaign.number)
@@ -124,13 +123,13 @@ def show_open_events(campaign: ShownCampaign, view: GridstatOutputOptions) -> No
 def show_task_or_its_output(
     number: int, task: int, view: GridstatOutputOptions, is_there: bool, is_output: bool, is_error: bool
 ) -> int:
-    """Print one task, its remote job, or, for its owner, its output."""
+    """Print a task, the task's job at the cluster, or for the owner the task's output."""
     campaign = campaign_client.find_published_campaign(number, view.folder)
     published_task = campaign_client.find_published_task(campaign, task, view.folder) if campaign else None
     if not published_task:
         raise UnknownCampaignOrTask(f"no job {number}.{task}")
     if (is_there or is_output or is_error) and not published_task.job_id:
-        raise UnknownCampaignOrTask(f"job {number}.{task} was not sent to a cluster, or is not known there yet")
+        raise UnknownCampaignOrTask(f"job {number}.{task} has no job at a cluster yet")
     if is_output or is_error:
         return _stream(number, published_task, is_error=is_error)
     parameters = campaign_client.own_task_parameters(number)
@@ -169,7 +168,7 @@ def _stream(number: int, task: PublishedCampaignTask, *, is_error: bool) -> int:
         output_and_errors.print_error(f"gridstat: {problem}")
     if not texts and not problems:
         path = f"{locations[task.cluster].folder}/{own_task_outputs.task_output_file_name(task, stream)}"
-        none = f"no {path} at {task.cluster}: it has not begun there, or the file was removed"
+        none = f"no {path} at {task.cluster}: the task has not started, or the file was removed"
         output_and_errors.print_error(f"gridstat: job {number}.{task.number}: {none}")
     for text in filter(None, texts.values()):
         output_and_errors.print_line(text.removesuffix("\n"))
@@ -209,29 +208,29 @@ Look = Callable[[], list[ShownCampaign]]
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("number", metavar="[ID]", type=int, required=False)
-@click.option("-c", "--campaign", metavar="ID", type=int, help="The campaign of this id, as ID.")
-@click.option("-u", "--username", "user", metavar="USER", help="Of this user alone.")
-@click.option("-H", "--headerless", "is_headless", is_flag=True, help="Without the first line.")
-@click.option("-d", "--json", "--dump", "is_json", is_flag=True, help="As JSON.")
-@click.option(*("-p", "--pretty"), is_flag=True, expose_value=False, help="With -d: indented, as it always is.")
-@click.option("--csv", "is_csv", is_flag=True, help="As comma-separated values.")
-@click.option("-f", "--full", "is_full", is_flag=True, help="With its tasks.")
-@click.option("-o", "--offset", metavar="TASK", type=click.IntRange(0), help="With -f: from here.")
-@click.option("-e", "--events", "is_events", is_flag=True, help="The events of it that are open.")
-@click.option("-s", "range_", metavar="ID|n-m|n-*|*-n|*-*", help="A summary of these campaigns.")
-@click.option("-j", "--job", metavar="JOB", help="One task, by its CIGRI_JOB_ID: 12.0.")
-@click.option("-C", "--cinfos", "is_there", is_flag=True, help="With -j: its job at the cluster.")
-@click.option("-O", "--stdout", "is_output", is_flag=True, help="With -j, to its owner.")
-@click.option("-E", "--stderr", "is_error", is_flag=True, help="With -j, to its owner.")
-@click.option("-J", "--jdl", "is_jdl", is_flag=True, help="Its JDL, to its owner.")
-@click.option("--failed", "is_failed", is_flag=True, help="The tasks that failed, and why.")
-@click.option("--watch", "is_watch", is_flag=True, help="Go on until the campaigns have ended.")
+@click.option("-c", "--campaign", metavar="ID", type=int, help="Show this campaign, as the argument ID.")
+@click.option("-u", "--username", "user", metavar="USER", help="Show only campaigns of this user.")
+@click.option("-H", "--headerless", "is_headless", is_flag=True, help="Omit the header line.")
+@click.option("-d", "--json", "--dump", "is_json", is_flag=True, help="Print JSON.")
+@click.option(*("-p", "--pretty"), is_flag=True, expose_value=False, help="With -d: JSON is always indented.")
+@click.option("--csv", "is_csv", is_flag=True, help="Print comma-separated values.")
+@click.option("-f", "--full", "is_full", is_flag=True, help="Show a campaign with its tasks.")
+@click.option("-o", "--offset", metavar="TASK", type=click.IntRange(0), help="With -f: the first task to show.")
+@click.option("-e", "--events", "is_events", is_flag=True, help="Show the campaign's open events.")
+@click.option("-s", "range_", metavar="ID|n-m|n-*|*-n|*-*", help="Show a summary of these campaigns.")
+@click.option("-j", "--job", metavar="JOB", help="Show one task, by its CIGRI_JOB_ID, as 12.0.")
+@click.option("-C", "--cinfos", "is_there", is_flag=True, help="With -j: show the task's job at the cluster.")
+@click.option("-O", "--stdout", "is_output", is_flag=True, help="With -j: show standard output to the owner.")
+@click.option("-E", "--stderr", "is_error", is_flag=True, help="With -j: show standard error to the owner.")
+@click.option("-J", "--jdl", "is_jdl", is_flag=True, help="Show the campaign's JDL to the owner.")
+@click.option("--failed", "is_failed", is_flag=True, help="Show the failed tasks and why they failed.")
+@click.option("--watch", "is_watch", is_flag=True, help="Show the progress until the campaigns have ended.")
 @click.option(
     "--plot",
     "picture",
     metavar="FILE",
     callback=plot_files.require_image_file_suffix,
-    help="Draw how its tasks ended: .png, .svg ...",
+    help="Plot the ends of the campaign's tasks: .png, .svg ...",
 )
 @FOLDER
 @VERSION
@@ -253,12 +252,12 @@ def gridstat(
     folder: str,
     **_: object,  # further options, for _show and _problem
 ) -> int:
-    """Show campaigns: every one, or the one of that id.
+    """Show all campaigns, or the campaign with this id.
 
-    Progress is of tasks that ended for good. The letters: R it runs, P paused, C cancelled, T
-    terminated; e follows where events are open. A campaign's parameters, JDL and outputs are shown
-    to its owner alone. Exit status: 0; 1 there is no such campaign or task, or it is another's;
-    2 usage, or what is published can't be read: a line on standard error says why.
+    Progress counts tasks that have finally ended. The letters: R running, P paused, C cancelled, T terminated; e
+    follows if the campaign has open events. Only the owner sees a campaign's parameters, JDL and outputs. Exit status:
+    0; 1 the campaign or task does not exist, or is owned by another user; 2 wrong usage, or the published files can't
+    be read: a line on standard error says why.
 
     \b
     Example:
@@ -300,7 +299,6 @@ def _watch(look: Look) -> None:
 
 
 def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: GridstatOutputOptions) -> None:
-    """Show the view that the options choose; UnknownCampaignOrTask for a missing campaign."""
     campaigns, range_ = look(), options["range_"]
     if chosen is not None and not campaigns:
         raise UnknownCampaignOrTask(f"no campaign {chosen}")
@@ -324,7 +322,6 @@ def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: Grid
 
 
 def _problem(options: Mapping[str, Any]) -> str:
-    """Say which options can't be combined; empty if all can."""
     numbers = {options["number"], options["campaign"]} - {None}
     of_task = sum(options[option] for option in OF_TASK)
     of_one = sum(bool(options[option]) for option in OF_CAMPAIGN)
@@ -355,7 +352,6 @@ def _range(text: str | None) -> Callable[[int], bool]:
 def _picture(
     options: Mapping[str, Any], words: Sequence[str]
 ) -> relay_and_runner_wait.RelayedCommandOutputFiles | None:
-    """Return the files of the plot on the transfer host and on this host."""
     folder, name = os.path.split(options["picture"] or "")
     if not name:
         return None
@@ -364,7 +360,7 @@ def _picture(
 
 
 def main() -> None:
-    """Run gridstat, here or relayed to the transfer host."""
+    """Run gridstat on this host, or by ssh on the transfer host."""
     relay_and_runner_wait.run_here_or_on_transfer_host(gridstat, "gridstat", writes=_picture)
 
 

@@ -42,7 +42,7 @@ def _type(_: click.Context, __: click.Parameter, word: str | None) -> str | None
         return None
     if word[:1].isdigit() or word == "c":
         raise click.BadParameter(
-            "it is the campaign's type here. The tasks of a script are its line #$ -t N-M; or:"
+            "-t is the campaign's type. Write the task numbers into the script as #$ -t N-M, or:"
             " gridsub --array N-M -- ./SCRIPT {}"
         )
     if word not in TYPES:
@@ -54,12 +54,12 @@ def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
     """Refuse a --clusters value without a name: an empty list would mean all clusters."""
     is_said = context.get_parameter_source("clusters") is ParameterSource.COMMANDLINE
     if is_said and not clusters.strip(" ,"):
-        raise click.UsageError(f"--clusters {clusters!r}: it names no cluster; expected e.g. --clusters a,b")
+        raise click.UsageError(f"--clusters {clusters!r}: no cluster named; expected e.g. --clusters a,b")
     return clusters
 
 
 class _Gridsub(click.Command):
-    """The gridsub command; for a qsub option an error says that it belongs into the script."""
+    """The gridsub command, which tells users that an option of qsub belongs into the job script."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         typed = args[: args.index("--")] if "--" in args else list(args)
@@ -70,8 +70,8 @@ class _Gridsub(click.Command):
             misplaced = [word for word in typed if word in qsub_directives.OF_SCRIPTS and word not in ours]
             if not misplaced or not _is_of_qsub(error):
                 raise
-            line = f"it goes into the script, as a line #$ {misplaced[0]}"
-            message = f"{misplaced[0]} is an option of qsub, and none of gridsub: {line}"
+            line = f"write it into the script, as a line #$ {misplaced[0]}"
+            message = f"{misplaced[0]} is an option of qsub, not of gridsub: {line}"
             raise click.UsageError(message, ctx) from error
 
 
@@ -89,25 +89,25 @@ def _is_of_qsub(error: click.UsageError) -> bool:
         "allow_interspersed_args": False,  # words after a job script are the script's arguments
     },
 )
-@click.option("-f", "--file", "path", metavar="FILE", help="A JDL file, JSON or TOML; - is standard input.")
-@click.option("-j", "--json", "text", metavar="JSON", help="The JDL itself.")
+@click.option("-f", "--file", "path", metavar="FILE", help="Submit this JDL file, JSON or TOML; - is standard input.")
+@click.option("-j", "--json", "text", metavar="JSON", help="Submit this JDL.")
 @click.option("-c", "--campaign", "added_to", metavar="ID", type=int, help="Add tasks to this campaign.")
 @click.option(
     *("-F", "--jobfile", "added_file"),
     metavar="FILE",
-    help="With -c: a line a task, or a JSON list; - is standard input.",
+    help="With -c: a file with one task on each line, or a JSON list; - is standard input.",
 )
-@click.option("-J", "--jsonjob", "added_text", metavar="JSON", help='With -c: ["FIRST TASK", ...].')
+@click.option("-J", "--jsonjob", "added_text", metavar="JSON", help='With -c: the tasks as ["FIRST TASK", ...].')
 @click.option("--array", "numbers", metavar="N-M[:STEP]", help="Run a command for each number.")
-@click.option("--each-line", "lines", metavar="FILE", help="Run a command for each line that is not blank.")
-@click.option("--retry-failed", "retried", metavar="ID", type=int, help="The failed tasks of this campaign.")
-@click.option("--clusters", metavar="A,B", default="", callback=_named, help="Without a JDL: where; else anywhere.")
+@click.option("--each-line", "lines", metavar="FILE", help="Run a command for each non-blank line of a file.")
+@click.option("--retry-failed", "retried", metavar="ID", type=int, help="Submit the failed tasks of a campaign again.")
+@click.option("--clusters", metavar="A,B", default="", callback=_named, help="Without a JDL: the clusters.")
 @click.option(
     "-l",
     "resources",
     metavar="WHAT",
     multiple=True,
-    help="Without a JDL: of each task, /core=4,walltime=1:0:0 or h_rt=600.",
+    help="Without a JDL: resources of a task, as /core=4,walltime=1:0:0 or h_rt=600.",
 )
 @click.option("-N", "name", metavar="NAME", default="", help="Without a JDL: the campaign's name.")
 @click.option(
@@ -125,13 +125,13 @@ def _is_of_qsub(error: click.UsageError) -> bool:
     "kind",
     type=click.Choice(KINDS),
     default=KINDS[0],
-    help="Without a JDL: normal tasks are ordinary jobs; best-effort ones make way for them.",
+    help="Without a JDL: normal tasks are ordinary jobs, for which best-effort tasks are preempted.",
 )
-@click.option("--check", "is_check", is_flag=True, help="Say what would become of it; store none.")
-@click.option("--wait", "is_wait", is_flag=True, help="Wait for its end: 1 unless all succeed.")
+@click.option("--check", "is_check", is_flag=True, help="Show the tasks for each cluster; submit nothing.")
+@click.option("--wait", "is_wait", is_flag=True, help="Wait for the end; 0 if all tasks succeed.")
 @click.option("--ready", "is_ready", is_flag=True, hidden=True)  # set by a relay from a login node
-@click.option("-d", "--details", "is_details", is_flag=True, help="Print what is stored, as JSON.")
-@click.option("--debug", "is_debug", is_flag=True, help="Show where an error came from.")
+@click.option("-d", "--details", "is_details", is_flag=True, help="Print the stored campaign as JSON.")
+@click.option("--debug", "is_debug", is_flag=True, help="Print the traceback of an error.")
 @VERSION
 @click.argument("words", metavar="[-|SCRIPT [WORD...]|-- CMD [WORD...]]", nargs=-1)
 def gridsub(
@@ -156,17 +156,16 @@ def gridsub(
     is_debug: bool,
     words: tuple[str, ...],
 ) -> int:
-    """Submit a campaign: tasks that differ by their parameters alone, run where there is room.
+    """Submit a campaign, whose tasks differ only in their parameters and run on free slots of clusters.
 
-    It is a JDL, or a command for each number or line, in which {} stands for that number or line
-    (without {} it comes last), or a job script with the #$ lines of qsub, whose -t numbers the
-    tasks. Nothing in a line is run. Or tasks are added to a campaign of one's own that goes on.
+    The campaign is a JDL, a command for each number or line, or a job script with #$ lines of qsub, whose -t gives the
+    tasks' numbers. In a command {} stands for the number or line; without {} the number or line is the last word. A
+    line is never executed. With -c the tasks are added to a campaign of yours that has not ended.
 
-    Exit status: 0; 1 a JDL, a script, the tasks of a file or the campaign is refused, and every
-    mistake is told, or with --wait not all tasks succeeded; 2 what was typed is wrong, or a file
-    that it names can't be read; 75 nobody takes campaigns now, and nothing is stored; 76 it was
-    handed over, and no answer came, or it is stored and its id could not be printed: look at
-    gridstat before you repeat it.
+    Exit status: 0; 1 a JDL, a script, the tasks of a file or the campaign is refused, and every mistake is reported, or
+    with --wait not all tasks succeeded; 2 an option is wrong, or a file can't be read; 75 no runner accepts campaigns
+    now, and nothing is stored; 76 the campaign was handed over and no answer came, or the campaign is stored and its id
+    could not be printed: look at gridstat before you repeat the command.
 
     \b
     Example:
@@ -207,14 +206,12 @@ def gridsub(
 
 
 def _submit(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool) -> int:
-    """Submit the campaign of the command line, or from a login node's relay."""
     if (again := typed.retry()) and (transfer_host := relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS)):
         return _gone_on(transfer_host, again, options, None)
     return _brought(_sent_here() if is_ready else typed.read(), options)
 
 
 def _brought(parsed: ParsedJdl, options: list[str]) -> int:
-    """Submit a parsed campaign, or with --check preview its tasks."""
     for warning in parsed.warnings:
         output_and_errors.print_error(f"gridsub: {warning}")
     if transfer_host := relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS):
@@ -229,7 +226,6 @@ def _brought(parsed: ParsedJdl, options: list[str]) -> int:
 
 
 def _submitted(admitted: ParsedJdl) -> int:
-    """Register the campaign's datasets, submit the campaign, and return its number."""
     if admitted.jdl.datasets:
         from gridbridge.rebalance.replicas import delegated_datasets  # few campaigns have datasets
 
@@ -273,12 +269,10 @@ def _waited(number: int, is_wait: bool) -> int:
 
 
 def _sent_here() -> ParsedJdl:
-    """Read from standard input a campaign that a login node has parsed."""
     return gridsub_campaign_source.decode_jdl_from_login_node(sys.stdin.buffer.read())
 
 
 def _go_on(transfer_host: str, parsed: ParsedJdl, options: list[str]) -> int:
-    """Submit a campaign on the transfer host, with all that it needs of this host."""
     return _gone_on(transfer_host, ["--ready"], options, gridsub_campaign_source.encode_jdl_for_transfer_host(parsed))
 
 
@@ -296,5 +290,5 @@ def _refused(error: GridbridgeError) -> int:
 
 
 def main() -> None:
-    """Run gridsub, here or relayed to the transfer host."""
+    """Run gridsub on this host, or by ssh on the transfer host."""
     output_and_errors.run_command_reporting_errors(gridsub, "gridsub")

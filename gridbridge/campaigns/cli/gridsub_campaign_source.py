@@ -1,4 +1,4 @@
-"""Reads gridsub's new campaigns: from a JDL, a job script with `#$` lines, or the command line."""
+"""Reads the campaign that gridsub submits: from a JDL, a job script with `#$` lines, or the command line."""
 
 import io
 import json
@@ -34,7 +34,7 @@ from gridbridge.program.model_values_as_json import model_value_from_json
 class GridsubCampaignOptions:
     """Options of gridsub for a campaign without a JDL."""
 
-    clusters: str = ""  # names such as a,b; empty: all clusters
+    clusters: str = ""  # names such as a,b; empty for all clusters
     resources: tuple[str, ...] = ()
     name: str = ""
     type_: str = CampaignType.DEFAULT.value
@@ -77,7 +77,7 @@ def campaign_from_job_script(
 def campaign_of_failed_tasks(
     number: int, type_: str = "", folder: str = CAMPAIGNS, published: str = PUBLISHED
 ) -> ParsedJdl:
-    """Return a new campaign with the failed tasks of an own campaign, without cancelled tasks."""
+    """Return a new campaign with the failed tasks of the caller's campaign; cancelled tasks are left out."""
     campaign = campaign_client.find_published_campaign(number, published)
     if not campaign:
         raise ConfigError((f"no campaign {number}",))
@@ -94,7 +94,7 @@ def campaign_of_failed_tasks(
 def campaign_with_added_tasks(
     number: int, file: str | None, text: str | None, folder: str = CAMPAIGNS
 ) -> tuple[ParsedJdl, tuple[str, ...]]:
-    """Return an own campaign with all its tasks, and the new tasks alone."""
+    """Return the caller's campaign with the old and the added tasks, and the added tasks alone."""
     header, before = campaign_files.read_own_campaign_file(number, folder, is_run=True)
     earlier = tuple(before)
     lines = (
@@ -156,7 +156,6 @@ def _typed(options: GridsubCampaignOptions, path: str) -> CampaignWithoutJdlOpti
 
 
 def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> None:
-    """Refuse unknown clusters, if this host knows the site's clusters."""
     unknown = [name for name in named if site_clusters and name not in site_clusters]
     if unknown:
         listing = ", ".join(site_clusters)
@@ -164,7 +163,7 @@ def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> N
 
 
 def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:
-    """Return the clusters where resources of `qsub -l` are requested by their own names."""
+    """Return the clusters at which resources of `qsub -l` are requested by their own names."""
     try:
         policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     except ConfigError:
@@ -202,11 +201,11 @@ class CampaignSourceOptions:
     retried: int | None
     words: tuple[str, ...]
     wishes: GridsubCampaignOptions
-    type_: str | None = None  # campaign type; None: not given
+    type_: str | None = None  # campaign's type; None if not given
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the options name neither a campaign nor a property of one."""
+        """Whether no option chooses or describes a campaign."""
         options = (self.path, self.text, self.numbers, self.lines, self.retried)
         plain = GridsubCampaignOptions(type_=CampaignType.DEFAULT.value)
         return not (self.words or any(option is not None for option in options)) and (self.wishes == plain)
@@ -216,7 +215,7 @@ class CampaignSourceOptions:
         return self.numbers is not None or self.lines is not None
 
     def retry(self) -> list[str]:
-        """Return the options that retry failed tasks; empty for another kind of campaign."""
+        """Return the options that retry failed tasks of a campaign; empty without --retry-failed."""
         if self.retried is None:
             return []
         self._weigh()
@@ -224,7 +223,7 @@ class CampaignSourceOptions:
         return ["--retry-failed", str(self.retried), *(("-t", self.type_) if self.type_ else ())]
 
     def read(self) -> ParsedJdl:
-        """Read the campaign; usage error unless the options name exactly one source."""
+        """Read the campaign; click.UsageError if the options do not name exactly one source."""
         self._weigh()
         if self._is_command:
             return self._command()
@@ -244,7 +243,6 @@ class CampaignSourceOptions:
         return read_jdl(source, text, self.wishes.type_)
 
     def _weigh(self) -> None:
-        """Raise a usage error unless the options name exactly one source of a campaign."""
         options = (self.path, self.text, self.numbers, self.lines, self.retried)
         alone = bool(self.words) and not self._is_command
         if sum(option is not None for option in options) + alone != 1:
@@ -271,24 +269,24 @@ def _refuse_jdl(file: str, text: str) -> None:
 
 
 def _weigh_options(file: str, words: tuple[str, ...]) -> None:
-    """Warn of gridsub options behind a job script, which the script gets, as with qsub.
+    """Warn about gridsub options after a job script, which become arguments of the script, as with qsub.
 
-    --check behind a script is refused, since the campaign would be submitted without a check.
+    --check after a script is refused, because the campaign would be submitted without a check.
     """
     if CHECK in words:
         raise click.UsageError(
-            f"{CHECK} behind {file} would be the script's own; expected gridsub {CHECK} {file}, or"
+            f"{CHECK} after {file} would be an argument of the script; expected gridsub {CHECK} {file}, or"
             f" gridsub --array 1 -- {file} {CHECK} {{}} for a script that has such an option"
         )
     for word in OURS_ALONE:
         if word in words:
             output_and_errors.print_error(
-                f"gridsub: {word} behind the script goes to the script; expected options of gridsub before it"
+                f"gridsub: {word} after the script is an argument of the script; expected options of gridsub first"
             )
 
 
 def read_jdl_or_script(path: str) -> str:
-    """Return the text of a JDL or script; usage error if the file can't be read."""
+    """Return the text of a JDL or script; click.UsageError if the file can't be read."""
     try:
         data = _bytes_of(path).removeprefix(BOM_UTF8)
         text = data.decode()
@@ -310,11 +308,14 @@ def _bytes_of(path: str) -> bytes:
 
 
 def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_check: bool, is_details: bool) -> int:
-    """Add the lines of a file or of a JSON list; a check stores nothing. Return the status."""
+    """Add the tasks of a file or JSON list to a campaign; return the exit status.
+
+    A check stores nothing.
+    """
     campaign = campaign_client.find_published_campaign(number)
     if campaign and not campaign.state.is_alive:
         campaign_files.require_own_campaign(number)
-        raise CampaignSubmissionRefusal(f"campaign {number} is {campaign.state}; submit the rest as another one")
+        raise CampaignSubmissionRefusal(f"campaign {number} is {campaign.state}; submit the rest as a new campaign")
     path = "/dev/stdin" if file == STANDARD_INPUT else file
     try:
         parsed, new = campaign_with_added_tasks(number, path, text)

@@ -1,4 +1,4 @@
-"""Implements `gridsub --check`: shows which tasks of a campaign would go to which cluster."""
+"""Implements `gridsub --check`, which shows how many tasks of a campaign would go to which cluster."""
 
 import os
 from collections.abc import Sequence
@@ -36,21 +36,21 @@ from gridbridge.state import drains, published_file_formats, published_json
 BESTEFFORT = "gb-be"  # prefix of the names of best-effort queues
 NEVER = datetime.max.replace(tzinfo=UTC)  # submission time of a previewed campaign
 TOO_SMALL = "for ever: no cluster of the campaign is large enough for a task"
-NOWHERE = "for ever: no cluster of the campaign has what its tasks ask for"
+NOWHERE = "for ever: no cluster of the campaign has what its tasks request"
 SPREAD = (
-    "{}: it has not told its parallel environments yet, so a task's slots may lie on other hosts"
-    " than it asks for; pe chooses an environment"
+    "{}: its parallel environments are not known yet, so a task's slots may lie on other hosts"
+    " than requested; key pe chooses an environment"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignPreviewAtCluster:
-    """How many tasks a cluster would get in the next cycle, and what the cluster lacks."""
+    """The tasks that a cluster would get in the next cycle, and the requested objects that the cluster lacks."""
 
     cluster: str
-    free_slots: int | None  # free slots for these tasks; None: unknown
+    free_slots: int | None  # free slots for the campaign's tasks; None if unknown
     tasks: int
-    lacks: tuple[int, int] | None = None  # (task's slots, cluster's too few slots), else None
+    lacks: tuple[int, int] | None = None  # slots of a task and of the cluster, if the cluster is too small
     unknown: tuple[str, ...] = ()  # requested objects that the cluster lacks, e.g. "queue long"
     is_drained: bool = False
     is_stressed: bool = False
@@ -60,12 +60,12 @@ class CampaignPreviewAtCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionPreview:
-    """Result of `gridsub --check`: the admission result, and the tasks for each cluster."""
+    """The result of `gridsub --check`: the effects of admission rules, and the tasks for each cluster."""
 
     admitted: CampaignAdmissionResult
     tasks: int
     there: tuple[CampaignPreviewAtCluster, ...]
-    before: int  # waiting tasks of other campaigns, which are served first
+    before: int  # unsent tasks of other campaigns, which are served first
 
 
 def preview_tasks_by_cluster(
@@ -118,10 +118,9 @@ def _lacks(needed: int, available: int | None) -> tuple[int, int] | None:
 
 
 def _unknown(request: JdlClusterSettings, cluster: str, folder: str) -> tuple[str, ...]:
-    """Return the requested objects that a cluster lacks, by its last answer to the poller.
+    """Return requested queues, projects and environments that the cluster lacks by its last answer.
 
-    Empty while the cluster has not answered. Best-effort tasks use best-effort queues where these
-    exist.
+    Empty if the cluster has not answered yet. Best-effort tasks use the cluster's best-effort queues if any exist.
     """
     published = published_file_formats.read_offered_names(cluster, folder)
     if published is None:
@@ -137,10 +136,9 @@ def _unknown(request: JdlClusterSettings, cluster: str, folder: str) -> tuple[st
 
 
 def _may_be_spread(request: JdlClusterSettings, cluster: str, policy: Policy, folder: str) -> bool:
-    """Say whether a task's slots may lie on more hosts than requested.
+    """Say whether a task may get slots on more hosts than requested.
 
-    Grid Engine places slots by the parallel environment, and the cluster has not listed its
-    environments yet.
+    Grid Engine places slots by the parallel environment, and the cluster's environments are not known yet.
     """
     is_by_environment = OF_KIND[policy.clusters[cluster].kind].has_environments
     asks = request.nodes > 0 and request.slots > 1 and not request.environment
@@ -148,7 +146,7 @@ def _may_be_spread(request: JdlClusterSettings, cluster: str, policy: Policy, fo
 
 
 def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacityForCampaigns]) -> CampaignCycleSituation:
-    """Return a cycle's situation with this campaign alone, as if its prologues had succeeded."""
+    """Return the input of a cycle for this campaign alone, as if its prologues had succeeded."""
     ready = {name: replace(request, prologue="") for name, request in jdl.clusters.items()}
     campaign = Campaign(
         number=0,
@@ -165,13 +163,11 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacityForCampaigns]) -
 
 
 def _stressed(folder: str) -> tuple[str, ...]:
-    """Return the clusters that were under stress in the runner's last cycle."""
     last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
     return last.stressed if last else ()
 
 
 def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
-    """Return a cluster's free slots for these tasks, as the runner or the poller last saw them."""
     last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
     if last and is_besteffort and cluster in last.besteffort_slots:
         return last.besteffort_slots[cluster]
@@ -184,7 +180,6 @@ def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
 
 
 def _policy(jdl: Jdl, path: str) -> Policy:
-    """Return the site's configuration; ConfigError if it lacks a cluster of the campaign."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     unknown = sorted(jdl.clusters.keys() - policy.clusters.keys())
     if unknown:
@@ -194,7 +189,7 @@ def _policy(jdl: Jdl, path: str) -> Policy:
 
 
 def print_submission_check(parsed: ParsedJdl) -> int:
-    """Print the admission rules that applied and the clusters; return 1 for a refusal."""
+    """Print the changes by admission rules and the tasks for each cluster; return 1 for a refusal."""
     admission = campaign_admission.apply_site_admission_rules(parsed)
     for fired in admission.fired:
         for change in fired.changes:
@@ -215,7 +210,7 @@ def print_submission_check(parsed: ParsedJdl) -> int:
     if previewed.before:
         before = number_with_noun(previewed.before, "task")
         verbs = "waits as well, and goes" if previewed.before == 1 else "wait as well, and go"
-        output_and_errors.print_line(f"{before} of campaigns before it {verbs} first")
+        output_and_errors.print_line(f"{before} of earlier campaigns {verbs} first")
     return 0
 
 
@@ -228,7 +223,7 @@ def _for_what(clusters: Sequence[CampaignPreviewAtCluster]) -> str:
 def _sentence(cluster: CampaignPreviewAtCluster) -> str:
     if cluster.lacks:
         needed, has = cluster.lacks
-        needs = f"a task needs {number_with_noun(needed, 'slot')}, and it has {has}"
+        needs = f"a task needs {number_with_noun(needed, 'slot')}, and the cluster has {has}"
         return f"{cluster.cluster}: {needs}: none goes there"
     if cluster.unknown:
         return f"{cluster.cluster} has no {', no '.join(cluster.unknown)}: none goes there"

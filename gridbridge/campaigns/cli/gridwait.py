@@ -25,8 +25,8 @@ from gridbridge.shell.retry import poll_until
 def gridwait(numbers: tuple[int, ...], folder: str) -> int:
     """Wait until campaigns have ended; a paused campaign has not ended.
 
-    Exit status: 0 when all of their tasks succeeded; 1 when not, or there is no such campaign, or
-    none any more, since it was purged; 2 usage, or what is published can't be read.
+    Exit status: 0 if all tasks of the campaigns succeeded; 1 if not, or if a campaign does not exist or was purged; 2
+    wrong usage, or the published files can't be read.
 
     \b
     Example:
@@ -37,13 +37,13 @@ def gridwait(numbers: tuple[int, ...], folder: str) -> int:
 
 
 def main() -> None:
-    """Run gridwait, here or relayed to the transfer host."""
+    """Run gridwait on this host, or by ssh on the transfer host."""
     relay_and_runner_wait.run_here_or_on_transfer_host(gridwait, "gridwait")
 
 
 PAUSE_S = 1.0
 SHOWN_S = 5.0  # time until a newly submitted campaign is surely published
-GONE = "campaign {} is there no more: it was purged, or the service's state file is an older one"
+GONE = "campaign {} no longer exists: it was purged, or the state file was restored from a backup"
 FAILED = 1
 
 

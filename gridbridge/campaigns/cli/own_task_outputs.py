@@ -1,7 +1,7 @@
-"""Reads or fetches the outputs of the caller's own tasks, with the caller's permissions.
+"""Reads or fetches the outputs of the calling user's tasks, with the user's permissions.
 
-Standard output and error of a task are files in the folder `campaign.NUMBER` of the campaign's
-exec_directory (batch/task.sh). A cluster without an ssh login shares its files with this host.
+Standard output and error of a task are files in the folder `campaign.NUMBER` of the campaign's exec_directory
+(batch/task.sh). A cluster without an ssh login shares its files with this host.
 """
 
 import os
@@ -28,7 +28,7 @@ from gridbridge.shell.program_runs import LIST_BYTES
 
 OUT, ERR = "out", "err"
 HOME = "$HOME"
-A_CALL = 200  # most files in one call
+A_CALL = 200  # most files that one call reads
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LOOK = """\
 cd -- "$1" || exit
@@ -42,17 +42,17 @@ done
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutputFolderAtCluster:
-    """The folder of a campaign's outputs at one cluster."""
+    """The folder with the outputs of a campaign's tasks at one cluster."""
 
     login: SshLogin | None
-    folder: str  # path; with an ssh login relative to the remote home
+    folder: str  # relative to the remote home directory if the cluster has an ssh login
     timeout_s: float
     outputs: tuple[str, ...] = ()  # output files declared for each task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutputFetchOutcome:
-    """How many files were fetched from a cluster, and what went wrong."""
+    """The number of files fetched from a cluster, and the error if the fetch failed."""
 
     cluster: str
     files: int
@@ -67,15 +67,15 @@ def task_output_file_name(task: PublishedCampaignTask, stream: str) -> str:
 def own_campaign_output_folders(
     number: int, folder: str = CAMPAIGNS, config: str = CONFIG
 ) -> Mapping[str, TaskOutputFolderAtCluster]:
-    """Return the output folder at each cluster for the caller's own campaign.
+    """Return the output folder of the caller's own campaign at each cluster.
 
-    CampaignFileUnreadable for another user's campaign, also for root: root has no user's keys or
-    home, and follows no path that a user chose. The error names the owner.
+    Raises ForeignOrMissingCampaignFile for another user's campaign, even for root: root has no user's ssh keys or home
+    directory, and follows no path that a user chose. The error names the owner.
     """
     uid = campaign_files.uid_of_campaign_owner(number, folder)
     if not os.geteuid() and uid:
         owner = safe_files.account_name_or_uid(uid)
-        raise ForeignOrMissingCampaignFile(f"campaign {number}: its outputs are {owner}'s: sudo -u {owner} ...")
+        raise ForeignOrMissingCampaignFile(f"campaign {number}: {owner} owns the outputs: sudo -u {owner} ...")
     header, _ = campaign_files.read_own_campaign_file(number, folder)
     policy, _ = configuration_in_force.load_config_or_one_in_force(config)
     clusters = {name: cluster for name, cluster in header["clusters"].items() if name in policy.clusters}
@@ -93,9 +93,9 @@ def own_campaign_output_folders(
 def read_task_output_tails(
     tasks: Iterable[PublishedCampaignTask], stream: str, most: int, at: Mapping[str, TaskOutputFolderAtCluster]
 ) -> tuple[dict[int, str], list[str]]:
-    """Return the last bytes of each task's stream, by task, and a list of problems.
+    """Return the last bytes of each task's output stream, by task, and a list of errors.
 
-    Tasks without such a file are left out.
+    Tasks without an output file are left out.
     """
     texts: dict[int, str] = {}
     problems: list[str] = []
@@ -131,7 +131,7 @@ def fetch_task_outputs(
     if not os.access(to, os.W_OK | os.X_OK):
         raise StateError(f"{to}: you may not write there")
     if not (is_chosen or files.is_owned_by_current_user(to)):
-        raise StateError(f"{to}: it is another person's; expected a folder of yours as DIR")
+        raise StateError(f"{to}: owned by another user; expected a folder of yours as DIR")
     return tuple(_fetch(name, cluster_tasks, to, at) for name, cluster_tasks in sorted(_by_cluster(tasks).items()))
 
 
@@ -157,9 +157,9 @@ def _fetch(
 
 
 def _copy(folder: str, names: Iterable[str], to: str) -> None:
-    """Copy files one by one; a failed copy does not stop the others, as with rsync.
+    """Copy files one by one, and go on after a failed copy, as rsync does.
 
-    StateError has the first problem and the number of further problems.
+    Raises StateError with the first error and the number of further errors.
     """
     os.listdir(folder)  # OSError for a missing folder
     if os.path.samefile(folder, to):
@@ -177,7 +177,7 @@ def _copy(folder: str, names: Iterable[str], to: str) -> None:
 
 
 def _files_of(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
-    """Yield a file, or all files below a folder: an output may be a folder, as for rsync."""
+    """Yield a file, or all files below a folder, because a declared output may be a folder."""
     if os.path.isfile(f"{folder}/{name}"):
         yield name
         return
@@ -190,7 +190,7 @@ def _files_of(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
 
 @contextmanager
 def _folder_of(name: str, to: str) -> Iterator[int]:
-    """Make the folders above a file, and open the last one; StateError for a symlink."""
+    """Create the folders above a file, and open the last folder; StateError for a symlink."""
     end = os.open(to, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in name.split("/")[:-1]:
@@ -211,7 +211,7 @@ def _opened(part: str, above: int, path: str) -> int:
 
 
 def _put(source: str, name: str, folder: int) -> None:
-    """Copy a file into an open folder by a temporary file and a rename; follows no symlink.
+    """Copy a file into an open folder by a temporary file and a rename; no symlink is followed.
 
     An unchanged file that was copied before is left alone.
     """
@@ -237,7 +237,6 @@ def _put(source: str, name: str, folder: int) -> None:
 
 
 def _is_there(source: str, name: str, folder: int) -> bool:
-    """Say whether a file was copied before and has not changed since, by size and time."""
     try:
         original, copied = os.stat(source), os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
@@ -270,7 +269,7 @@ def _by_cluster(tasks: Iterable[PublishedCampaignTask]) -> dict[str, list[Publis
 
 
 def _folder(login: SshLogin | None, directory: str, number: int) -> str:
-    """Return the campaign's folder, below the home unless the directory is absolute."""
+    """Return the campaign's output folder, below the home directory if `directory` is relative."""
     is_home = not directory or directory.startswith(HOME)
     path = directory.removeprefix(HOME).strip("/") if is_home else directory
     home = "." if login else os.path.expanduser("~")

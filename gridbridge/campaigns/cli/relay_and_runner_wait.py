@@ -1,8 +1,8 @@
-"""Relays the users' commands of login nodes to the transfer host by ssh, and waits for its runner.
+"""Relays users' commands from login nodes to the transfer host by ssh, and reports late answers of the runner.
 
-The spool and the published files are on the transfer host. No command is relayed from hosts that mount these
-files. Calls for help, the version or other published files run on the login node. Files that a relayed command
-writes are copied to the login node.
+The spool and the published files are on the transfer host; a host that mounts these files relays no command. Calls for
+help, for the version or for other published files run on the login node. Files that a relayed command writes are copied
+to the login node.
 """
 
 import json
@@ -35,13 +35,13 @@ from gridbridge.shell.safe_files import is_owned_by_current_user
 PROGRAMS = "/opt/gridbridge/bin"
 HERE = ("-h", "--help", "--published", "--version")
 NOT_REACHED = "{}: {} was not reached; nothing is changed there"
-LOST = "{}: the connection to {} was lost, and it may be done there; look at gridstat before you repeat it"
+LOST = "{}: the connection to {} was lost, and the request may be executed there; look at gridstat first"
 EITHER = "{}: {} was not reached, or the connection was lost"
 HANDED_OVER = b"\n"  # input of the remote command: once read, the command has started
 
 
 def transfer_host_to_relay_to(folder: str = PUBLISHED, path: str = CONFIG) -> str:
-    """Return the host that must run the command; empty for this host or if none is set."""
+    """Return the transfer host if it must run the command; empty if this host runs the command."""
     if os.path.isdir(folder):
         return ""
     from gridbridge.config import configuration_file  # slow to load, and not needed on the transfer host
@@ -54,12 +54,12 @@ def transfer_host_to_relay_to(folder: str = PUBLISHED, path: str = CONFIG) -> st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayedCommandOutputFiles:
-    """Files that a relayed command writes into its folder `out`, and their folder on this host."""
+    """Files that a relayed command writes into the folder `out`, and their target folder on this host."""
 
     words: tuple[str, ...]  # arguments of the relayed command
     to: str  # folder on this host for the files
     says: str = ""  # printed in place of the relayed command's output
-    is_chosen: bool = True  # whether the user named `to`; else the user must own it
+    is_chosen: bool = True  # whether the user named the folder `to`; otherwise the user must own it
 
 
 Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedCommandOutputFiles | None]
@@ -116,7 +116,7 @@ def relay_and_fetch_output_files(transfer_host: str, name: str, files: RelayedCo
         os.makedirs(files.to, exist_ok=True)
         if not (files.is_chosen or is_owned_by_current_user(files.to)):
             output_and_errors.print_error(
-                f"{name}: {files.to}: it is another person's; expected a folder of yours as DIR"
+                f"{name}: {files.to}: owned by another user; expected a folder of yours as DIR"
             )
             return output_and_errors.ERROR
         with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
@@ -146,14 +146,14 @@ def _put(source: str, to: str) -> None:
 
 SOON_S = 5.0  # time in which a runner with --loop answers
 WAITING = f"waiting for gridbridge-runner, {ANSWER_S:g} s at most (from cron it comes once a minute)"
-TAKEN = f"gridbridge-runner took it and has not answered; waiting on, {TAKEN_S:g} s at most"
+TAKEN = f"gridbridge-runner took the request and has not answered; waiting on, {TAKEN_S:g} s at most"
 
 
 @contextmanager
 def report_late_runner_answer(
     program: str, after_s: float = SOON_S, taken_s: float = ANSWER_S + SOON_S
 ) -> Iterator[None]:
-    """Print a line when the runner answers late, and another when it has taken the request."""
+    """Print a line if the runner answers late, and a second line after the time to take the request."""
     timers = [
         Timer(limit_s, output_and_errors.print_error, [f"{program}: {line}"])
         for limit_s, line in ((after_s, WAITING), (taken_s, TAKEN))

@@ -1,9 +1,7 @@
-"""Collects the state that nikita decides on: listed tasks, blocked requests, and jumps of the clock.
+"""Gathers what nikita decides about: campaign tasks in job lists, blocked local jobs, and jumps of this host's clock.
 
-A cluster is asked for blocked requests only while campaign tasks run in its best-effort queues and other jobs
-wait at that cluster.
-
-The clock readings belong to this host, so they are in a file of their own, not in the state file.
+A cluster is queried for blocked local jobs only while campaign tasks run in its best-effort queues and other jobs wait.
+Clock readings are not in the state file, because they belong to this host.
 """
 
 import json
@@ -54,9 +52,9 @@ TO_GO = (
     *REASONS_IF_STILL_WAITING,
     *REASONS_HELD_FIRST,
     NikitaDeletionReason.UNWANTED,
-)  # reasons that also delete held tasks, since nikita may hold tasks
+)  # reasons for which held tasks are deleted too, because nikita may have held them
 NOTHING = CellRequestsAndResources()
-KEPT = timedelta(days=7)  # age after which preemptions for a job are forgotten
+KEPT = timedelta(days=7)  # age after which preemptions for a local job are forgotten
 _log = logging.getLogger(__name__)
 
 
@@ -68,11 +66,10 @@ def campaign_tasks_in_snapshots(
     leaps: Iterable[ClockJump] = (),
     steps: Container[tuple[int, int]] = (),
 ) -> Iterator[ArrayTasksInSameState]:
-    """Return campaign tasks that wait or run in the snapshots of clusters that answered.
+    """Yield the campaign tasks that wait or run at clusters that answered.
 
-    Tasks that are being deleted are left out. So are waiting prologues and epilogues (`steps`)
-    without a cancellation mark, since no other cluster can run them. Ages are corrected for jumps
-    of this host's clock.
+    Tasks that are being deleted are left out. So are waiting prologues and epilogues (`steps`) without a deletion mark,
+    because no other cluster can run them. Times are corrected for jumps of this host's clock.
     """
     jumps = tuple(leaps)
     for array in arrays:
@@ -90,10 +87,10 @@ def campaign_tasks_in_snapshots(
 
 
 def _since(array: CampaignArray, row: JobListRow, campaign: Campaign) -> datetime | None:
-    """Return since when tasks wait or run; None for tasks that nikita must not delete.
+    """Return the time since which tasks wait or run; None for tasks that nikita must not delete.
 
-    Waiting times are measured by this host's clock. No job list says when a requeued task began to
-    wait. A start before the submission of the array is wrong: the cluster's clock is slow.
+    Waiting times count from the array's submission, by this host's clock. No job list shows when a requeued task began
+    to wait. A start before the submission is wrong, because the cluster's clock is slow.
     """
     if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
         return array.intended_at
@@ -113,7 +110,6 @@ def _is_held(row: JobListRow) -> bool:
 def _split(
     array: CampaignArray, campaign: Campaign, row: JobListRow, since: datetime, marks: Mapping[int, TaskDeletionMark]
 ) -> Iterator[ArrayTasksInSameState]:
-    """Yield the tasks of a row, grouped by their cancellation mark."""
     by_mark: dict[NikitaDeletionReason | None, list[range]] = {}
     for task_range in row.tasks or (range(1, array.size + 1),):
         for wiped_for, indices in _runs(task_range, marks):
@@ -135,7 +131,7 @@ def _split(
 
 
 def _walltime_s(campaign: Campaign, array: CampaignArray) -> int:
-    """Return the longest walltime of an array's tasks; a prologue or epilogue is one task."""
+    """Return the longest walltime of an array's tasks; a prologue or epilogue is an array of one task."""
     request = campaign.jdl.clusters[array.cluster]
     if array.size > 1 or not (request.prologue or request.epilogue):
         return request.walltime_s
@@ -143,7 +139,6 @@ def _walltime_s(campaign: Campaign, array: CampaignArray) -> int:
 
 
 def _runs(indices: range, marks: Mapping[int, TaskDeletionMark]) -> Iterator[tuple[NikitaDeletionReason | None, range]]:
-    """Split array indices into runs with the same cancellation mark."""
     if not marks:
         yield None, indices
         return
@@ -154,7 +149,7 @@ def _runs(indices: range, marks: Mapping[int, TaskDeletionMark]) -> Iterator[tup
 
 
 class BlockedLocalJobFinder:
-    """Finds local jobs that wait for slots or resources held by best-effort tasks."""
+    """Finds local jobs that wait for slots or resources that best-effort tasks hold."""
 
     def __init__(self, policy: Policy, ways: LocalJobPreemptionRows, clock: Clock) -> None:
         self._policy = policy
@@ -169,7 +164,7 @@ class BlockedLocalJobFinder:
         marks: Marked,
         cancelled: Set[int],
     ) -> tuple[BlockedLocalRequest, ...]:
-        """Return the blocked requests for which tasks of these arrays might be preempted."""
+        """Return the blocked local jobs for which tasks of these arrays may be preempted."""
         self._ours = {name: {} for name, snapshot in answers.items() if snapshot.pending}
         for array in arrays:
             snapshot = answers[array.cluster]
@@ -186,7 +181,6 @@ class BlockedLocalJobFinder:
         return tuple(request for name in crowded for request in self._at(name, recent))
 
     def _at(self, cluster: str, recent: Set[LocalRequestId]) -> Iterator[BlockedLocalRequest]:
-        """Yield the blocked requests of one cluster, with the hosts where each could start."""
         cell = self._ask(cluster)
         for request in task_preemption_planning.find_blocked_local_requests(cluster, cell, self._ours[cluster], recent):
             names = self._could_start(cluster, request.asked)
@@ -195,7 +189,7 @@ class BlockedLocalJobFinder:
                 yield replace(request, places=hosts)
 
     def still(self, way: TasksPreemptedForRequest) -> TasksPreemptedForRequest | None:
-        """Ask the cluster again; return the preemption that is still needed, or None."""
+        """Query the cluster again; return the preemption if it is still needed, else None."""
         return task_preemption_planning.recheck_preemption(way, self._ask(way.cluster), self._ours[way.cluster])
 
     def _ask(self, cluster: str) -> CellRequestsAndResources:
@@ -218,7 +212,6 @@ class BlockedLocalJobFinder:
 
 
 def _is_besteffort(array: CampaignArray, snapshot: ClusterSnapshot) -> bool:
-    """Say whether a task of an array runs in a best-effort queue."""
     queues = {queue.name for queue in snapshot.queues if queue.is_besteffort}
     return any(row.queue in queues for row in snapshot.jobs.get(array.job_id, ()))
 
@@ -228,7 +221,7 @@ def _log_unanswered(cluster: str, error: GridbridgeError) -> None:
 
 
 class HostClockJumpDetector:
-    """Detects jumps of this host's clock between cycles, also between processes of cron."""
+    """Detects jumps of this host's clock between two cycles, even in different processes."""
 
     def __init__(self, clock: Clock, path: str = NIKITA_CLOCKS) -> None:
         self._clock = clock
@@ -236,7 +229,7 @@ class HostClockJumpDetector:
         self._seen: HostClockReadings | None = None
 
     def look(self) -> tuple[ClockJump, ...]:
-        """Return the jumps of the clock: by how many seconds, and when."""
+        """Return the jumps of this host's clock: by how many seconds, and when."""
         before = read_nikita_host_clocks(self._path)
         now = HostClockReadings(boot=host.boot_id(), wall=self._clock.now(), steady_s=self._clock.steady_s())
         self._seen = record_clock_jumps(before, now)
@@ -245,7 +238,7 @@ class HostClockJumpDetector:
         return self._seen.leaps
 
     def keep(self) -> None:
-        """Save the clock readings, so that the next cycle does not detect the jumps again."""
+        """Save the clock readings, so that the next cycle does not detect the same jumps again."""
         try:
             if self._seen:
                 save_nikita_host_clocks(self._seen, self._path)
@@ -254,7 +247,7 @@ class HostClockJumpDetector:
 
 
 class NikitaCancelRequestHandler:
-    """Takes requests to cancel campaigns; leaves all other requests to the runner."""
+    """Executes requests to cancel campaigns; the runner executes all other requests."""
 
     def __init__(
         self,
@@ -270,7 +263,7 @@ class NikitaCancelRequestHandler:
         self._runners = runners
 
     def take(self) -> int:
-        """Carry out cancel requests unless a runner is running; return their number."""
+        """Execute cancel requests if no runner is running; return the number of executed requests."""
         names = campaign_files.list_campaign_inbox_files(self._folder)
         listed = campaign_files.list_request_files_of_verb(names, CampaignOwnerRequestVerb.CANCEL, self._folder)
         if not listed:
@@ -280,7 +273,6 @@ class NikitaCancelRequestHandler:
             return sum(map(self._answer, requests))
 
     def _answer(self, request: CampaignOwnerRequest) -> bool:
-        """Answer a cancel request; leave a faulty request to the runner."""
         does: dict[CampaignOwnerRequestVerb, Do] = {CampaignOwnerRequestVerb.CANCEL: self._requests.do}
         try:
             return execute_owner_request(request, does, self._folder, self._published)
@@ -293,7 +285,7 @@ MAX_BYTES = 1 << 20
 
 
 def save_nikita_host_clocks(clocks: HostClockReadings, path: str = NIKITA_CLOCKS) -> None:
-    """Save the clocks; StateError if the disk is full."""
+    """Save the readings of this host's clocks; StateError if the disk is full."""
     table = {
         "boot": clocks.boot,
         "wall": clocks.wall.isoformat(),
@@ -304,7 +296,7 @@ def save_nikita_host_clocks(clocks: HostClockReadings, path: str = NIKITA_CLOCKS
 
 
 def read_nikita_host_clocks(path: str = NIKITA_CLOCKS) -> HostClockReadings | None:
-    """Read the saved clocks; None if there is no readable file."""
+    """Return the saved readings of this host's clocks; None if no file is readable."""
     try:
         table = json.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0])
         leaps = [(datetime.fromisoformat(at), float(by_s)) for at, by_s in table["leaps"]]

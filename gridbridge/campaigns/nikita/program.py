@@ -1,9 +1,9 @@
-"""gridbridge-nikita: deletes tasks that flood a cluster or are stuck there."""
+"""The program gridbridge-nikita, which deletes campaign tasks that flood a cluster or are stuck there."""
 
 from gridbridge.campaigns.runner.campaign_program_start import CampaignProgramFactory, start_campaign_program
 from gridbridge.model.fixed_paths import NIKITA_LOCK
 
-DOES = "Delete tasks of campaigns that wait or run where they should not."
+DOES = "Delete campaign tasks that flood a cluster or are stuck at a cluster."
 
 
 def main() -> None:

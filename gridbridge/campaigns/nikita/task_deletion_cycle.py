@@ -1,8 +1,8 @@
-"""One cycle of nikita: decides which tasks to delete, and deletes them by their owners' accounts.
+"""One cycle of nikita: decides which campaign tasks to delete, and deletes the tasks as their owners.
 
-Nikita only marks and deletes tasks. Only the runner resubmits tasks, when it sees that they have ended: if two
-programs resubmitted, a task would run twice (CiGri, 2014). At clusters that do not answer, no task is deleted.
-At clusters where no job can start, only cancelled and moved tasks are.
+Only the runner submits tasks again, after it has seen their ends. If two programs did, a task would run twice (CiGri,
+2014). At a cluster that does not answer no task is deleted. At a cluster at which no job can start only cancelled and
+moved tasks are deleted.
 """
 
 import logging
@@ -68,19 +68,22 @@ _log = logging.getLogger(__name__)
 
 
 class ArrayTaskDeleter(Protocol):
-    """Deletes tasks of arrays at clusters (campaigns/runner/array_commands_as_owner)."""
+    """Deletes tasks of arrays at clusters, as campaigns/runner/array_commands_as_owner does."""
 
     def delete_places(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
-        """Delete the tasks with these array indices; may be repeated."""
+        """Delete the tasks with these array indices; repeatable."""
         ...
 
     def delete_waiting(self, array: CampaignArray, indices: tuple[range, ...], /) -> tuple[range, ...]:
-        """Delete unstarted tasks; return the indices of started tasks. May be repeated."""
+        """Delete those tasks that have not started; return the array indices of started tasks.
+
+        Repeatable.
+        """
         ...
 
 
 class NikitaDeletionCycle:
-    """Gathers, decides and applies one cycle of task deletions."""
+    """Gathers, decides and applies the task deletions of one cycle."""
 
     def __init__(
         self,
@@ -91,10 +94,7 @@ class NikitaDeletionCycle:
         *,
         is_dry: bool = False,
     ) -> None:
-        """Open the state file, read-only for a dry run.
-
-        Raises StateError if it can't be opened.
-        """
+        """Open the state file, read-only in a dry run; StateError if the file cannot be opened."""
         keep_ssh_connections_open(policy)
         self._policy = policy
         self._clock = clock
@@ -114,7 +114,7 @@ class NikitaDeletionCycle:
         self._crowds = BlockedLocalJobFinder(policy, self._ways, clock)
 
     def gather(self) -> NikitaSituation:
-        """Read the clusters' last snapshots; query the clusters anew if tasks are to be deleted."""
+        """Read the clusters' last snapshots, and query the clusters again before tasks are deleted."""
         situation = self._look(self._policy.runner.interval_s)
         is_old = (
             self._asking.has_read and nikita_deletion_planning.plan_nikita_deletions(situation) != NikitaDeletionPlan()
@@ -123,7 +123,6 @@ class NikitaDeletionCycle:
         return replace(situation, contests=self._contests())
 
     def _contests(self) -> tuple[BlockedLocalRequest, ...]:
-        """Return the local jobs that wait while campaign tasks run at their cluster."""
         marks = self._marks.all()
         return self._crowds.look(self._arrays.values(), self._answers, marks, self._cancelled)
 
@@ -134,10 +133,10 @@ class NikitaDeletionCycle:
         return self.listed(released, self._answers)
 
     def listed(self, released: list[CampaignArray], answers: dict[str, ClusterSnapshot]) -> NikitaSituation:
-        """Return the campaign tasks that clusters list, as input for the decision.
+        """Return the campaign tasks in the clusters' job lists, as input of the decision.
 
-        At a cluster where no work can start, only cancelled and moved tasks are considered, because
-        waiting tasks are not late at such a cluster.
+        At a cluster at which no job can start only cancelled and moved tasks are returned, because waiting tasks are
+        not late there.
         """
         slots = {name: count_usable_slots(snapshot) for name, snapshot in answers.items()}
         campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished()}
@@ -163,13 +162,11 @@ class NikitaDeletionCycle:
         )
 
     def _epilogues(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
-        """Return (campaign, array) of the epilogues that cancelled campaigns still need."""
         winding_up = [campaign for campaign in campaigns.values() if campaign.is_winding_up]
         steps = self._tries.steps(winding_up)
         return {(step.campaign, step.array) for step in steps if step.step == EPILOGUE}
 
     def _steps(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
-        """Return (campaign, array) of prologues and epilogues of campaigns not cancelled."""
         going = [campaign for campaign in campaigns.values() if campaign.state is not CampaignState.CANCELLED]
         return {(step.campaign, step.array) for step in self._tries.steps(going)}
 
@@ -178,11 +175,11 @@ class NikitaDeletionCycle:
         return nikita_deletion_planning.plan_nikita_deletions(situation)
 
     def entry(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> DecisionJournalEntry | None:
-        """Return the journal entry of a cycle; None if no task is deleted."""
+        """Return the journal entry of a cycle's decision; None if no task is deleted."""
         return nikita_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> None:
-        """Mark, then delete tasks; an unmarked task would count as deleted by its owner."""
+        """Mark, then delete tasks: an unmarked task would count as deleted by the owner."""
         del situation
         self._turns.begin()
         self._watch.keep()
@@ -197,7 +194,6 @@ class NikitaDeletionCycle:
                 self._make_way(now)
 
     def _make_way(self, way: TasksPreemptedForRequest) -> None:
-        """Preempt tasks for a blocked local request."""
         self._ways.put(way, self._clock.now())
         for wipe in preemption_deletions_by_array(way):
             self._marks.put(wipe)
@@ -207,7 +203,6 @@ class NikitaDeletionCycle:
         _log.info("event=made_way cluster=%s job=%s tasks=%s for=%s", way.cluster, job, tasks, lacked)
 
     def _delete(self, wipe: ArrayTaskDeletion) -> None:
-        """Delete tasks; the next cycle retries a failed deletion of tasks that still exist."""
         array = self._arrays[wipe.campaign, wipe.array]
         try:
             if wipe.wiped_for in REASONS_ONLY_WAITING:
@@ -220,8 +215,8 @@ class NikitaDeletionCycle:
     def _delete_waiting(self, array: CampaignArray, wipe: ArrayTaskDeletion) -> None:
         """Delete waiting tasks, and remove the marks of tasks that have started.
 
-        The new mark of a deleted task says that it never started, so that nobody waits for an
-        accounting record.
+        The new mark of a deleted task says that the task never started, so that the runner waits for no accounting
+        record.
         """
         begun = self._turns.take(array, lambda: self._acts.delete_waiting(array, wipe.places))
         if begun:
@@ -248,7 +243,6 @@ def _key(array: CampaignArray) -> tuple[int, int]:
 
 
 def _with_some_to_go(marks: Marked) -> set[tuple[int, int]]:
-    """Return the arrays with tasks that are marked to leave their cluster."""
     return {key for key, of_array in marks.items() if any(mark.wiped_for in TO_GO for mark in of_array.values())}
 
 
@@ -267,7 +261,7 @@ def _patience(policy: Policy) -> NikitaTimeouts:
 
 
 class NikitaDaemon:
-    """Runs nikita's cycles as a daemon."""
+    """Runs the cycles of gridbridge-nikita, which delete campaign tasks."""
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
         self._policy = policy
@@ -277,22 +271,22 @@ class NikitaDaemon:
 
     @property
     def pause_s(self) -> float:
-        """Seconds between two cycles."""
+        """The pause between two cycles, in seconds."""
         return self._policy.nikita.interval_s
 
     @contextmanager
     def open_cycle(self) -> Iterator[NikitaDeletionCycle]:
-        """Carry out cancel requests, then yield a NikitaDeletionCycle for one cycle."""
+        """Execute cancel requests, then yield a NikitaDeletionCycle for one cycle."""
         if not self._is_dry:
             NikitaCancelRequestHandler(self._nikita.database, self._clock).take()
         yield self._nikita
 
     def has_news(self) -> bool:
-        """Return False: no event starts a cycle early."""
+        """Return False, because nikita starts no cycle before its time."""
         return False
 
     def recover(self) -> None:
-        """Reopen the state file."""
+        """Open the state file again after a failed cycle."""
         self._nikita = NikitaDeletionCycle(self._policy, self._clock)
 
     def release(self) -> None:
@@ -306,7 +300,7 @@ NIKITA_PROGRAM = "nikita"
 def nikita_journal_entry(
     situation: NikitaSituation, plan: NikitaDeletionPlan, now: datetime
 ) -> DecisionJournalEntry | None:
-    """Return the journal entry of a decision; None if no task is deleted."""
+    """Return the journal entry of a decision of nikita; None if no task is deleted."""
     sentences = nikita_deletion_planning.describe_nikita_deletions(plan)
     situation = replace(situation, contests=tuple(_decisive(situation, plan)))
     return (
@@ -317,14 +311,13 @@ def nikita_journal_entry(
 
 
 def _decisive(situation: NikitaSituation, plan: NikitaDeletionPlan) -> Iterator[BlockedLocalRequest]:
-    """Yield the blocked requests for which tasks are preempted; other requests are not saved."""
     for request in situation.contests:
         if any(request.cluster == way.cluster and is_preemption_for_request(request.asked, way) for way in plan.ways):
             yield request
 
 
 def replay_nikita_deletions(row: Mapping[str, Any]) -> list[str]:
-    """Repeat a journalled decision from its stored situation; return its actions."""
+    """Repeat a decision from its stored situation in the journal; return the decided deletions."""
     return nikita_deletion_planning.describe_nikita_deletions(
         nikita_deletion_planning.plan_nikita_deletions(model_value_from_json(row["seen"], NikitaSituation))
     )

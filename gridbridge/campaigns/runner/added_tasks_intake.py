@@ -1,4 +1,4 @@
-"""Add tasks to unfinished campaigns from files that their owners brought."""
+"""Adds tasks to unfinished campaigns from the files that the owners submitted."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,11 +15,12 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.shell import safe_files
 from gridbridge.state.state_file import StateFile
 
-MOST_PARTS = 1000  # most files of added tasks per campaign: root lists them for each array
+MOST_PARTS = 1000  # most files of added tasks per campaign: root lists all files for each array
 
-ANOTHER = "another file came by this name"
+ANOTHER = "another file has the same token"
 
-Judge = Callable[[NewCampaignOrAddedTasksFile, Campaign], str]  # returns the rules' refusal of the tasks, or ""
+# returns why the site's rules refuse the added tasks; empty if accepted
+Judge = Callable[[NewCampaignOrAddedTasksFile, Campaign], str]
 
 
 class AddedTasksIntake:
@@ -36,12 +37,12 @@ class AddedTasksIntake:
         self._grown: set[int] = set()
 
     def grown(self) -> frozenset[int]:
-        """Return the campaigns that got tasks since the last call."""
+        """Return the numbers of campaigns that got tasks since the last call."""
         grown, self._grown = frozenset(self._grown), set()
         return grown
 
     def keep(self, new_file: NewCampaignOrAddedTasksFile) -> TasksAddedToCampaign | str:
-        """Store a file of added tasks as a part of its campaign; return the part or a refusal."""
+        """Store a file of added tasks as a new part of the campaign; return the part or a refusal."""
         campaign = self._campaigns.find(new_file.adds_to or 0)
         if part := self._parts.of_token(new_file.token):
             is_same = campaign and (campaign.uid, part.digest) == (new_file.uid, new_file.digest)
@@ -51,7 +52,7 @@ class AddedTasksIntake:
         return self._add(new_file, campaign)
 
     def recover(self) -> tuple[int, ...]:
-        """Re-add parts that a restored state file lacks; return their campaigns' numbers."""
+        """Store added tasks again that a restored state file lacks; return the campaigns' numbers."""
         for part, uid in self._parts.all():
             self._given.note(part.campaign, uid, part.digest, part.number)
         return tuple(campaign.number for campaign in self._campaigns.all() if self._recover(campaign))
@@ -64,7 +65,6 @@ class AddedTasksIntake:
         return not is_known
 
     def _forgotten(self, campaign: Campaign) -> NewCampaignOrAddedTasksFile | None:
-        """Return the next file of added tasks if the state file lacks its tasks, else None."""
         part = self._parts.last(campaign.number) + 1
         if campaign.state in (CampaignState.CANCELLED, CampaignState.PURGED):
             return None
@@ -86,18 +86,17 @@ class AddedTasksIntake:
         return part
 
     def _problem(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
-        """Return why a campaign cannot get this file's tasks; empty if it can."""
         name = f"campaign {campaign.number}"
         if campaign.state is CampaignState.PURGED:
             return f"no {name}"
         if campaign.uid != new_file.uid:
-            return f"{name} is another's"
+            return f"{name} is owned by another user"
         if not campaign.state.is_alive:
-            return f"{name} is {campaign.state}; submit the rest as another one"
+            return f"{name} is {campaign.state}; submit the rest as a new campaign"
         if campaign.jdl.type is CampaignType.TEST:
-            return f"{name} is a test, which sends one task to each cluster"
+            return f"{name} is a test campaign, which sends one task to each cluster"
         if not new_file.tasks or campaign.tasks + new_file.tasks > MOST_TASKS:
             return f"{name} has {number_with_noun(campaign.tasks, 'task')}; 1 to {MOST_TASKS} in all"
         if self._parts.last(campaign.number) >= MOST_PARTS:
-            return f"{name} was added to {MOST_PARTS} times; submit the rest as another one"
+            return f"{name} got tasks {MOST_PARTS} times; submit the rest as a new campaign"
         return self._judge(new_file, campaign)

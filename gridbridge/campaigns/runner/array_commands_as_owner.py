@@ -1,4 +1,4 @@
-"""Submit, release, find and delete array jobs as their owners, by gridbridge-as-user."""
+"""Submits, releases, finds and deletes array jobs under the owners' accounts, by gridbridge-as-user."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -35,23 +35,23 @@ from gridbridge.program import jobs_of_removed_accounts
 from gridbridge.shell.program_runs import CompletedProgram
 
 REFUSED = 2
-LATER = (NO_OWNER, NO_LEDGER)  # exit statuses that releases and deletions have, too
+LATER = (NO_OWNER, NO_LEDGER)  # exit statuses that releases and deletions may also have
 
 
 class RootCampaignRefusal(GridbridgeError):
-    """Root refuses to submit any task of this campaign, at any cluster."""
+    """Root refuses to submit any task of this campaign at any cluster."""
 
 
 class EndedCampaignRefusal(GridbridgeError):
-    """Root submits no more tasks of this campaign: its ledger records the campaign's end."""
+    """Root submits no more tasks of this campaign, because root's ledger of submitted tasks has the campaign's end."""
 
 
 class PermanentArrayRefusal(GridbridgeError):
-    """A cluster will never accept this array."""
+    """The cluster will never accept this array."""
 
 
 class TemporaryArrayRefusal(GridbridgeError):
-    """A cluster accepts no array of this owner now; nothing was submitted."""
+    """The cluster accepts no array of this owner now; nothing was submitted."""
 
 
 ERRORS: dict[int, type[GridbridgeError]] = {
@@ -67,11 +67,11 @@ ERRORS: dict[int, type[GridbridgeError]] = {
 
 
 def send(arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]) -> tuple[ArraySubmissionResult, ...]:
-    """Submit or adopt arrays of one campaign at one cluster, and release their tasks.
+    """Submit arrays of one campaign to one cluster, and release the arrays' tasks.
 
-    Each result has a job id or an error. An error that is not in ERRORS leaves the array's progress
-    unknown, so the same call may be repeated. Arrays whose submission was not started have no
-    result. An error that concerns all arrays is raised.
+    Each result has a job id or an error. An error that is not in ERRORS leaves open whether the array was submitted, so
+    the same call may be repeated. Arrays whose submission did not start have no result. An error that concerns all
+    arrays is raised.
     """
     first = arrays[0][0]
     words = (word for array, attempts in arrays for word in (str(array.number), _attempts_text(attempts)))
@@ -97,21 +97,21 @@ def _sent(line: str) -> ArraySubmissionResult:
 
 
 def release(array: CampaignArray) -> None:
-    """Let the tasks of a submitted array start; may be repeated."""
+    """Release the tasks of a submitted array; repeatable."""
     _call("release-array", array)
 
 
 def delete(array: CampaignArray) -> int:
-    """Delete all tasks of an array; may be repeated.
+    """Delete all tasks of an array; repeatable.
 
-    Returns the array's job id from root's ledger, which has the id even if the submission's answer
-    was lost; 0 for an array that was never submitted.
+    Returns the array's job id from root's ledger of submitted tasks, even if the answer to the submission was lost; 0
+    if the array was never submitted.
     """
     return _delete(array)
 
 
 def delete_array_without_owner(policy: Policy, owner: str, array: CampaignArray) -> int:
-    """Delete an array as the service account, because its owner's account no longer exists.
+    """Delete an array as the service account, because the owner's account no longer exists.
 
     Raises OwnerlessJobNotDeleted.
     """
@@ -123,35 +123,34 @@ def delete_array_without_owner(policy: Policy, owner: str, array: CampaignArray)
 
 
 def delete_places(array: CampaignArray, indices: tuple[range, ...]) -> None:
-    """Delete the tasks with these array indices; may be repeated."""
+    """Delete the tasks with these array indices; repeatable."""
     _delete(array, format_array_index_ranges(indices))
 
 
 def delete_waiting(array: CampaignArray, indices: tuple[range, ...]) -> tuple[range, ...]:
-    """Delete unstarted tasks among these indices; return the indices of started tasks.
+    """Delete the unstarted tasks among an array's tasks with these indices; return the started indices.
 
-    May be repeated. RootLedgerUnreadable if root's ledger does not know the array.
+    Repeatable. Raises RootLedgerUnreadable if root's ledger of submitted tasks lacks the array.
     """
     result = _call("delete-waiting", array, format_array_index_ranges(indices))
     answer = result.stdout.decode("ascii", "replace").split()
     if array.job_id and not answer:
-        raise RootLedgerUnreadable(f"root's ledger has nothing of array {array.number}")
+        raise RootLedgerUnreadable(f"root's ledger lacks array {array.number}")
     return parse_array_index_ranges(answer[1]) if answer[1:] else ()
 
 
 def _delete(array: CampaignArray, *indices: str) -> int:
-    """Delete tasks of an array; RootLedgerUnreadable if root's ledger does not know the array."""
     result = _call("delete-array", array, *indices)
     answer = result.stdout.split()
     if array.job_id and not answer:
-        raise RootLedgerUnreadable(f"root's ledger has nothing of array {array.number}")
+        raise RootLedgerUnreadable(f"root's ledger lacks array {array.number}")
     return int(answer[0]) if answer else 0
 
 
 def ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
-    """Return the arrays of a campaign in root's ledger; ParseError for unreadable lines.
+    """Return a campaign's arrays in root's ledger of submitted tasks.
 
-    RootLedgerUnreadable if no ledger can be read.
+    Raises ParseError for an unreadable line, and RootLedgerUnreadable if no ledger can be read.
     """
     result = privileged_helper_calls.run_gridbridge_as_user("list-arrays", f"c.{campaign}")
     _checked(result)
@@ -160,14 +159,14 @@ def ledger_arrays(campaign: int) -> tuple[RootLedgerArray, ...]:
 
 
 def end(campaign: int) -> None:
-    """Have root record that a campaign has ended; may be repeated."""
+    """Have root record that a campaign has ended; repeatable."""
     _checked(privileged_helper_calls.run_gridbridge_as_user("end-campaign", f"c.{campaign}"))
 
 
 def reopen_campaign_in_root_ledger(campaign: int, request: str) -> None:
-    """Have root reopen an ended campaign on its owner's request; may be repeated.
+    """Have root reopen an ended campaign at the owner's request; repeatable.
 
-    RootCampaignRefusal if the owner has made no such request.
+    Raises RootCampaignRefusal if the owner made no such request.
     """
     _checked(privileged_helper_calls.run_gridbridge_as_user("take-up", f"c.{campaign}", request))
 
@@ -204,10 +203,9 @@ def _call(verb: str, array: CampaignArray, *tasks: str) -> CompletedProgram:
 def snapshot_without_foreign_jobs(
     policy: Policy, snapshot: ClusterSnapshot, arrays: Iterable[CampaignArray]
 ) -> ClusterSnapshot:
-    """Remove other users' jobs that have a job number of one of our arrays.
+    """Remove other jobs with the job id of a campaign's array from a snapshot.
 
-    A reinstalled Grid Engine cell numbers its jobs from 1 again, so a job number alone does not
-    identify a job.
+    A reinstalled Grid Engine cell counts its jobs from 1 again, so a job id alone does not identify an array.
     """
     names = {
         array.job_id: (array_job_name(policy, array), released_array_name(array.campaign))
@@ -223,5 +221,5 @@ def snapshot_without_foreign_jobs(
 
 
 def array_job_name(policy: Policy, array: CampaignArray) -> str:
-    """Return the job name under which an array is submitted and accounted for."""
+    """Return the job name of an array at clusters and in accounting records."""
     return str(CampaignArrayId(policy.site.cluster, array.campaign, array.number))

@@ -1,4 +1,4 @@
-"""The interface through which the runner submits, releases and deletes arrays."""
+"""Submits, releases and deletes arrays of campaign tasks, in limited time for each owner and cluster."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -25,7 +25,7 @@ from gridbridge.shell.clock import Clock
 
 
 class CampaignArrayCommands(Protocol):
-    """Commands on campaign arrays at clusters; each can safely be repeated.
+    """Commands on campaign arrays at clusters; each command is repeatable.
 
     campaigns/runner/array_commands_as_owner implements the protocol.
     """
@@ -33,11 +33,11 @@ class CampaignArrayCommands(Protocol):
     def send(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...], /
     ) -> tuple[ArraySubmissionResult, ...]:
-        """Submit arrays of one campaign to one cluster, and release their tasks.
+        """Submit arrays of one campaign to one cluster, and release the arrays' tasks.
 
-        Errors: PermanentArrayRefusal if the cluster will never accept an array,
-        RootCampaignRefusal if root will never accept it, ArrayTasksAlreadyInLedger if root's
-        ledger has other tasks under its number.
+        Raises or returns PermanentArrayRefusal if the cluster will never accept an array, RootCampaignRefusal if root
+        will never accept the campaign, and ArrayTasksAlreadyInLedger if root's ledger of submitted tasks has other
+        tasks under the array's number.
         """
         ...
 
@@ -46,26 +46,26 @@ class CampaignArrayCommands(Protocol):
         ...
 
     def delete(self, array: CampaignArray, /) -> int:
-        """Delete an array at its cluster; return its job id, 0 if it was never submitted."""
+        """Delete an array at its cluster; return the array's job id, or 0 if the array was never submitted."""
         ...
 
     def delete_places(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
-        """Delete the tasks at some indices of an array."""
+        """Delete the tasks of an array that have these array indices."""
         ...
 
     def end(self, campaign: int, /) -> None:
-        """Close a campaign in root's ledger, so that root submits nothing more of it."""
+        """Close a campaign in root's ledger of submitted tasks, so that root submits no more tasks of the campaign."""
         ...
 
     def ledger_arrays(self, campaign: int, /) -> tuple[RootLedgerArray, ...]:
-        """Return the arrays that root's ledger lists for a campaign."""
+        """Return a campaign's arrays in root's ledger of submitted tasks."""
         ...
 
 
-# A failed call that took longer than this hung: usual calls take less than a second.
+# A call that failed after this time hung: other calls take less than a second.
 HANGS_S = 5.0
-TURN_S = 60.0  # time for calls per cycle, owner and cluster; as long as the longest call
-# errors that the program itself returned, so that the call did not hang
+TURN_S = 60.0  # time for an owner's calls to a cluster in one cycle: as long as the longest call
+# errors that the called program returned, so that the call did not hang
 ANSWERS = (ArrayTasksAlreadyInLedger, PermanentArrayRefusal, EndedCampaignRefusal, RootCampaignRefusal)
 T = TypeVar("T")
 Pair = tuple[int, str]  # uid of an owner, name of a cluster
@@ -73,11 +73,11 @@ _log = logging.getLogger(__name__)
 
 
 class OwnerCallPostponement(GridbridgeError):
-    """A call was postponed to a later cycle; no command ran."""
+    """The call is postponed to a later cycle; no command was run."""
 
 
 class PauseAfterHungOwnerCall(OwnerCallPostponement):
-    """A call was postponed because the owner's last call at this cluster hung."""
+    """The call is postponed because the owner's last call to this cluster hung."""
 
 
 @dataclass(slots=True)
@@ -87,22 +87,22 @@ class _Pause:
 
 
 class OwnerCallTimeBudget:
-    """Limits the time that each owner's calls at each cluster may take."""
+    """Limits the time of each owner's calls to each cluster."""
 
     def __init__(self, campaigns: CampaignRows, clock: Clock, failures: CampaignFailuresSection) -> None:
         self._campaigns = campaigns
         self._clock = clock
         self._failures = failures
-        self._taken_s: dict[Pair, float] = {}  # seconds that calls took in this cycle
+        self._taken_s: dict[Pair, float] = {}  # seconds of an owner's calls to a cluster in this cycle
         self._pauses: dict[Pair, _Pause] = {}
         self._owners: dict[int, int] = {}
 
     def begin(self) -> None:
-        """Start a new cycle with a full budget for every owner."""
+        """Start a new cycle, in which each owner has the full time again."""
         self._taken_s.clear()
 
     def take(self, array: CampaignArray, act: Callable[[], T], has_failed: Callable[[T], bool] = lambda _: False) -> T:
-        """Run a call for an array; OwnerCallPostponement if its owner has no time left."""
+        """Run a call for an array; OwnerCallPostponement if the array's owner has no time left."""
         pair = self._owner(array.campaign), array.cluster
         self._require(pair)
         began_s = self._clock.steady_s()
@@ -120,15 +120,11 @@ class OwnerCallTimeBudget:
     def _require(self, pair: Pair) -> None:
         pause = self._pauses.get(pair)
         if pause and self._clock.steady_s() < pause.until_s:
-            raise PauseAfterHungOwnerCall(f"a call as its owner at {pair[1]} took too long, so the others wait")
+            raise PauseAfterHungOwnerCall(f"a call to {pair[1]} as this owner took too long, so later calls wait")
         if self._taken_s.get(pair, 0.0) >= TURN_S:
-            raise OwnerCallPostponement(f"its owner has had {TURN_S:.0f} s at {pair[1]} in this cycle")
+            raise OwnerCallPostponement(f"calls to {pair[1]} as this owner took {TURN_S:.0f} s in this cycle")
 
     def _note(self, pair: Pair, took_s: float, *, is_bad: bool) -> None:
-        """Add a call's duration to the budget, and pause an owner whose call hung.
-
-        Each pause is twice as long as the previous one.
-        """
         self._taken_s[pair] = self._taken_s.get(pair, 0.0) + took_s
         if not is_bad or took_s < HANGS_S:
             self._pauses.pop(pair, None)
@@ -147,7 +143,7 @@ class OwnerCallTimeBudget:
 
 
 class CampaignArraySubmitter:
-    """Records intended arrays in the state file, then submits them."""
+    """Records new arrays in the state file, then submits them to clusters."""
 
     def __init__(
         self,
@@ -162,12 +158,12 @@ class CampaignArraySubmitter:
         self._acts = acts
         self._clock = clock
         self._settle = settle
-        self._most = most  # maximum tasks of an array
+        self._most = most  # most tasks of one array
         self._turns = turns
         self.begun: list[TaskAttempt] = []
 
     def send(self, send: CampaignTaskSend) -> None:
-        """Split tasks into arrays, record the arrays, and submit all by one call."""
+        """Split tasks into arrays, record the arrays, and submit all arrays by one call."""
         most = min(self._most, send.array_tasks or self._most)
         self.begin([self._intended(part) for part in _parts(send, most)])
 
@@ -185,8 +181,8 @@ class CampaignArraySubmitter:
     def resume(self, arrays: Iterable[CampaignArray]) -> None:
         """Submit or release arrays whose submission was interrupted.
 
-        An array without unfinished attempts is marked as released, since later attempts replaced
-        all of its attempts.
+        An array without unfinished attempts is marked as released, because later attempts have replaced all of its
+        attempts.
         """
         begun: dict[tuple[int, str, bool], list[CampaignArray]] = {}
         for array in arrays:
@@ -211,7 +207,6 @@ class CampaignArraySubmitter:
         return ArraySubmissionResult(job_id=array.job_id)
 
     def _submit(self, arrays: list[CampaignArray]) -> None:
-        """Submit arrays of one campaign to one cluster; the next cycle retries failed arrays."""
         if not arrays:
             return
         intended = tuple((array, self._campaigns.pending(array)) for array in arrays)
@@ -228,7 +223,6 @@ def _has_failed(sent: Iterable[ArraySubmissionResult]) -> bool:
 
 
 def _parts(send: CampaignTaskSend, most: int) -> Iterator[CampaignTaskSend]:
-    """Split a batch of tasks into batches of at most `most` tasks."""
     for begin in range(0, send.tasks, most):
         end = min(begin + most, send.tasks)
         kept_off = tuple(_between(send.kept_off, begin, end))
@@ -236,7 +230,6 @@ def _parts(send: CampaignTaskSend, most: int) -> Iterator[CampaignTaskSend]:
 
 
 def _between(kinds: Iterable[TaskCountByExclusions], begin: int, end: int) -> Iterator[TaskCountByExclusions]:
-    """Return how many tasks of each kind lie between two indices of the concatenated kinds."""
     first = 0
     for kind in kinds:
         tasks = min(end, first + kind.tasks) - max(begin, first)

@@ -1,4 +1,4 @@
-"""Turn new files in the inbox into campaigns or added tasks, each file once.
+"""Turns campaign files in the inbox into campaigns or added tasks, each file once.
 
 The owner gets the campaign's number in a published answer.
 """
@@ -51,12 +51,12 @@ from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
 from gridbridge.state import published_files
 from gridbridge.state.state_file import StateFile
 
-TRIED = "its failed tasks were tried again since"
-KEPT = timedelta(days=30)  # time that files of ended campaigns are kept, for retries
-PURGED_AT_ONCE = 500  # most campaigns purged in a cycle, which would take minutes
-ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # gridsub reads its answer within minutes
-MOST_REFUSAL = 4000  # most characters of a refusal, which may quote the file
-NOBODY = -1  # uid that stands for the sender of an unreadable file
+TRIED = "failed tasks were retried after the backup"
+KEPT = timedelta(days=30)  # time for which the files of ended campaigns are kept for retries
+PURGED_AT_ONCE = 500  # most campaigns purged in a cycle: a purge is slow
+ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # gridsub reads the answer within minutes
+MOST_REFUSAL = 4000  # most characters of a refusal, which may quote the campaign file
+NOBODY = -1  # uid for the unknown sender of an unreadable file
 NO_WISHES = NotificationsSection()
 USUAL = CampaignRunnerSection()
 MB = 1_000_000
@@ -101,11 +101,11 @@ class CampaignAndRequestIntake:
         self._published = published
         self._rules = rules
         self._watch = HostClockJumpDetector(clock, watched)
-        self._waiting: set[str] = set()  # tokens of files whose failure was logged
-        self._quota = LogLineQuotaByPerson(clock.steady_s)  # limits log lines per uid
+        self._waiting: set[str] = set()  # tokens of files whose failure is logged
+        self._quota = LogLineQuotaByPerson(clock.steady_s)
 
     def take(self) -> int:
-        """Accept new campaign files, and answer owners' requests; return their total number."""
+        """Accept new campaign files and answer owners' requests; return how many were accepted or answered."""
         listed = campaign_files.list_campaign_inbox_files(self._folder)
         self._quota.tell_left_out(_log)
         intake_count = 0
@@ -116,10 +116,10 @@ class CampaignAndRequestIntake:
 
     @contextmanager
     def _isolated(self, token: str) -> Iterator[None]:
-        """Process one file; its failure does not stop other files.
+        """Process one file, so that a failure does not stop the processing of other files.
 
-        Failures of the state file or the disk are logged once and retried in each cycle. Any other
-        exception would occur again, so the file is removed.
+        Failures of the state file or the disk are logged once and retried in each cycle. Any other exception would
+        occur again, so the file is removed.
         """
         try:
             yield
@@ -146,10 +146,10 @@ class CampaignAndRequestIntake:
         return answered
 
     def recover(self) -> None:
-        """Re-create campaigns that a restored state file lacks, from their files.
+        """Create campaigns again that a restored state file lacks, from their files.
 
-        Such campaigns are paused, and so are campaigns that lack added tasks: their owners decide
-        whether to resume. Root's ledger lists the arrays that were already submitted.
+        These campaigns are paused, and so are campaigns that lack added tasks: the owner decides whether to resume the
+        campaign. Root's ledger of submitted tasks has the arrays that were already submitted.
         """
         campaigns = self._campaigns.all()
         for campaign in campaigns:
@@ -165,8 +165,8 @@ class CampaignAndRequestIntake:
     def _tell_of_tries(self) -> None:
         """Open events for campaigns whose retries a restored state file lacks.
 
-        When an owner requests the retry again, root's ledger refuses the submitted arrays, and the
-        runner imports them.
+        If an owner requests the retry again, root's ledger of submitted tasks refuses the submitted arrays, and the
+        runner imports the arrays.
         """
         since_s = (self._clock.now() - KEPT).timestamp()
         for campaign, token in self._given.again_since(since_s):
@@ -176,11 +176,10 @@ class CampaignAndRequestIntake:
                 continue
             _log.warning("event=tries_forgotten campaign=%s", campaign)
             self._tell_restored(campaign, TRIED)
-            # the retry is recorded as done, so that its event opens once
+            # the retry is recorded as executed, so that its event opens once
             self._campaigns.note_done(token, campaign, self._clock.now())
 
     def _recover(self, number: int) -> None:
-        """Re-create a campaign from its file, if the service gave this file its number."""
         new_file = campaign_files.read_numbered_campaign_file(number, self._folder)
         if not new_file or not self._given.has(number, new_file.uid, new_file.digest):
             return
@@ -197,12 +196,11 @@ class CampaignAndRequestIntake:
         self._is_restored(number)
 
     def _is_restored(self, campaign: int) -> None:
-        """Pause a campaign that was re-created from its file."""
         self._campaigns.is_now(campaign, CampaignState.PAUSED)
         self._tell_restored(campaign)
 
     def _tell_restored(self, campaign: int, why: str = "") -> None:
-        """Open a `restored` event, and have all tasks of the campaign published again.
+        """Open an event RESTORED for a campaign, and have all its tasks published again.
 
         The published task states are newer than the restored state file.
         """
@@ -215,12 +213,11 @@ class CampaignAndRequestIntake:
         )
 
     def sweep(self) -> None:
-        """Remove old answers, events, requests, and files of long-ended campaigns.
+        """Remove old answers, events, requests, and files of campaigns that ended long ago.
 
-        Campaigns older than `keep_campaigns_d` are purged with their tasks, because one published
-        list holds all stored campaigns. Events of ended campaigns close, except events of
-        undeleted tasks. While the clock is known to have jumped forward, everything is kept for
-        longer.
+        Campaigns older than `keep_campaigns_d` are purged, because one published file lists all stored campaigns.
+        Events of ended campaigns close, except events of undeleted tasks. After a forward jump of this host's clock
+        everything is kept for longer.
         """
         now = self._clock.now()
         answers = campaign_files.published_answer_path("", self._published)
@@ -241,16 +238,16 @@ class CampaignAndRequestIntake:
         return self._requests.touched()
 
     def grown(self) -> frozenset[int]:
-        """Return the campaigns that got tasks since the last call."""
+        """Return the numbers of campaigns that got tasks since the last call."""
         return self._parts.grown()
 
     def _take(self, token: str, new_file: NewCampaignOrAddedTasksFile | str) -> bool:
-        """Store the campaign, then publish the answer, then rename the file.
+        """Store a new campaign, publish the answer to the owner, then rename the campaign file.
 
-        Each step can be repeated after a kill.
+        Each step may be repeated after a kill.
         """
         if isinstance(new_file, NewCampaignOrAddedTasksFile) and not new_file.owner:
-            raise GridbridgeError(f"uid {new_file.uid} has no account now")
+            raise GridbridgeError(f"uid {new_file.uid} has no account")
         if isinstance(new_file, NewCampaignOrAddedTasksFile) and new_file.adds_to is not None:
             return self._take_part(new_file)
         existing = self._campaigns.of_token(token)
@@ -269,7 +266,6 @@ class CampaignAndRequestIntake:
         return not existing
 
     def _take_part(self, new_file: NewCampaignOrAddedTasksFile) -> bool:
-        """Store a file of added tasks, publish the answer, then rename the file."""
         part = self._parts.keep(new_file)
         if isinstance(part, str):
             self._refuse(new_file.token, part, new_file.uid)
@@ -281,7 +277,7 @@ class CampaignAndRequestIntake:
         return True
 
     def _free_number(self) -> int:
-        """Return a number that no campaign ever had, even if the state file was restored."""
+        """Return a number that no campaign ever had, even before a restore of the state file."""
         after = max(self._campaigns.last_number(), self._given.highest()) + 1
         free = (n for n in counting(after) if not campaign_files.is_campaign_number_taken(n, self._folder))
         return next(free)
@@ -297,19 +293,17 @@ class CampaignAndRequestIntake:
         return self._too_much(new_file) or self._campaign(new_file)
 
     def _too_much(self, new_file: NewCampaignOrAddedTasksFile) -> str:
-        """Return a refusal if a person has too many or too large campaign files."""
         parts = self._kept_parts.of_person(new_file.uid)
         held, size = campaign_files.measure_person_campaign_files(parts, new_file.uid, self._folder)
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
         if held < most and size + new_file.size <= most_mb * MB:
             return ""
         brought = number_with_noun(held + 1, "campaign file")
-        would = f"you would have {brought} of {(size + new_file.size) / MB:.1f} MB"
-        purge = "griddel --purge removes those of ended campaigns"
-        return f"{would} here; at most {most} of {most_mb} MB: {purge}"
+        would = f"you would have {brought} with {(size + new_file.size) / MB:.1f} MB"
+        purge = "griddel --purge removes the files of ended campaigns"
+        return f"{would}; expected at most {most} files with {most_mb} MB: {purge}"
 
     def _campaign(self, new_file: NewCampaignOrAddedTasksFile) -> Campaign | str:
-        """Return the campaign of a file, or a refusal; any program may have written the file."""
         try:
             jdl = model_value_from_json(new_file.header, Jdl)
         except Exception as error:  # the file's content is untrusted
@@ -319,9 +313,9 @@ class CampaignAndRequestIntake:
             names = ", ".join(sorted(self._clusters))
             return f"no cluster {', '.join(unknown)} here; the clusters are {names}"
         if not (new_file.tasks and jdl.clusters):
-            return "no task, or no cluster"
+            return "the campaign has no task or no cluster"
         if new_file.tasks > MOST_TASKS:
-            return f"{new_file.tasks} tasks; at most {MOST_TASKS}"
+            return f"the campaign has {new_file.tasks} tasks; expected at most {MOST_TASKS}"
         if problem := jdl_limit_violation(jdl) or campaign_file_jdl_mismatch(new_file.header, jdl):
             return problem
         if problem := self._unsettled(new_file, jdl):
@@ -339,14 +333,13 @@ class CampaignAndRequestIntake:
         )
 
     def _unsettled_part(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
-        """Return why the site's rules refuse a campaign with the added tasks."""
         whole = replace(new_file, tasks=campaign.tasks + new_file.tasks)
         return self._too_much(new_file) or self._unsettled(whole, campaign.jdl)
 
     def _unsettled(self, new_file: NewCampaignOrAddedTasksFile, jdl: Jdl) -> str:
-        """Return why the site's admission rules refuse a campaign.
+        """Return why the site's admission rules refuse a campaign; empty if accepted.
 
-        gridsub applied the same rules before it submitted the file.
+        gridsub applied the rules before, but any program may have written the file.
         """
         groups = frozenset(local_host_facts.groups_of_account(new_file.owner))
         candidate = CampaignCandidate(user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl)
@@ -357,5 +350,4 @@ class CampaignAndRequestIntake:
 
 
 def _is_of(campaign: Campaign, new_file: NewCampaignOrAddedTasksFile) -> bool:
-    """Return whether a file is the one that created a campaign."""
     return (campaign.uid, campaign.digest) == (new_file.uid, new_file.digest)

@@ -1,4 +1,4 @@
-"""Execute people's requests to add, remove and list their notification subscriptions."""
+"""Sends notifications about campaigns and events, and executes users' requests to subscribe and unsubscribe."""
 
 import logging
 import threading
@@ -37,13 +37,13 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
-MOST = 20  # most subscriptions of one person
+MOST = 20  # most subscriptions of one user
 ROOT = 0
-ONE = 0  # key of the reply in an answer
+ONE = 0  # key of the reply in the answer
 
 
 class SubscriptionRequestHandler:
-    """Executes requests about a person's own notification subscriptions."""
+    """Executes a user's requests to add, remove or list the user's notification subscriptions."""
 
     VERBS = (
         CampaignOwnerRequestVerb.SUBSCRIBE,
@@ -58,7 +58,7 @@ class SubscriptionRequestHandler:
         self._folder = folder
 
     def do(self, request: CampaignOwnerRequest) -> Mapping[str, object]:
-        """Execute a request and return its answer; repeating a request is safe."""
+        """Execute a request and return the answer; repeatable."""
         if request.verb is CampaignOwnerRequestVerb.SUBSCRIPTIONS:
             subscriptions = self._subscriptions.of(request.uid)
             return {"subscriptions": [_plain(subscription) for subscription in subscriptions]}
@@ -91,15 +91,11 @@ class SubscriptionRequestHandler:
         return CampaignOwnerRequestReply.DONE if before else CampaignOwnerRequestReply.UNKNOWN
 
     def _checked(self, request: CampaignOwnerRequest) -> NotificationSubscription | CampaignOwnerRequestReply:
-        """Return the requested subscription, or the refusal of an invalid request.
-
-        The request is untrusted: any program may have written it.
-        """
         try:
             way, severity = NotificationChannel(request.way), NotificationSeverity(request.severity)
         except ValueError:
             return CampaignOwnerRequestReply.WRONG
-        # root can't subscribe a program: no program runs as root
+        # root can't subscribe a program, because no program runs as root
         is_roots = request.uid == ROOT and way is NotificationChannel.PROGRAM
         if is_roots or not IDENTITIES[way].holds(request.identity):
             return CampaignOwnerRequestReply.WRONG
@@ -121,14 +117,14 @@ def _plain(subscription: NotificationSubscription) -> dict[str, str]:
 
 
 AT_ONCE = 16
-PATIENCE_S = 2.0  # wait per cycle for all deliveries; most mails take less
+PATIENCE_S = 2.0  # time limit for all deliveries in a cycle; most mails take less
 STALE = timedelta(hours=1)
 Tell = Callable[[CampaignNotification, NotificationsSection], None]
 _log = logging.getLogger(__name__)
 
 
 class _Sending:
-    """One notification being delivered in its own thread."""
+    """One notification, which a thread of its own delivers."""
 
     def __init__(self, message: CampaignNotification, policy: NotificationsSection, deliver: Tell) -> None:
         self.message = message
@@ -137,11 +133,11 @@ class _Sending:
         self._thread = threading.Thread(target=self._run)
         try:
             self._thread.start()
-        except RuntimeError as error:  # no thread could start: the next cycle retries
+        except RuntimeError as error:  # no thread could start, so the next cycle retries
             self.error = str(error)
 
     def wait(self, limit_s: float) -> bool:
-        """Wait up to `limit_s` for the delivery; return whether it has finished."""
+        """Wait up to `limit_s` seconds for the delivery; return whether the delivery has finished."""
         if self._thread.ident:
             self._thread.join(limit_s)
         return not self._thread.is_alive()
@@ -172,7 +168,7 @@ class CampaignNotifier:
         self._sendings: dict[int, _Sending] = {}
 
     def look(self) -> None:
-        """Record finished deliveries, then start new ones, with a short wait for each."""
+        """Record finished deliveries, then start due deliveries and wait up to two seconds for them."""
         self._note(0.0)
         now = self._clock.now()
         subscriptions = [self._set_back(subscription, now) for subscription in self._subscriptions.all()]
@@ -191,16 +187,16 @@ class CampaignNotifier:
         self._note(PATIENCE_S)
 
     def finish(self) -> None:
-        """Wait for the deliveries under way, and record their results.
+        """Wait until all started deliveries have finished, and record the results.
 
         Raises GridbridgeError if a result cannot be recorded.
         """
         self._note(stress_and_mail_programs.LONGEST_S)
 
     def _set_back(self, subscription: NotificationSubscription, now: datetime) -> NotificationSubscription:
-        """Correct a subscription's times that a fast clock set into the future.
+        """Correct times of a subscription that a fast clock set into the future.
 
-        Otherwise the subscriber would get no message until that time.
+        Without the correction the subscriber would get no notification until then.
         """
         corrected = event_texts_and_notifications.drop_future_subscription_times(subscription, now, self._policy)
         if corrected != subscription:
@@ -231,7 +227,6 @@ class CampaignNotifier:
         self._sendings[subscription.number] = _Sending(message, self._policy, self._tell)
 
     def _note(self, limit_s: float) -> None:
-        """Record finished deliveries; wait up to `limit_s` for all of them."""
         deadline_s = self._clock.steady_s() + limit_s
         for number, sending in [*self._sendings.items()]:
             if not sending.wait(max(0.0, deadline_s - self._clock.steady_s())):
@@ -245,7 +240,6 @@ class CampaignNotifier:
 
 
 def _delivered(message: CampaignNotification, policy: NotificationsSection) -> NotificationSubscription:
-    """Return a subscription as it is after its notification was delivered or given up."""
     later = message.until + event_texts_and_notifications.pause_before_next_notification(0, policy)
     return replace(message.subscription, told_until=message.until, tries=0, next_at=later)
 

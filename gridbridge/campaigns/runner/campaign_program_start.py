@@ -1,6 +1,6 @@
-"""Start the campaign programs: one instance, as the service account, once or in a loop.
+"""Starts gridbridge-runner and gridbridge-nikita: one process each, as the service account, once or in a loop.
 
-Exit status: 0 for success, 1 if another instance runs, 2 for a wrong configuration or option.
+Exit status: 0 for success, 1 if the program already runs, 2 for a wrong configuration or option.
 """
 
 import argparse
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class CampaignProgramFactory(Protocol):
-    """Creates a campaign program from its policy; in a dry run the program is read-only."""
+    """Creates a campaign program from the policy; in a dry run the program is read-only."""
 
     def __call__(self, policy: Policy, clock: Clock, *, is_dry: bool) -> CycleDaemon[Any, Any]:
         """Open the state file and return the program; GridbridgeError on failure."""
@@ -36,11 +36,11 @@ class CampaignProgramFactory(Protocol):
 
 
 class OneLineErrorArgumentParser(argparse.ArgumentParser):
-    """An argument parser that reports a wrong option in one line, without the usage."""
+    """An argument parser that reports a wrong option in one line, without the usage text."""
 
     def error(self, message: str) -> NoReturn:
         """Print the error in one line and exit."""
-        self.exit(WRONG, f"{self.prog}: {message}; --help shows the options\n")
+        self.exit(WRONG, f"{self.prog}: {message}; --help lists the options\n")
 
 
 def start_campaign_program(
@@ -48,7 +48,7 @@ def start_campaign_program(
 ) -> None:
     """Parse the options and run a campaign program.
 
-    `load` imports the program, which takes half a second; --help does not need it.
+    `load` imports the program, which takes half a second; --help does not need the import.
     """
     options = _options(name, does, every_s).parse_args()
     if options.version:
@@ -65,9 +65,9 @@ def start_campaign_program(
 
 def _options(name: str, does: str, every_s: int) -> argparse.ArgumentParser:
     options = OneLineErrorArgumentParser(prog=name, description=does, epilog=f"Example: {name} --dry-run")
-    until = f"go on until SIGTERM, every {every_s} s"
+    until = f"run a cycle every {every_s} s until SIGTERM"
     options.add_argument("--loop", action="store_true", help=until)
-    options.add_argument("--dry-run", action="store_true", help="say what one cycle would do")
+    options.add_argument("--dry-run", action="store_true", help="print what one cycle would do, and do nothing")
     options.add_argument("--version", action="store_true", help="show the version and exit")
     return options
 
@@ -92,7 +92,7 @@ def _run(name: str, lock: str, load: Callable[[], CampaignProgramFactory], *, is
 
 
 def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
-    """Run one cycle, as from cron, and wait for the deliveries that it started."""
+    """Run one cycle, as from cron, and wait for the notifications that the cycle started."""
     with daemon.open_cycle() as program:
         service_cycle.run_cycle_once(program, print, is_dry=is_dry)
     daemon.release()
@@ -101,10 +101,10 @@ def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
 def run_cycles_until_signal(
     daemon: CycleDaemon[Any, Any], signals: StopAndReloadSignals, life_sign: ServiceHeartbeat, clock: Clock
 ) -> None:
-    """Run cycles until a signal arrives; each finished cluster call resets the watchdog.
+    """Run cycles until a signal arrives; each finished call to a cluster resets the watchdog.
 
-    A cycle makes many calls in sequence, each with a timeout. So a process that is silent for
-    longer than one timeout hangs.
+    A cycle makes many calls in sequence, each with a timeout, so a process that is silent for longer than one timeout
+    hangs.
     """
     program_runs.call_after_each_program_end(life_sign.beat)
     service_cycle.run_cycles_forever(daemon, signals, life_sign, clock, log_cycle_sentence)
@@ -112,5 +112,5 @@ def run_cycles_until_signal(
 
 
 def log_cycle_sentence(sentence: str) -> None:
-    """Log the sentence of a cycle; an idle cycle has none."""
+    """Log the sentence that describes what a cycle did."""
     _log.info("event=round does=%r", sentence)

@@ -1,4 +1,7 @@
-"""Publish the states and counts of campaigns and tasks, never task parameters."""
+"""Publishes campaigns, the states of their tasks, events and cluster capacities for all users.
+
+Task parameters are never published.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -39,7 +42,7 @@ from gridbridge.state.state_file import StateFile
 
 
 class CampaignPublisher:
-    """Publishes the states of campaigns, their tasks and cycles."""
+    """Publishes campaigns, the states of their tasks, and the reasons of each cycle's decisions."""
 
     def __init__(
         self,
@@ -56,12 +59,12 @@ class CampaignPublisher:
         self._clock = clock
         self._folder = folder
         self._outlines: dict[int, Jdl] = {}  # cached outlines of all campaigns' JDLs
-        self._begun: set[int] = set()  # numbers of campaigns whose tasks this cycle may change
-        self._killed: set[int] = set()  # numbers of campaigns with outdated published tasks
-        self._there: frozenset[int] | None = None  # numbers of campaigns with published tasks
+        self._begun: set[int] = set()  # campaigns whose tasks this cycle may change
+        self._killed: set[int] = set()  # campaigns whose published tasks are outdated
+        self._there: frozenset[int] | None = None  # campaigns with published tasks
 
     def show(self, opened: Iterable[CampaignEvent]) -> None:
-        """Publish all campaigns, each with its number of open events."""
+        """Publish all campaigns, each with the number of its open events."""
         waiting, open_clusters = self._campaigns.waiting(), self._open_clusters()
         events, sinks = _counted(opened, open_clusters), self._sinks()
         shown = (
@@ -79,21 +82,19 @@ class CampaignPublisher:
         published_campaign_files.publish_campaign_value_by_class(whole, self._folder)
 
     def _sinks(self) -> dict[int, list[str]]:
-        """Return by campaign the black-hole clusters that its owner has not trusted again."""
         sinks: dict[int, list[str]] = {}
         for campaign, cluster in self._events.sinks():
             sinks.setdefault(campaign, []).append(cluster)
         return sinks
 
     def _open_clusters(self) -> dict[int, set[str]]:
-        """Return by campaign the clusters with possibly live arrays."""
         clusters: dict[int, set[str]] = {}
         for array in self._campaigns.open_arrays():
             clusters.setdefault(array.campaign, set()).add(array.cluster)
         return clusters
 
     def show_cycle(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
-        """Publish the capacities that a cycle saw, and the reasons for its decisions."""
+        """Publish the free slots that a cycle found, and the reasons of the cycle's decisions."""
         free = {name: room.free_slots for name, room in situation.room.items()}
         reasons = send_explanation.explain_campaign_task_sends(situation, plan)
         stressed = tuple(name for name, room in situation.room.items() if room.is_stressed)
@@ -105,10 +106,10 @@ class CampaignPublisher:
         published_campaign_files.publish_campaign_value_by_class(cycle, self._folder)
 
     def begin(self, campaigns: Iterable[int]) -> None:
-        """Record the campaigns whose tasks a cycle may change.
+        """Record the campaigns whose tasks a cycle may change, before the change.
 
-        A recorded campaign that no cycle finished was interrupted by a kill. All of its tasks are
-        published again, as are those of campaigns whose published files were removed.
+        If a kill interrupts the cycle, all tasks of these campaigns are published again. So are the tasks of campaigns
+        whose published files were removed.
         """
         self._killed |= published_campaign_files.campaigns_half_published(self._folder) - self._begun
         self._killed |= self._removed()
@@ -116,16 +117,15 @@ class CampaignPublisher:
         published_campaign_files.mark_campaigns_being_published(self._begun | self._killed, self._folder)
 
     def _removed(self) -> Set[int]:
-        """Return the campaigns with submitted tasks whose published files are missing."""
         before, self._there = (self._there, published_campaign_files.campaigns_with_published_tasks(self._folder))
         is_known = before is not None and before <= self._there
         return frozenset() if is_known else self._tasks.sent_of() - self._there
 
     def end(self, attempts: Iterable[TaskAttempt], *, are_asked: bool = False) -> None:
-        """Publish the tasks that a cycle submitted or found ended, and count the ends.
+        """Publish the tasks that were submitted or ended, and add ended tasks to the published counts.
 
-        If owners requested the changes (`are_asked`), tasks that now wait had ended before, so
-        their ends are subtracted.
+        If owners requested the changes (`are_asked`), tasks that now wait had ended before, so they are subtracted from
+        the counts.
         """
         for campaign in self._killed:
             self._show_whole(campaign)
@@ -157,7 +157,6 @@ class CampaignPublisher:
             )
 
     def _show_whole(self, campaign: int) -> None:
-        """Publish all tasks of a campaign, and correct the counts of ended tasks by cluster."""
         now, state = self._clock.now(), self._state(campaign)
         counted = tuple(
             end.taken_back() for end in published_campaign_files.read_published_task_end_counts(campaign, self._folder)
@@ -180,7 +179,7 @@ class CampaignPublisher:
 
 
 def _counted(opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[str]]) -> Counter[int]:
-    """Count open events by campaign.
+    """Return the number of open events of each campaign.
 
     An event of a removed cluster counts for every campaign with arrays at that cluster.
     """
@@ -194,7 +193,6 @@ def _counted(opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[st
 
 
 def _failed(task: PublishedCampaignTask, at: datetime) -> CampaignTaskEndCounts:
-    """Return the counters of a failed task that will be retried."""
     return replace(counts_of_one_ended_task(task, at), failed=1)
 
 
@@ -222,7 +220,7 @@ CLOSED_SHOWN = timedelta(days=7)
 
 
 class EventAndCapacityPublisher:
-    """Publishes campaign events and the capacities of the clusters."""
+    """Publishes the events of campaigns, and the slots that clusters offer to campaigns."""
 
     def __init__(self, policy: Policy, database: StateFile, clock: Clock, folder: str = PUBLISHED) -> None:
         self._policy = policy
@@ -231,7 +229,7 @@ class EventAndCapacityPublisher:
         self._clock = clock
 
     def show(self) -> tuple[CampaignEvent, ...]:
-        """Publish open and recently closed events; return the open ones."""
+        """Publish open and recently closed events; return the open events."""
         now = self._clock.now()
         events = self._events.shown(now - CLOSED_SHOWN)
         published_campaign_files.publish_campaign_value_by_class(
@@ -242,7 +240,7 @@ class EventAndCapacityPublisher:
     def show_clusters(
         self, situation: CampaignCycleSituation, other_snapshots: Mapping[str, ClusterSnapshot] = NOBODY
     ) -> None:
-        """Publish cluster capacities; `other_snapshots` are of clusters not queried."""
+        """Publish the slots of clusters; `other_snapshots` are of clusters that this cycle did not query."""
         grid = ShownCampaignClusters(at=self._clock.now(), clusters=tuple(self._clusters(situation, other_snapshots)))
         published_campaign_files.publish_campaign_value_by_class(grid, self._folder)
 

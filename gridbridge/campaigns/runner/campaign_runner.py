@@ -1,7 +1,7 @@
-"""Runs the cycles of the campaign runner, journals their decisions, and replays them.
+"""Runs and replays the scheduling cycles of gridbridge-runner, and keeps each owner's share by past usage.
 
-Job names at a cluster begin with the site's name. Under a new name no job would be found, and every task would
-count as lost.
+The names of campaign jobs at a cluster begin with this site's name. Under a new site name no job would be found, and
+every task would count as lost.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,14 +54,14 @@ from gridbridge.state.state_file import StateFile
 
 MAX_BYTES = 1 << 10
 OTHER = (
-    '{}: [site] cluster = "{}": tasks of campaigns are away under the name "{}"; put that back,'
-    " and change it when none is away"
+    '{}: [site] cluster = "{}": campaign tasks are at clusters under the name "{}"; restore that name,'
+    " and rename the site when no task is left"
 )
 SWEEP_S = 3600.0
-ENDS_KEPT = timedelta(days=1)  # age limit of counts of ends per minute; forecasts use one hour
-TAKING_S = 20.0  # time per cycle for the inbox; gridsub waits 90 s
-LEAST_PAUSE_S = 5.0  # least pause between cycles, since each cycle queries clusters
-UNTAKEN = "{} that people brought would be taken in first, and is not looked at"
+ENDS_KEPT = timedelta(days=1)  # age limit of the counts of ended tasks by minute; forecasts use one hour
+TAKING_S = 20.0  # time for the inbox in each cycle; gridsub waits 90 s
+LEAST_PAUSE_S = 5.0  # least pause between cycles, because each cycle queries clusters
+UNTAKEN = "{} inbox files would be processed first, and are ignored in a dry run"
 
 
 def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_dry: bool) -> None:
@@ -75,7 +75,6 @@ def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = 
 
 
 def _saved_name(path: str) -> str:
-    """Return the stored site name; empty if none is stored."""
     try:
         return safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0].decode("ascii", "replace")
     except (OSError, StateError):
@@ -83,13 +82,13 @@ def _saved_name(path: str) -> str:
 
 
 class CampaignRunnerCycle:
-    """One scheduling cycle over all campaigns: take in, gather, decide, apply."""
+    """One scheduling cycle of all campaigns: process the inbox, gather, decide, apply."""
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
         """Open the state file, read-only in a dry run.
 
-        Raises StateError if the file cannot be opened, and ConfigError if the site was
-        renamed while arrays are unfinished.
+        Raises StateError if the file cannot be opened, and ConfigError if the site was renamed while arrays are
+        unfinished.
         """
         keep_ssh_connections_open(policy)
         if not is_dry:
@@ -127,9 +126,9 @@ class CampaignRunnerCycle:
         self.is_urgent = False  # whether the next cycle must start at once
 
     def take_in(self) -> int:
-        """Accept new campaigns and owners' requests, and publish them; return how many."""
+        """Accept new campaigns and owners' requests, and publish the changes; return how many were accepted."""
         intake_count = self._intake.take()
-        if touched := self._intake.touched():  # possibly changed by an unfinished request
+        if touched := self._intake.touched():  # an unfinished request may have changed tasks
             self._publication.begin(attempt.campaign for attempt in touched)
             self._publication.end(touched, are_asked=True)
         if intake_count:
@@ -142,25 +141,25 @@ class CampaignRunnerCycle:
         return self._intake.untaken()
 
     def gather(self) -> CampaignCycleSituation:
-        """Query the clusters and read the state file; return the situation to decide about."""
+        """Query the clusters and read the state file; return the input of the cycle's decision."""
         self.is_urgent = False
         situation = self._updator.look()
         return replace(situation, sharing=self._shares.gather(situation.campaigns))
 
     def decide(self, situation: CampaignCycleSituation) -> CampaignCyclePlan:
-        """Plan the cycle for all campaigns."""
+        """Decide which tasks of all campaigns are submitted, retried or deleted in this cycle."""
         return campaign_cycle.plan_campaign_cycle(situation)
 
     def entry(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> DecisionJournalEntry | None:
-        """Return the journal entry of the cycle; None if the cycle does nothing."""
+        """Return the journal entry of the cycle's decision; None if the cycle does nothing."""
         return campaign_cycle_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
-        """Carry out the plan, then publish the results."""
+        """Carry out the plan, then publish campaigns, tasks and events."""
         for answer in self._updator.news():
             cluster_observer.publish_non_forwarding_queues(
                 answer, self._policy.queues_at(answer.cluster)
-            )  # published first, since submitted jobs obey this list
+            )  # published first, because submitted jobs obey this list of queues
         self._shares.count(situation, plan)
         self._publication.begin(campaign.number for campaign in situation.campaigns)
         self._actions.do(plan)
@@ -174,20 +173,18 @@ class CampaignRunnerCycle:
         self.is_urgent = plan.is_urgent
 
     def end(self) -> None:
-        """Wait for notifications under way, and close the state file."""
+        """Wait for notifications that are being sent, and close the state file."""
         with suppress(GridbridgeError):  # the notifications are sent again later
             self._notifier.finish()
         self.database.close()
 
     def _delete_for_nobody(self, array: CampaignArray) -> int:
-        """Delete an array whose owner's account no longer exists."""
         campaign = self._campaigns.find(array.campaign)
         return array_commands_as_owner.delete_array_without_owner(
             self._policy, campaign.owner if campaign else "", array
         )
 
     def _sweep(self) -> None:
-        """Remove expired files and rows once an hour."""
         now_s = self._clock.steady_s()
         if now_s >= self._sweeps_at_s:
             self._sweeps_at_s = now_s + SWEEP_S
@@ -200,10 +197,9 @@ class CampaignRunnerCycle:
 def take_in_inbox_before_cycle(
     take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock
 ) -> None:
-    """Empty the inbox before a cycle, for at most 20 seconds.
+    """Process the inbox before a cycle, for at most 20 seconds.
 
-    Each call of `take` processes a few files per person, so that nobody waits for another person's
-    many files.
+    Each call of `take` processes a few files of each person, so that one person's many files do not delay other people.
     """
     until_s, before = clock.steady_s() + TAKING_S, None
     while (pending := list_pending()) != before and clock.steady_s() < until_s:
@@ -212,9 +208,9 @@ def take_in_inbox_before_cycle(
 
 
 class CampaignRunnerDaemon:
-    """Runs cycles in a loop, and accepts campaigns between the cycles."""
+    """Runs scheduling cycles in a loop, and accepts campaigns and requests between the cycles."""
 
-    _has_taken = False  # whether a file arrived since the last cycle
+    _has_taken = False  # whether a file was accepted since the last cycle
     _ended_s = float("-inf")  # monotonic time at the end of the last cycle
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
@@ -230,7 +226,7 @@ class CampaignRunnerDaemon:
 
     @contextmanager
     def open_cycle(self) -> Iterator[CampaignRunnerCycle]:
-        """Empty the inbox, then give the runner for one cycle."""
+        """Process the inbox, then provide the runner for one cycle."""
         if not self._is_dry:
             take_in_inbox_before_cycle(self.runner.take_in, self.runner.untaken, self._clock)
         elif untaken := self.runner.untaken():
@@ -240,10 +236,10 @@ class CampaignRunnerDaemon:
         self._ended_s = self._clock.steady_s()
 
     def has_news(self) -> bool:
-        """Accept inbox files; return whether the next cycle should start before its time.
+        """Process the inbox; return whether the next cycle should start before its time.
 
-        Moved tasks are sent at once. New campaigns are sent soon, but frequent files do not start a
-        cycle every second.
+        Tasks that rebalancing moved are sent at once. New campaigns are sent within seconds, because frequent files
+        must not start a cycle every second.
         """
         self._has_taken |= self.runner.take_in() > 0
         if self.runner.is_urgent or not self._has_taken:
@@ -251,20 +247,20 @@ class CampaignRunnerDaemon:
         return self._clock.steady_s() - self._ended_s >= LEAST_PAUSE_S
 
     def recover(self) -> None:
-        """Start again from the state file after a failed cycle."""
+        """Open the state file again after a failed cycle."""
         self.runner = CampaignRunnerCycle(self._policy, self._clock)
 
     def release(self) -> None:
-        """Wait for notifications under way, and close the state file."""
+        """Wait for notifications that are being sent, and close the state file."""
         self.runner.end()
 
 
-FORGOTTEN_S = 1.0  # usage in slot-seconds below which it is deleted as negligible
-NEVER_S = 1e9  # stands for the mean duration at a cluster without any success
+FORGOTTEN_S = 1.0  # slot-seconds below which past usage is deleted
+NEVER_S = 1e9  # stands for the mean run time at a cluster at which no task succeeded
 
 
 class FairShareUsageAccounting:
-    """Reads and updates the usage that orders campaigns of different owners."""
+    """Reads and updates the past usage that decides the order of campaigns of different owners."""
 
     def __init__(self, policy: Policy, campaigns: CampaignRows, usage: CampaignSlotUsageRows, clock: Clock) -> None:
         self._section = policy.metascheduler
@@ -273,10 +269,10 @@ class FairShareUsageAccounting:
         self._campaigns = campaigns
         self._usage = usage
         self._clock = clock
-        self._read: tuple[DecayedCampaignUsage, ...] | None = None  # usage read in this cycle
+        self._read: tuple[DecayedCampaignUsage, ...] | None = None  # past usage as read in this cycle
 
     def gather(self, unfinished: tuple[Campaign, ...]) -> FairShareInputs:
-        """Return the fair-share data of unfinished campaigns: usage, groups, mean durations."""
+        """Return past usage, owners' groups and mean run times for the order of unfinished campaigns."""
         self._read = self._usage.all()
         usages = tuple(map(self._now, self._read))
         campaigns = self._with_used(unfinished, usages)
@@ -292,7 +288,7 @@ class FairShareUsageAccounting:
         return replace(sharing, used_s=sum_usage_by_claimant(campaigns, sharing, _by_campaign(usages)))
 
     def count(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
-        """Add the usage of ended tasks, and delete usage that has decayed to nothing."""
+        """Add the usage of ended tasks to past usage, and delete usage that has decayed to almost nothing."""
         usages, self._read = self._usage.all() if self._read is None else self._read, None
         before = {(usage.campaign, usage.cluster): usage for usage in map(self._now, usages)}
         jdls = {campaign.number: campaign.jdl for campaign in situation.campaigns}
@@ -306,14 +302,12 @@ class FairShareUsageAccounting:
         self._usage.forget(usage for usage in current.values() if usage.used_s < FORGOTTEN_S)
 
     def _groups(self, campaigns: Iterable[Campaign]) -> dict[str, tuple[str, ...]]:
-        """Return the groups of each owner; empty if no rule uses groups."""
         owners = sorted({campaign.owner for campaign in campaigns}) if self._asks_groups else ()
         return {owner: local_host_facts.groups_of_account(owner) for owner in owners}
 
     def _with_used(
         self, unfinished: tuple[Campaign, ...], usages: tuple[DecayedCampaignUsage, ...]
     ) -> tuple[Campaign, ...]:
-        """Return the unfinished campaigns, and ended ones with usage if fair share is on."""
         if self._section.share_by is FairShareUnit.NONE:
             return unfinished
         ended = {usage.campaign for usage in usages} - {campaign.number for campaign in unfinished}
@@ -334,9 +328,9 @@ def _by_campaign(usages: Iterable[DecayedCampaignUsage]) -> dict[int, float]:
 
 
 def _means(usages: Iterable[DecayedCampaignUsage], campaigns: frozenset[int]) -> dict[int, dict[str, float]]:
-    """Return the mean duration of successful tasks by campaign and cluster.
+    """Return the mean run time of successful tasks by campaign and cluster.
 
-    A cluster where tasks ran and none succeeded gets a very long duration, so it comes last.
+    A cluster at which tasks ran and none succeeded gets a very long time, so that the cluster comes last.
     """
     means: dict[int, dict[str, float]] = {}
     for usage in usages:
@@ -349,7 +343,6 @@ def _means(usages: Iterable[DecayedCampaignUsage], campaigns: frozenset[int]) ->
 def _by_cluster(
     ended: Iterable[TaskAttempt], arrays: Iterable[CampaignArray]
 ) -> Iterator[tuple[tuple[int, str], list[TaskAttempt]]]:
-    """Group ended attempts by campaign and cluster."""
     clusters = map_arrays_to_clusters(arrays)
     placed = [(attempt, clusters.get((attempt.campaign, attempt.array), "")) for attempt in ended]
     placed.sort(key=lambda pair: (pair[0].campaign, pair[1]))
@@ -366,7 +359,7 @@ def campaign_cycle_journal_entry(
 ) -> DecisionJournalEntry | None:
     """Return the journal entry of a cycle's decision; None if the cycle does nothing.
 
-    The campaigns' scripts are left out: they do not affect decisions and would fill the journal.
+    The campaigns' scripts are left out, because they don't affect the decision and would fill the journal.
     """
     sentences = campaign_cycle.describe_campaign_cycle_plan(plan)
     campaigns = tuple(replace(campaign, jdl=campaign.jdl.outline) for campaign in situation.campaigns)
@@ -375,7 +368,7 @@ def campaign_cycle_journal_entry(
 
 
 def replay_campaign_cycle_decision(row: Mapping[str, Any]) -> list[str]:
-    """Replay a journalled decision from its stored situation; return its actions."""
+    """Repeat a decision from its stored situation in the journal; return the decided actions."""
     return campaign_cycle.describe_campaign_cycle_plan(
         campaign_cycle.plan_campaign_cycle(model_value_from_json(row["seen"], CampaignCycleSituation))
     )

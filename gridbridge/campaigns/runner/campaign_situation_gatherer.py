@@ -1,7 +1,7 @@
-"""Query clusters for capacities and states of campaign tasks (CiGri's updator).
+"""Gathers the input of a campaign cycle: clusters' capacities and the states of campaign tasks (CiGri's updator).
 
-A task that its cluster does not list is not assumed to have ended. Nothing is decided about a
-cluster that does not answer. A task without an accounting record is waited for.
+A task that its cluster does not list has not ended for that reason alone. Nothing is decided about a cluster that does
+not answer. The runner waits for the accounting record of a missing task.
 """
 
 import logging
@@ -76,38 +76,38 @@ from gridbridge.state import drains
 from gridbridge.state.state_file import StateFile
 
 USUAL_S = 15.0  # default time until Grid Engine writes an accounting record
-ARRAYS_AT_ONCE = 20  # most arrays submitted by one call
+ARRAYS_AT_ONCE = 20  # most arrays that one call submits
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnlistedArrayAttempts:
-    """The attempts of an array that its cluster does not list."""
+    """The attempts of an array that the cluster's job list lacks."""
 
     array: CampaignArray
-    missing: Mapping[TaskAttempt, float]  # seconds since each attempt was last listed
-    pending: int  # number of attempts without known ends
-    is_listed: bool  # whether its cluster lists any task
+    missing: Mapping[TaskAttempt, float]  # seconds since the job list last showed each attempt
+    pending: int  # number of unfinished attempts
+    is_listed: bool  # whether the job list shows any task
 
     def indices(self, least_s: float, unrecorded: Container[int] = ()) -> tuple[int, ...]:
-        """Return sorted indices missing for `least_s`; `unrecorded` indices need no wait."""
+        """Return the array indices missing for `least_s` seconds, sorted; `unrecorded` indices need no wait."""
         missing = self.missing.items()
         return tuple(
             sorted(attempt.place for attempt, for_s in missing if for_s >= least_s or attempt.place in unrecorded)
         )
 
     def later_than(self, forgotten_s: float) -> frozenset[TaskAttempt]:
-        """Return attempts missing for `forgotten_s`: lost, unless their ends are found now."""
+        """Return the attempts missing for `forgotten_s` seconds, which are lost unless their ends are found now."""
         return frozenset(attempt for attempt, for_s in self.missing.items() if for_s > forgotten_s)
 
     def at(self, indices: Container[int]) -> dict[TaskAttempt, float]:
-        """Return the missing attempts at these indices, which were queried."""
+        """Return the missing attempts with the array indices that were queried."""
         return {attempt: missed_s for attempt, missed_s in self.missing.items() if attempt.place in indices}
 
 
 class CampaignSituationGatherer:
-    """Gathers the situation of a campaign cycle from clusters and state file."""
+    """Gathers the input of a campaign cycle from the clusters and the state file."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class CampaignSituationGatherer:
         ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]] = array_commands_as_owner.ledger_arrays,
         ran: str = RUNNER_RAN,
     ) -> None:
-        """Keep the collaborators; `ledger_arrays` reads root's ledger of a campaign."""
+        """Read nothing yet; `ledger_arrays` reads a campaign's arrays in root's ledger of submitted tasks."""
         self._policy = policy
         self._asking = ClusterSnapshotFetcher(policy, database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(database)
@@ -135,20 +135,21 @@ class CampaignSituationGatherer:
         self._clock = clock
         self._missing = MissingAttemptTracker(TaskMissingAtClusterRows(database), clock, ran, is_dry=is_dry)
         self._restored = RootLedgerStateComparison(self._campaigns, ledger_arrays)
-        self._disputed: list[AttemptOutcomeAtCluster] = []  # disputed attempts of the last cycle
-        self._told: set[tuple[int, int, int]] = set()  # logged disputes: campaign, array, index
-        self._searched: set[TaskAttempt] = set()  # attempts for which all records were searched
+        self._disputed: list[AttemptOutcomeAtCluster] = []  # attempts with contradictory ends in the last cycle
+        self._told: set[tuple[int, int, int]] = set()  # logged contradictions: campaign, array, index
+        self._searched: set[TaskAttempt] = set()  # attempts for which all accounting records were searched
         self._fast: set[tuple[str, str]] = set()  # logged fast clocks: cluster, host
         self.answers: dict[str, ClusterSnapshot] = {}  # snapshots of the last cycle
-        self.others: dict[str, ClusterSnapshot] = {}  # other programs' snapshots of unused clusters
-        self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}  # seconds since tasks started
+        self.others: dict[str, ClusterSnapshot] = {}  # other programs' snapshots of clusters that no campaign uses
+        # elapsed seconds of running tasks, by campaign and cluster
+        self.elapsed: dict[tuple[int, str], tuple[float, ...]] = {}
 
     def news(self) -> list[ClusterSnapshot]:
-        """Return the last snapshots that the poller has not published yet."""
+        """Return the snapshots of this cycle that the poller has not published yet."""
         return [snapshot for name, snapshot in self.answers.items() if name not in self._asking.polled]
 
     def look(self) -> CampaignCycleSituation:
-        """Return the situation of this cycle: all inputs of the decision."""
+        """Query the clusters, and return all inputs of this cycle's decision."""
         campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
         waiting, used = self._campaigns.waiting(), _used(campaigns, arrays)
         answers, rivals = self._ask(used, arrays), self._copies.rivals(_numbers(campaigns))
@@ -209,7 +210,6 @@ class CampaignSituationGatherer:
     def _room(
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
     ) -> Mapping[str, ClusterCapacityForCampaigns]:
-        """Return the capacities of the clusters that answered."""
         scripts, open_clusters = (
             self._scripts(campaigns, waiting),
             clusters_accepting_campaign_tasks(campaigns, waiting),
@@ -224,26 +224,22 @@ class CampaignSituationGatherer:
         )
 
     def _ask(self, used: Set[str], arrays: Iterable[CampaignArray]) -> dict[str, ClusterSnapshot]:
-        """Query the used clusters; take recent snapshots of other programs for the rest."""
         limit_s, unused = self._policy.poller.interval_s, self._policy.clusters.keys() - used
         self.answers = self._asking.ask(used, arrays, limit_s)
         self.others = self._asking.recent_snapshots(unused, limit_s)
         return self.answers
 
     def _tried(self, campaigns: Iterable[Campaign]) -> dict[int, frozenset[str]]:
-        """Return the clusters to which test campaigns have submitted tasks."""
         tests = (campaign.number for campaign in campaigns if campaign.jdl.type is CampaignType.TEST)
         return {number: self._tries.tried(number) for number in tests}
 
     def _last_arrays(self, campaigns: Iterable[Campaign]) -> dict[int, Mapping[str, int]]:
-        """Return the last array at each cluster, for campaigns with prologues or epilogues."""
         with_steps = (campaign for campaign in campaigns if campaign.jdl.has_steps)
         return {
             campaign.number: self._tries.last_arrays(campaign.number, campaign.jdl.clusters) for campaign in with_steps
         }
 
     def _scripts(self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> dict[str, ClusterCampaignsSection]:
-        """Return the configuration sections of clusters that may get tasks."""
         open_clusters = clusters_accepting_campaign_tasks(campaigns, waiting)
         return {name: section for name, section in self._policy.campaigns.items() if name in open_clusters}
 
@@ -252,7 +248,7 @@ class CampaignSituationGatherer:
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
         """Return the ended attempts, and the arrays that are over.
 
-        Arrays whose tasks are all listed are skipped, because most arrays are listed whole.
+        Arrays whose tasks are all in the job list are skipped, because most arrays are.
         """
         self._missing.begin()
         self._restored.begin()
@@ -278,7 +274,7 @@ class CampaignSituationGatherer:
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
         """Return all ended attempts, and the arrays that are over.
 
-        Campaigns that lack arrays of root's ledger are left out. Their arrays are imported first,
+        Campaigns that lack arrays of root's ledger of submitted tasks are left out. Their arrays are imported first,
         because the ledger may show that a task was already retried.
         """
         ended: list[TaskAttempt] = []
@@ -294,17 +290,17 @@ class CampaignSituationGatherer:
     def _counted(
         self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], judge: MissingAttemptJudge
     ) -> tuple[TaskAttempt, ...]:
-        """Return the ends that count; drop ends that an unrecorded deletion may have caused."""
+        """Drop ends that may come from a deletion that the state file lacks."""
         is_doubted = judge.doubts(array, attempts)
         return () if is_doubted and not self._restored.may_count(array.campaign) else attempts
 
     def _indices_to_query(
         self, looks: Iterable[UnlistedArrayAttempts], judge: MissingAttemptJudge
     ) -> dict[CampaignArray, tuple[int, ...]]:
-        """Return the indices whose ends are queried, after the time for accounting records.
+        """Return the array indices whose ends are queried, after the time that accounting records take.
 
-        The wait reveals a forged record: the true record conflicts with it, and neither counts.
-        Tasks deleted before their start have no record and are queried at once.
+        The wait reveals a forged record: the true record contradicts it, and no record counts. Tasks deleted before
+        their start have no record, so they are queried at once.
         """
         missing = [look for look in looks if look.missing]
         within_s = self._told_within_s({look.array.cluster for look in missing})
@@ -312,14 +308,13 @@ class CampaignSituationGatherer:
         return {array: indices for array, indices in by_array.items() if indices}
 
     def _told_within_s(self, clusters: Set[str]) -> dict[str, float]:
-        """Return how soon each cluster writes accounting records; the default if unknown."""
         limits = self._limits.of(clusters)
         return {name: limits[name].told_within_s if name in limits else USUAL_S for name in clusters}
 
     def _told_ends(
         self, looks: Iterable[UnlistedArrayAttempts], indices: Mapping[CampaignArray, Sequence[int]]
     ) -> dict[CampaignArray, ReportedEnds]:
-        """Query the ends of missing tasks; search all records once before a task is lost."""
+        """Query the ends of missing tasks; before a task counts as lost, all records are searched once."""
         most_s = self._policy.runner.forgotten_s
         late = {look.array: look.later_than(most_s) for look in looks if look.array in indices}
         self._searched &= {attempt for attempts in late.values() for attempt in attempts}
@@ -337,7 +332,6 @@ class CampaignSituationGatherer:
         return query_live_task_indices(self._policy, arrays)
 
     def _look_at(self, array: CampaignArray, snapshot: ClusterSnapshot) -> UnlistedArrayAttempts | None:
-        """Return the missing attempts of an array; None if its cluster lists all of it."""
         listed = task_indices_in_snapshot(array, snapshot)
         self._missing.observe(array, listed, running_task_indices(array, snapshot))
         if len(listed) == array.size:
@@ -355,7 +349,6 @@ class CampaignSituationGatherer:
         )
 
     def _written_off(self, arrays: Iterable[CampaignArray], marks: Marked) -> Iterator[TaskAttempt]:
-        """Yield the attempts at clusters that root has written off."""
         for array in arrays:
             of_array = marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
             yield from close_attempts_without_end(
@@ -363,7 +356,7 @@ class CampaignSituationGatherer:
             )
 
     def _tell_disputed(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:
-        """Log tasks with contradictory records once: one record may be forged."""
+        """Log tasks with contradictory accounting records once: one of the records may be forged."""
         for attempt in attempts:
             self._disputed.append(AttemptOutcomeAtCluster.of(attempt, cluster))
             if (key := (attempt.campaign, attempt.array, attempt.place)) not in self._told:
@@ -372,7 +365,6 @@ class CampaignSituationGatherer:
                 _log.warning("event=disputed array=%s at=%s place=%s", name, cluster, attempt.place)
 
     def _tell_future(self, cluster: str, ends: ReportedEnds) -> None:
-        """Log each host with a fast clock once."""
         for end in select_future_ends(ends):
             if (key := (cluster, end.host)) not in self._fast:
                 self._fast.add(key)
@@ -386,7 +378,6 @@ def _error_messages(errors: Mapping[str, str]) -> dict[str, str]:
 
 
 def _apart_from_prologues(attempts: Iterable[TaskAttempt]) -> tuple[tuple[TaskAttempt, ...], tuple[TaskAttempt, ...]]:
-    """Return the attempts of ordinary tasks, and those of prologues and epilogues."""
     ordinary, steps = list[TaskAttempt](), list[TaskAttempt]()
     for attempt in attempts:
         (steps if is_prologue_or_epilogue_task(attempt.task) else ordinary).append(attempt)
@@ -412,7 +403,6 @@ def _of_tasks(arrays: Iterable[CampaignArray], steps: Iterable[LastPrologueOrEpi
 
 
 def _wiped(arrays: Iterable[CampaignArray], marks: Marked) -> frozenset[tuple[int, str]]:
-    """Return the campaigns and clusters where nikita deletes waiting tasks."""
     of_waiting = {
         array
         for array, marked in marks.items()
@@ -424,6 +414,5 @@ def _wiped(arrays: Iterable[CampaignArray], marks: Marked) -> frozenset[tuple[in
 
 
 def _released(arrays: Iterable[CampaignArray], answers: Container[str]) -> list[CampaignArray]:
-    """Return the released arrays at clusters that answered."""
     is_released = ArraySubmissionState.RELEASED
     return [array for array in arrays if array.state is is_released and array.cluster in answers]

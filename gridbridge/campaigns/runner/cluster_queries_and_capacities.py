@@ -1,4 +1,4 @@
-"""Query clusters in parallel for snapshots, array ends and live tasks; count capacities and tasks in the snapshots."""
+"""Queries clusters in parallel for snapshots, array ends and live tasks, and counts their slots and campaign tasks."""
 
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
@@ -38,12 +38,12 @@ from gridbridge.state.state_file import StateFile
 
 Told = TypeVar("Told")
 _log = logging.getLogger(__name__)
-LIMITS_AGE_S = 600.0  # maximum age of cached limits
-LIMITS_RETRY_S = 60.0  # pause after a failed query
+LIMITS_AGE_S = 600.0  # greatest age of a cluster's array limits in the cache
+LIMITS_RETRY_S = 60.0  # pause after a query of array limits failed
 
 
 class ClusterSnapshotFetcher:
-    """Fetches cluster snapshots, or reuses a recent one of another program."""
+    """Queries clusters for snapshots, or reuses recent snapshots of other programs."""
 
     def __init__(self, policy: Policy, database: StateFile, clock: Clock, *, is_dry: bool = False) -> None:
         self._policy = policy
@@ -52,19 +52,18 @@ class ClusterSnapshotFetcher:
         self._clock = clock
         self.has_read = False  # whether the last call reused another program's snapshot
         self.troubles: dict[str, str] = {}  # error messages of the last call, by cluster
-        self.polled = frozenset[str]()  # clusters whose snapshots came from the poller
+        self.polled = frozenset[str]()  # clusters whose snapshots the poller fetched
 
     def ask(
         self, clusters: Iterable[str], arrays: Iterable[CampaignArray], limit_s: float
     ) -> dict[str, ClusterSnapshot]:
-        """Return the clusters' snapshots with our arrays; failed clusters are left out.
+        """Return snapshots of the clusters with the campaigns' arrays; clusters without an answer are left out.
 
-        A snapshot of another program may be `limit_s` old. With a limit of 0 each cluster is
-        queried.
+        A snapshot of another program may be `limit_s` old. With a limit of 0 each cluster is queried.
         """
         submitted = tuple(array for array in arrays if array.job_id)
         names = sorted(frozenset(clusters) & self._policy.clusters.keys())
-        # jobs are read after the arrays, so that no array is missing
+        # jobs are read after the arrays, so that a new array is not missing
         sent = {name: live_campaign_jobs_at(self._database, name) for name in names}
         recent = {name: answer for name in names if (answer := self._recent_answer(name, sent[name], limit_s))}
         self.has_read = bool(recent)
@@ -81,7 +80,7 @@ class ClusterSnapshotFetcher:
         }
 
     def recent_snapshots(self, clusters: Iterable[str], limit_s: float) -> dict[str, ClusterSnapshot]:
-        """Return snapshots that other programs fetched within `limit_s`; query no cluster."""
+        """Return snapshots that other programs fetched within the last `limit_s` seconds; query no cluster."""
         answers = {
             name: self._recent_answer(name, live_campaign_jobs_at(self._database, name), limit_s) for name in clusters
         }
@@ -96,7 +95,6 @@ class ClusterSnapshotFetcher:
         return identify_cluster_query(configured_cluster_address(self._policy, name), self._policy.queues_at(name))
 
     def _ask(self, sent: Mapping[str, CampaignJobsAtCluster]) -> dict[str, SharedClusterSnapshot]:
-        """Query clusters in parallel, and share their snapshots with other programs."""
         with ThreadPoolExecutor(max_workers=max(1, len(sent))) as threads:
             answers = dict(zip(sent, threads.map(self._ask_cluster, sent, sent.values()), strict=True))
         with self._database.transaction():
@@ -126,10 +124,10 @@ def _query_cluster(
 def query_array_task_ends(
     policy: Policy, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray] = ()
 ) -> dict[CampaignArray, ReportedEnds]:
-    """Query each cluster once for ends of array tasks at these indices.
+    """Return the ends of array tasks with these array indices, by one query for each cluster.
 
-    For arrays in `late` the cluster searches all records since the array's submission. Arrays of a
-    cluster that fails to answer are left out: a missing answer is not an end.
+    For arrays in `late` the cluster searches all records since the array's submission. Arrays of a cluster that does
+    not answer are left out, because a missing answer is not an end.
     """
     return _of_each_cluster(indices, lambda cluster_arrays: _ends_at(policy, cluster_arrays, indices, late))
 
@@ -159,9 +157,9 @@ def _ends_at(
 
 
 def query_live_task_indices(policy: Policy, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
-    """Query each cluster once for live arrays, with the indices that surely live.
+    """Return arrays that still exist, with the indices of tasks that surely exist, by one query for each cluster.
 
-    If a cluster does not answer, all of its tasks count as alive (CampaignArrayEndReader).
+    If a cluster does not answer, all tasks of the cluster's arrays count as existing.
     """
     return _of_each_cluster(arrays, lambda cluster_arrays: _living_at(policy, cluster_arrays))
 
@@ -180,7 +178,6 @@ def _living_at(policy: Policy, arrays: Sequence[CampaignArray]) -> dict[Campaign
 def _of_each_cluster(
     arrays: Iterable[CampaignArray], ask: Callable[[Sequence[CampaignArray]], Mapping[CampaignArray, Told]]
 ) -> dict[CampaignArray, Told]:
-    """Run a query for each cluster's arrays in parallel, and merge the results."""
     ordered = sorted(arrays, key=lambda array: array.cluster)
     by_cluster = [[*cluster_arrays] for _, cluster_arrays in groupby(ordered, key=lambda array: array.cluster)]
     with ThreadPoolExecutor(max_workers=max(1, len(by_cluster))) as threads:
@@ -189,10 +186,9 @@ def _of_each_cluster(
 
 
 def _system_of(policy: Policy, array: CampaignArray) -> tuple[CampaignArrayEndReader[Away], Away]:
-    """Return the adapter that reports an array's ends, and its cluster's address."""
     where = configured_cluster_address(policy, array.cluster)
     system = batch_adapter_of_cluster(where).array_ends
-    assert system  # campaigns use only clusters whose system accepts arrays
+    assert system  # campaigns use only batch systems that accept arrays
     return system, where
 
 
@@ -201,7 +197,7 @@ def _tell_none(array: CampaignArray, error: GridbridgeError) -> None:
 
 
 class ClusterArrayLimitCache:
-    """Caches the array limits that clusters reported."""
+    """Caches each cluster's limits on array jobs."""
 
     def __init__(self, policy: Policy, clock: Clock) -> None:
         self._policy = policy
@@ -210,7 +206,7 @@ class ClusterArrayLimitCache:
         self._asks_at_s: dict[str, float] = {}
 
     def of(self, clusters: Iterable[str]) -> Mapping[str, ClusterArrayLimits]:
-        """Return the array limits by cluster; a cluster that reports none is missing.
+        """Return the array limits of clusters; a cluster that reports no limit is missing.
 
         The clusters must have answered a query in this cycle.
         """
@@ -221,7 +217,6 @@ class ClusterArrayLimitCache:
         return self._known
 
     def _ask(self, name: str) -> bool:
-        """Query one cluster's limits; False if the query failed."""
         where = configured_cluster_address(self._policy, name)
         system = batch_adapter_of_cluster(where).array_ends
         if not system:
@@ -242,7 +237,7 @@ Besides = Set[tuple[int, int, int]]
 
 
 def clusters_accepting_campaign_tasks(campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> frozenset[str]:
-    """Return the clusters that may get waiting tasks or speculative attempts."""
+    """Return the clusters that may get unsent tasks or speculative attempts."""
     going = (
         campaign.jdl.clusters
         for campaign in campaigns
@@ -258,7 +253,7 @@ def campaign_capacity_by_cluster(
     limits: Mapping[str, ClusterArrayLimits],
     drained: Set[str] = frozenset(),
 ) -> dict[str, ClusterCapacityForCampaigns]:
-    """Return by cluster the capacity from its snapshot, limits and campaign settings."""
+    """Return each cluster's capacity for campaigns, from its snapshot, array limits and settings."""
     used = {name: policy.campaigns.get(name, USUAL) for name in answers}
     return {
         name: ClusterCapacityForCampaigns(
@@ -281,7 +276,10 @@ def campaign_capacity_by_cluster(
 
 
 def count_usable_slots(snapshot: ClusterSnapshot) -> int:
-    """Count the slots that accept jobs; best-effort queues offer the same slots again."""
+    """Return the number of slots that accept jobs.
+
+    Best-effort queues do not count, because they offer the slots of other queues.
+    """
     working = (
         queue for queue in snapshot.queues if queue.takes_work and not queue.sends_away and not queue.is_besteffort
     )
@@ -289,18 +287,18 @@ def count_usable_slots(snapshot: ClusterSnapshot) -> int:
 
 
 def task_indices_in_snapshot(array: CampaignArray, snapshot: ClusterSnapshot) -> frozenset[int]:
-    """Return the indices of an array's tasks that its cluster lists."""
+    """Return the array indices of the tasks that the cluster's job list shows."""
     return _indices(array, snapshot.jobs.get(array.job_id, ()))
 
 
 def running_task_indices(array: CampaignArray, snapshot: ClusterSnapshot) -> frozenset[int]:
-    """Return the indices of an array's running tasks, without tasks being deleted."""
+    """Return the array indices of running tasks, except tasks that are being deleted."""
     rows = snapshot.jobs.get(array.job_id, ())
     return _indices(array, (row for row in rows if row.state.has_begun and not row.state.is_deleting))
 
 
 def arrays_with_all_tasks_waiting(arrays: Iterable[CampaignArray], answers: Answers) -> frozenset[tuple[int, int]]:
-    """Return the arrays of which all listed tasks are waiting."""
+    """Return the arrays whose tasks in the job list are all waiting."""
     rows = {array: answers[array.cluster].jobs.get(array.job_id, ()) for array in arrays}
     return frozenset(
         (array.campaign, array.number)
@@ -320,7 +318,10 @@ def count_listed_tasks_by_cluster(
     now: datetime,
     used: Mapping[str, ClusterCampaignsSection] = NOT_SAID,
 ) -> tuple[ListedCampaignTaskCounts, ...]:
-    """Count listed tasks by campaign and cluster; `used` has the clusters' settings."""
+    """Count waiting, running and held tasks of each campaign in each cluster's job list.
+
+    `used` has the clusters' settings for campaigns.
+    """
     by_pair = sorted(arrays, key=lambda array: (array.campaign, array.cluster))
     counted = (
         _count(tuple(pair_arrays), answers[cluster], now, used.get(cluster, USUAL).start_s)
@@ -332,9 +333,9 @@ def count_listed_tasks_by_cluster(
 def elapsed_seconds_of_running_tasks(
     arrays: Iterable[CampaignArray], answers: Answers, besides: Besides
 ) -> dict[tuple[int, str], tuple[float, ...]]:
-    """Return the elapsed seconds of running tasks by campaign and cluster.
+    """Return the elapsed seconds of running tasks, by campaign and cluster.
 
-    Each task counts once, by its last attempt; `besides` has the positions of other attempts.
+    A task counts once, by the last attempt; `besides` has (campaign, array, index) of the attempts that do not count.
     """
     durations: dict[tuple[int, str], list[float]] = {}
     for array in arrays:

@@ -1,6 +1,6 @@
-"""Store the results of a cycle (job ratios, ends, missing tasks), and update the completion forecasts of campaigns.
+"""Stores a cycle's results (job ratios, ends, missing tasks), and forecasts when campaigns end.
 
-To measure errors, the first forecast after half of a campaign's tasks is stored.
+To measure the forecasts' errors, each campaign's first forecast after half of its tasks is stored.
 """
 
 from collections import Counter, defaultdict
@@ -67,7 +67,7 @@ from gridbridge.state.state_file import StateFile
 
 
 class CycleStatisticsRecorder:
-    """Writes a cycle's statistics and missing tasks into the state file."""
+    """Writes a cycle's job ratios, counts of ended tasks and missing tasks into the state file."""
 
     def __init__(self, database: StateFile) -> None:
         self._predictions = CampaignStatisticsRows(database)
@@ -75,7 +75,7 @@ class CycleStatisticsRecorder:
         self._missing = TaskMissingAtClusterRows(database)
 
     def keep(self, plan: CampaignCyclePlan, now: datetime) -> None:
-        """Count ended tasks by cluster, within the transaction that stores their ends."""
+        """Count ended tasks by cluster, in the transaction that stores the tasks' ends."""
         clusters = map_arrays_to_clusters(plan.arrays)
         counted = Counter(
             (attempt.campaign, clusters[attempt.campaign, attempt.array])
@@ -90,8 +90,8 @@ class CycleStatisticsRecorder:
     def keep_in_portions(self, plan: CampaignCyclePlan) -> None:
         """Store job ratios and missing tasks in small transactions.
 
-        Other programs can write the state file between the transactions. After a kill, the next
-        cycle recomputes the lost rows; a lost job ratio keeps its old value.
+        Other programs can write the state file between the transactions. After a kill the next cycle computes the lost
+        rows again; a lost job ratio keeps its old value.
         """
         self._predictions.keep(plan.predicted)
         self._missing.note(plan.missed)
@@ -112,10 +112,10 @@ class TaskAndCampaignEndRecorder:
         self._marks = TaskDeletionMarkRows(database)
         self._observations = observations
         self._clock = clock
-        self.noted: list[TaskAttempt] = []  # the caller clears the list after reading it
+        self.noted: list[TaskAttempt] = []  # the caller clears the list after reading
 
     def all(self, plan: CampaignCyclePlan) -> None:
-        """Record a cycle's ends in batches; other programs may write between two batches."""
+        """Record a cycle's ends in several transactions, so that other programs can write in between."""
         *first, last = split_cycle_plan_by_transaction(plan)
         for portion in first:
             with self._database.transaction():
@@ -126,7 +126,7 @@ class TaskAndCampaignEndRecorder:
         self._observations.keep_in_portions(plan)
 
     def ends(self, plan: CampaignCyclePlan) -> None:
-        """Record how tasks, arrays and campaigns ended, and queue the tasks to retry."""
+        """Record the ends of tasks, arrays and campaigns, and queue the tasks to retry."""
         over = select_final_task_ends(plan.ended, plan.again)
         self.noted += plan.ended
         self._campaigns.ended((*plan.ended, *plan.stepped))
@@ -144,7 +144,6 @@ class TaskAndCampaignEndRecorder:
         self._events.put_records(plan.changes.records)
 
     def _count(self, campaign: int, outcomes: Counter[TaskAttemptOutcome]) -> None:
-        """Add tasks with final outcomes to the counters of their campaign."""
         stored_campaign = self._campaigns.find(campaign)
         state = stored_campaign.state if stored_campaign else None
         cancelled = sum(outcomes[outcome] for outcome in outcomes if is_task_cancelled_by_owner(outcome, state))
@@ -164,9 +163,9 @@ class TaskAndCampaignEndRecorder:
             self.ends(self.none_ran(array, outcome))
 
     def none_ran(self, array: CampaignArray, outcome: TaskAttemptOutcome) -> CampaignCyclePlan:
-        """Return the outcomes of an array's unfinished attempts.
+        """Return the plan that gives all unfinished attempts of an array this outcome.
 
-        An attempt counts as a speculative copy if another attempt of its task is still alive.
+        An attempt counts as a speculative copy if another attempt of its task is unfinished.
         """
         marks = self._marks.all().get((array.campaign, array.number), NO_CANCELLATION_MARKS)
         attempts = close_attempts_without_end(self._campaigns.pending(array), outcome, marks)
@@ -178,7 +177,7 @@ class TaskAndCampaignEndRecorder:
         )
 
     def rivals(self, array: CampaignArray) -> AttemptsByTask:
-        """Return the competing attempts of an array's campaign, grouped by task."""
+        """Return the competing attempts of a campaign's tasks, by task."""
         return group_attempts_by_task(self._copies.rivals([array.campaign]))
 
 
@@ -197,7 +196,6 @@ def _outcomes(over: Iterable[TaskAttempt]) -> dict[int, Counter[TaskAttemptOutco
 
 
 def _waiting(ended: TaskRetry) -> WaitingTaskRange:
-    """Return the queue entry of a task's next attempt."""
     return WaitingTaskRange(
         first=ended.task,
         last=ended.task,
@@ -208,23 +206,21 @@ def _waiting(ended: TaskRetry) -> WaitingTaskRange:
     )
 
 
-WINDOW = timedelta(hours=1)  # window of the rate of ended tasks, as in CiGri
-ANEW_S = 45.0  # maximum age of a forecast; each costs some milliseconds
+WINDOW = timedelta(hours=1)  # period in which ended tasks are counted for the rate, as in CiGri
+ANEW_S = 45.0  # greatest age of a forecast: each costs some milliseconds
 
 Elapsed = Mapping[tuple[int, str], tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DatedForecast:
-    """A campaign's latest forecast, with its time and inputs."""
-
     at: datetime
     forecast: CampaignForecast
     services: tuple[CampaignRunTimesAtCluster, ...]
 
 
 class CampaignCompletionForecasts:
-    """Holds the current completion forecasts of all running campaigns."""
+    """Holds the present forecasts of the ends of all running campaigns."""
 
     def __init__(
         self, campaigns: CampaignRows, predictions: CampaignStatisticsRows, clock: Clock, pause_s: float
@@ -239,7 +235,7 @@ class CampaignCompletionForecasts:
         self._kept = {forecast.campaign: forecast for forecast in predictions.forecasts()}
 
     def look(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan, elapsed: Elapsed) -> None:
-        """Recompute outdated forecasts, and store each campaign's halfway forecast."""
+        """Make outdated forecasts again, and store each campaign's first forecast after half of its tasks."""
         self._there = {}
         for view in situation.there:
             self._there.setdefault(view.campaign, []).append(view)
@@ -252,17 +248,17 @@ class CampaignCompletionForecasts:
                 self._keep(campaign, now)
         for number in plan.finished:
             stored = self._kept.get(number)
-            if stored and stored.ended_at is None:  # a retried campaign keeps its first end
+            if stored and stored.ended_at is None:  # a retried campaign keeps the first end
                 self._kept[number] = replace(stored, ended_at=now)
 
     def forget(self, campaigns: Iterable[int]) -> None:
-        """Discard the forecasts of campaigns that got more tasks."""
+        """Drop the forecasts of campaigns that got more tasks."""
         for number in campaigns:
             self._made.pop(number, None)
             self._kept.pop(number, None)
 
     def add_to(self, shown: ShownCampaign) -> ShownCampaign:
-        """Return a published campaign with its counts by cluster and its forecast.
+        """Return a published campaign with its task counts by cluster and its forecast.
 
         Only running campaigns have a forecast.
         """
@@ -284,14 +280,13 @@ class CampaignCompletionForecasts:
     def _at_each(
         self, shown: ShownCampaign, services: tuple[CampaignRunTimesAtCluster, ...]
     ) -> tuple[ShownCampaignAtCluster, ...]:
-        """Return a campaign's counts at each cluster; empty for an ended campaign."""
         if not (shown.state.is_alive or shown.number in self._there):
             return ()
         by_name = {service.cluster: service for service in services}
         return tuple(self._at(shown.number, name, by_name.get(name)) for name in shown.clusters)
 
     def errors(self) -> ShownForecastErrors | None:
-        """Return the forecast errors of all ended campaigns."""
+        """Return the errors of the stored forecasts of all ended campaigns."""
         return summarize_forecast_errors(self._kept.values())
 
     def _is_old(self, number: int, now: datetime) -> bool:

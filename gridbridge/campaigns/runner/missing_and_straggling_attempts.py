@@ -1,6 +1,6 @@
-"""Track attempts that are missing from job lists, and find the longest-running ones of campaigns near their end.
+"""Tracks attempts that are missing in job lists, and finds long-running attempts of campaigns near their end.
 
-The tracked times survive restarts, because each cycle from cron is a new process.
+The times since which attempts are missing survive a restart, because each cycle from cron is a new process.
 """
 
 import json
@@ -43,28 +43,29 @@ from gridbridge.shell.clock import Clock
 
 MAX_BYTES = 64 << 20
 
-Key = tuple[int, int]  # campaign and number of an array
+Key = tuple[int, int]  # campaign number and array number
 
 _log = logging.getLogger(__name__)
 
 
 class MissingAttemptTracker:
-    """Tracks tasks that their clusters do not list and whose ends are unknown."""
+    """Tracks attempts that the cluster's job list lacks and whose ends are unknown."""
 
     def __init__(
         self, missing_tasks: TaskMissingAtClusterRows, clock: Clock, path: str = RUNNER_RAN, *, is_dry: bool = False
     ) -> None:
-        """Load what earlier runs stored; `path` is the file of started tasks."""
+        """Load the missing attempts from the state file, and the started tasks from the file `path`."""
         self._is_dry = is_dry
         self._kept = missing_tasks
         self._path = path
         self._clock = clock
         self._known = missing_tasks.all()
         self._of: dict[Key, set[Place]] = {}  # stored missing tasks of each array
-        self._since_s: dict[Key, dict[Place, float]] = {}  # monotonic time of first absence
-        self._ran: dict[Key, Set[int]] = _read(path)  # started indices by array when last listed
-        self._saved_ran = b""  # last written content of the file `path`
-        self.changed: list[TaskMissingSince] = []  # tasks newly missing or listed again
+        self._since_s: dict[Key, dict[Place, float]] = {}  # monotonic time since which a task is missing, by array
+        # indices of tasks that had started when the cluster last listed them, by array
+        self._ran: dict[Key, Set[int]] = _read(path)
+        self._saved_ran = b""  # last written content of the file of started tasks
+        self.changed: list[TaskMissingSince] = []  # tasks that are newly missing or listed again
 
     def begin(self) -> None:
         """Start a cycle: read the missing tasks from the state file."""
@@ -73,7 +74,7 @@ class MissingAttemptTracker:
             self._of.setdefault(position[:2], set()).add(position)
 
     def observe(self, array: CampaignArray, listed: Set[int], running: Set[int]) -> None:
-        """Record which indices of an array are listed, and which of those run."""
+        """Record which array indices the job list shows, and which of these tasks run."""
         of = array.campaign, array.number
         self._keep_ran(of, (self._ran.get(of, frozenset()) - listed) | running)
         if since_s := self._since_s.get(of):
@@ -83,11 +84,11 @@ class MissingAttemptTracker:
                 self._change(position, is_missing=False)
 
     def ran(self, array: CampaignArray) -> Set[int]:
-        """Return the indices of an array that had started when last listed."""
+        """Return the array indices of tasks that had started when the job list last showed them."""
         return self._ran.get((array.campaign, array.number), frozenset())
 
     def keep(self, arrays: Iterable[CampaignArray]) -> None:
-        """Save which indices of these arrays had started, for the next run of the program."""
+        """Save which tasks of arrays had started, for the next process of the runner."""
         if self._is_dry:
             return
         of = {(array.campaign, array.number) for array in arrays}
@@ -105,7 +106,7 @@ class MissingAttemptTracker:
             _log.warning("event=not_kept why=%r", str(error))
 
     def for_s(self, missing: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
-        """Return for how many seconds each of these attempts has been missing."""
+        """Return for how many seconds each attempt has been missing."""
         now_s = self._clock.steady_s()
         durations_s = {}
         for attempt in missing:
@@ -114,7 +115,7 @@ class MissingAttemptTracker:
         return durations_s
 
     def settle(self, missing: Iterable[TaskAttempt], ended: Iterable[TaskAttempt]) -> None:
-        """Forget the ended attempts, and keep the other attempts as missing."""
+        """Drop ended attempts, and keep the remaining attempts as missing."""
         over = {_position(attempt) for attempt in ended}
         for of in {position[:2] for position in over}:
             since_s = self._since_s.get(of, {})
@@ -137,7 +138,6 @@ class MissingAttemptTracker:
             self._ran.pop(of, None)
 
     def _before_s(self, attempt: TaskAttempt) -> float:
-        """Return how long an attempt was already missing when this process first saw it."""
         since = self._known.get(_position(attempt))
         return max(0.0, (self._clock.now() - since).total_seconds()) if since else 0.0
 
@@ -152,7 +152,6 @@ def _position(attempt: TaskAttempt) -> Place:
 
 
 def _read(path: str) -> dict[Key, Set[int]]:
-    """Load the indices of arrays that had started when an earlier run saw them."""
     try:
         ran = json.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0])
         return {_array(of): _indices(str(indices)) for of, indices in ran.items()}
@@ -169,13 +168,13 @@ def _indices(text: str) -> frozenset[int]:
     return frozenset(index for indices in parse_array_index_ranges(text) for index in indices)
 
 
-MOST = 1000  # most attempts of a campaign that are considered, longest-running first
+MOST = 1000  # most attempts of a campaign that are considered, the longest-running first
 
 Answers = Mapping[str, ClusterSnapshot]
 
 
 class CampaignStragglerFinder:
-    """Gathers the straggler tails of campaigns that allow speculative attempts."""
+    """Finds the long-running attempts of campaigns that allow speculative attempts."""
 
     def __init__(self, campaigns: CampaignRows, limits: FinalizeSpeculationSection) -> None:
         self._campaigns = campaigns
@@ -190,7 +189,7 @@ class CampaignStragglerFinder:
         rivals: AttemptsByTask,
         now: datetime,
     ) -> tuple[CampaignStragglers, ...]:
-        """Return the straggler tail of each campaign near its end."""
+        """Return the long-running attempts of each campaign near its end."""
         able = [campaign for campaign in campaigns if self._may_copy(campaign)]
         waiting = self._campaigns.waiting() if able else {}
         of: dict[int, list[CampaignArray]] = {campaign.number: [] for campaign in able}
@@ -216,7 +215,6 @@ class CampaignStragglerFinder:
         answers: Answers,
         now: datetime,
     ) -> bool:
-        """Return whether a campaign may be near its end, if it got all free slots."""
         free = sum(_free(answers[name]) for name in campaign.jdl.clusters if name in answers)
         unsent, sent_s = waiting.get(campaign.number, 0), _sent_s(arrays, now)
         return is_campaign_near_end(campaign.tasks - campaign.ended, unsent, free, sent_s, self._limits)
@@ -257,7 +255,6 @@ class CampaignStragglerFinder:
     def _late_places(
         self, arrays: Iterable[CampaignArray], answers: Answers, now: datetime
     ) -> Iterator[tuple[CampaignArray, frozenset[int]]]:
-        """Yield the indices of the longest-running attempts, by array."""
         longest = nlargest(
             MOST,
             (
@@ -281,15 +278,14 @@ def _free(snapshot: ClusterSnapshot) -> int:
 
 
 def _sent_s(arrays: Iterable[CampaignArray], now: datetime) -> float:
-    """Return how long ago the last array without speculative attempts was submitted."""
     sent = (array.intended_at for array in arrays if not array.is_of_copies)
     return (now - max(sent, default=now)).total_seconds()
 
 
 def _elapsed_of(array: CampaignArray, answers: Answers, now: datetime) -> Iterator[tuple[int, float]]:
-    """Yield the indices of an array's running tasks with their elapsed seconds.
+    """Yield the array indices of running tasks with the elapsed seconds.
 
-    All tasks count as running if the cluster does not answer: their ends are unknown.
+    If the cluster does not answer, all tasks count as running, because their ends are unknown.
     """
     if array.state is not ArraySubmissionState.RELEASED:
         return
@@ -305,7 +301,6 @@ def _elapsed_of(array: CampaignArray, answers: Answers, now: datetime) -> Iterat
 
 
 def _elapsed_s(array: CampaignArray, index: int, answers: Answers, now: datetime) -> float:
-    """Return an attempt's elapsed seconds; 0 if it does not run or may have ended."""
     snapshot = answers.get(array.cluster)
     if array.state is not ArraySubmissionState.RELEASED or not snapshot:
         return next((elapsed_s for at, elapsed_s in _elapsed_of(array, answers, now) if at == index), 0.0)
@@ -324,7 +319,6 @@ def _least_s(attempts: Iterable[LiveAttempt]) -> float:
 
 
 def _attempts(rivals: Iterable[CompetingAttempt]) -> tuple[tuple[int, int, int], ...]:
-    """Return a task's live competing attempts with their arrays and indices."""
     live = (rival for rival in rivals if rival.outcome is TaskAttemptOutcome.PENDING)
     return tuple((rival.attempt, rival.array, rival.place) for rival in live)
 
@@ -334,9 +328,9 @@ def _has_won(rivals: Iterable[CompetingAttempt]) -> bool:
 
 
 def earlier_live_attempt_positions(rivals: Iterable[CompetingAttempt]) -> frozenset[tuple[int, int, int]]:
-    """Return the positions of live attempts other than the last one of each task.
+    """Return the positions of unfinished attempts, except the last attempt of each task.
 
-    A position is campaign, array and index. Forecasts count a task once, by its last attempt.
+    A position is (campaign, array, index). Forecasts count a task once, by the last attempt.
     """
     positions: set[tuple[int, int, int]] = set()
     for task_rivals in group_attempts_by_task(rivals).values():

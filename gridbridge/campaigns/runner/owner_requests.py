@@ -1,6 +1,6 @@
-"""Execute owners' requests about their campaigns: cancel, pause, resume, purge, retry.
+"""Executes owners' requests about campaigns, tasks and events, such as cancel, pause, resume, purge and retry.
 
-Owners can change only their own campaigns and events, root can change all.
+Owners can change only their own campaigns and events; root can change all campaigns and events.
 """
 
 import logging
@@ -59,32 +59,31 @@ TRUSTING = {
     CampaignEventCode.BLACKLIST: {"errors_in_row": 0, "error_host": ""},
     CampaignEventCode.SINK: {"is_trusted": True},
 }
-GIVEN_UP = (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED)  # events whose tasks have unknown outcomes
+GIVEN_UP = (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED)  # events about tasks with unknown outcomes
 ROOT = 0
-TAKEN_UP_AT_ONCE = 20  # most campaigns reopened by a request: each needs a call to root's helper
-AT_ONCE = 200  # most campaigns or events in a transaction, which takes 1/6 s
-AGAIN_S = 10.0  # time for retries per cycle; a million tasks take minutes
+TAKEN_UP_AT_ONCE = 20  # most ended campaigns that a request reopens: each needs a call of root's helper
+AT_ONCE = 200  # most campaigns or events in a transaction, which then takes 1/6 s
+AGAIN_S = 10.0  # time for retries in a cycle: a million tasks take minutes
 
 _log = logging.getLogger(__name__)
 
 Act = Callable[[CampaignOwnerRequest, int], CampaignOwnerRequestReply]  # executes a request for one campaign or event
-Begin = Callable[[Iterable[int]], None]  # called with the campaigns whose tasks will change
+Begin = Callable[[Iterable[int]], None]  # is called with the campaigns whose tasks will change
 Do = Callable[
     [CampaignOwnerRequest], Mapping[int, CampaignOwnerRequestReply] | Mapping[str, object]
-]  # executes a whole request and returns the answer
+]  # executes a request for all its campaigns or events, and returns the answer
 
 
 class PartlyDoneOwnerRequest(GridbridgeError):
-    """A request is partly done; the next cycle continues with it."""
+    """The request is partly executed; the next cycle continues the request."""
 
 
 def execute_owner_request(
     request: CampaignOwnerRequest, does: Mapping[CampaignOwnerRequestVerb, Do], folder: str, published: str
 ) -> bool:
-    """Execute a request by its verb and publish the answer.
+    """Execute a request and publish the answer; False if the request stays in the inbox.
 
-    Returns False if `does` has no function for the verb or the request is unfinished. Then the
-    request's file stays.
+    The request stays if it is unfinished, or if `does` has no function for the request's verb.
     """
     if request.verb not in does:
         return False
@@ -98,7 +97,7 @@ def execute_owner_request(
 
 
 def ignore_campaigns_to_change(_: Iterable[int]) -> None:
-    """Ignore which campaigns' tasks will change."""
+    """Do nothing with the numbers of campaigns whose tasks will change."""
 
 
 class CampaignOwnerRequestHandler:
@@ -142,18 +141,17 @@ class CampaignOwnerRequestHandler:
         self._noting = TaskAndCampaignEndRecorder(database, CycleStatisticsRecorder(database), clock)
         self._rulers = (ROOT, os.geteuid())  # uids that may change all campaigns
         self._until_s = float("inf")
-        self._reached: dict[tuple[str, int], int] = {}  # last retried task, by request and event
+        self._reached: dict[tuple[str, int], int] = {}  # last retried task, by request token and event
 
     def begin(self) -> None:
-        """Start a cycle; longer requests continue in the next cycle."""
+        """Start a cycle; requests that take longer continue in the next cycle."""
         self._until_s = self._clock.steady_s() + AGAIN_S
 
     def do(self, request: CampaignOwnerRequest) -> Mapping[int, CampaignOwnerRequestReply]:
         """Execute a request for each campaign or event, up to 200 in one transaction.
 
-        Other programs may write the state file between two transactions. Campaigns are purged one
-        by one, because a purge is slow and final. Retries are written in batches; after a kill the
-        request is executed again.
+        Other programs may write the state file between two transactions. Campaigns are purged one by one, because a
+        purge is slow and final. Retries are stored in several transactions; after a kill the request is executed again.
         """
         act = self._do_event if request.verb in OF_EVENTS else self._do_campaign
         if request.uid == ROOT:
@@ -175,13 +173,12 @@ class CampaignOwnerRequestHandler:
 
     @staticmethod
     def _in_turn(act: Act, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
-        """Execute a request for one campaign or event, and reset the watchdog."""
         answer_owner_request = act(request, number)
         program_runs.run_program_end_callback()
         return answer_owner_request
 
     def _note_again(self, token: str, events: Iterable[int]) -> None:
-        """Record the retry in the register, which outlives a restored state file."""
+        """Record a retry in the service's register, which survives a restore of the state file."""
         now = self._clock.now()
         for campaign in sorted({event.campaign for event in map(self._events.find, events) if event}):
             if not self._campaigns.has_done(token, campaign):
@@ -189,10 +186,9 @@ class CampaignOwnerRequestHandler:
                 self._register.note_again(campaign, token, int(now.timestamp()))
 
     def _begin_again(self, request: CampaignOwnerRequest) -> bool:
-        """Prepare a retry: have root reopen the ended campaigns.
+        """Prepare a retry of tasks: have root reopen the ended campaigns.
 
-        Before that, the campaigns are recorded as changing. So all of their tasks are published
-        again after a kill.
+        The campaigns are first recorded as changing, so that after a kill all of their tasks are published again.
         """
         numbers = {event.campaign for event in map(self._events.find, request.numbers) if event}
         campaigns = [
@@ -206,11 +202,11 @@ class CampaignOwnerRequestHandler:
         return self._are_taken_up(request, campaigns)
 
     def _are_taken_up(self, request: CampaignOwnerRequest, campaigns: Iterable[Campaign]) -> bool:
-        """Have root reopen the ended campaigns; refuse too many, because others would wait."""
+        """Have root reopen ended campaigns; refuse too many campaigns, because other requests would wait."""
         theirs = (campaign for campaign in campaigns if request.uid in (campaign.uid, *self._rulers))
         ended = [campaign.number for campaign in theirs if campaign.state is CampaignState.TERMINATED]
         if len(ended) > TAKEN_UP_AT_ONCE:
-            why = f"{len(ended)} campaigns; at most {TAKEN_UP_AT_ONCE} by one request"
+            why = f"{len(ended)} ended campaigns to reopen; expected at most {TAKEN_UP_AT_ONCE} in one request"
             _tell_not_taken_up(ended[0], why)
             return False
         for number in ended:
@@ -257,7 +253,7 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _cancel(self, campaign: Campaign) -> CampaignOwnerRequestReply:
-        """Drop the waiting tasks; epilogues still run unless the owner cancels twice."""
+        """Drop the unsent tasks; epilogues still run unless the owner cancels the campaign twice."""
         now = self._clock.now()
         is_over = campaign.is_winding_up or not campaign.jdl.has_epilogue
         self._campaigns.is_now(campaign.number, CampaignState.CANCELLED, now if is_over else None)
@@ -266,9 +262,9 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _abandon(self, campaign: Campaign, uid: int) -> CampaignOwnerRequestReply:
-        """Mark a cancelled campaign as over although its tasks cannot be deleted.
+        """Mark a cancelled campaign as over although some tasks cannot be deleted.
 
-        Only root may do this, because root has to look after the remaining tasks.
+        Only root may do this, because root must look after the remaining tasks.
         """
         if uid not in self._rulers:
             return CampaignOwnerRequestReply.NOT_ROOTS
@@ -289,7 +285,7 @@ class CampaignOwnerRequestHandler:
     def purge_ended(self, before: datetime, most: int) -> None:
         """Purge up to `most` campaigns that ended before a time, the oldest first.
 
-        Campaigns with possibly live tasks are skipped and do not count.
+        Campaigns whose tasks may still run are skipped and do not count.
         """
         purged = 0
         for number in self._campaigns.ended_before(before):
@@ -300,7 +296,6 @@ class CampaignOwnerRequestHandler:
                 program_runs.run_program_end_callback()
 
     def _purge(self, campaign: Campaign, token: str = "") -> CampaignOwnerRequestReply:
-        """Remove the files and rows of a campaign that has ended."""
         if self._campaigns.is_unfinished(campaign.number):
             return CampaignOwnerRequestReply.NOT_ENDED
         campaign_files.remove_campaign_files(campaign.number, self._folder)
@@ -314,7 +309,6 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _cancel_task(self, campaign: Campaign, task: int) -> CampaignOwnerRequestReply:
-        """Cancel a task: a waiting task at once, a submitted task through nikita."""
         if not campaign.state.is_alive:
             return AS_IT_IS[campaign.state]
         if not 0 <= task < campaign.tasks:
@@ -329,7 +323,6 @@ class CampaignOwnerRequestHandler:
         )
 
     def _do_event(self, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
-        """Close an event; the runner then decides anew about the cluster or tasks."""
         event = self._events.find(number)
         if not event:
             return CampaignOwnerRequestReply.UNKNOWN
@@ -357,9 +350,9 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _do_closed(self, request: CampaignOwnerRequest, event: CampaignEvent) -> CampaignOwnerRequestReply:
-        """Trust a black-hole cluster again whose event is already closed.
+        """Trust a black-hole cluster again although the event is already closed.
 
-        A kill may repeat a request that was done; then the answer is `done`.
+        A kill may repeat an executed request; the reply is then `DONE`.
         """
         if self._events.closed_by(event.number) == request.token:
             return CampaignOwnerRequestReply.DONE
@@ -370,7 +363,6 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.CLOSED
 
     def _trust(self, event: CampaignEvent) -> None:
-        """Reset the failure counters that excluded a cluster from a campaign."""
         if event.code not in TRUSTING:
             return
         records = self._events.records([event.campaign])
@@ -379,7 +371,6 @@ class CampaignOwnerRequestHandler:
         self._events.put_records([replace(record, **TRUSTING[event.code])])  # type: ignore[arg-type]
 
     def _why_not(self, campaign: Campaign, event: CampaignEvent) -> CampaignOwnerRequestReply | None:
-        """Return why the tasks of an event are not retried; None if they may be."""
         if campaign.jdl.type is CampaignType.TEST and event.code in EVENT_OF_OUTCOME.values():
             return CampaignOwnerRequestReply.ONE_TRY
         if campaign.state is CampaignState.CANCELLED:
@@ -387,14 +378,13 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.FILE_REFUSED if self._is_refused(campaign.number) else None
 
     def _is_refused(self, campaign: int) -> bool:
-        """Return whether root refuses a campaign's file and the owner has not fixed the file."""
         return self._events.find_open(CampaignEventCode.FILE_REFUSED, campaign, "") is not None
 
     def _try_again(self, event: CampaignEvent, token: str = "") -> bool:
-        """Queue the failed tasks of an event for a retry; return whether there are any.
+        """Queue the failed tasks of an event for a retry; return whether the event has such tasks.
 
-        Their previous outcomes no longer count, because the owner fixed the cause. Raises
-        PartlyDoneOwnerRequest when the cycle's time for retries is over.
+        Their earlier outcomes no longer count, because the owner fixed the cause. Raises PartlyDoneOwnerRequest when
+        the cycle's time for retries is over.
         """
         outcomes = _outcomes_of(event)
         waiting = self._campaigns.waiting_of(event.campaign)
@@ -411,11 +401,10 @@ class CampaignOwnerRequestHandler:
             self._touched += failed
             if self._clock.steady_s() > self._until_s:
                 self._reached[token, event.number] = after
-                raise PartlyDoneOwnerRequest(f"event {event.number}: tasks after {after} are still to wait again")
+                raise PartlyDoneOwnerRequest(f"event {event.number}: tasks after {after} are not queued yet")
         return after >= 0
 
     def _goes_on(self, campaign: int) -> None:
-        """Reopen a campaign that had ended."""
         stored_campaign = self._campaigns.find(campaign)
         if stored_campaign and stored_campaign.state is CampaignState.TERMINATED:
             self._campaigns.is_now(campaign, CampaignState.IN_TREATMENT)
@@ -430,7 +419,6 @@ def _outcomes_of(event: CampaignEvent) -> list[TaskAttemptOutcome]:
 
 
 def _in_ranges(attempts: Mapping[int, int]) -> Iterator[WaitingTaskRange]:
-    """Group tasks with consecutive numbers and equal attempts into ranges to retry."""
     alike = groupby(enumerate(sorted(attempts.items())), key=lambda pair: (pair[1][0] - pair[0], pair[1][1]))
     for (_, attempt), pairs in alike:
         tasks = [task for _, (task, _) in pairs]

@@ -1,8 +1,6 @@
-"""Carries out a cycle's plan: each step is recorded before it is done.
+"""Carries out a cycle's plan: each action is recorded before it is done.
 
-Ended campaigns are closed in root's ledger, and the ledger is compared with the state file.
-
-Root submits no further tasks of a closed campaign.
+Ended campaigns are closed in root's ledger of submitted tasks, and root's ledger is compared with the state file.
 """
 
 import logging
@@ -55,12 +53,12 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
-AT_ONCE = 20  # most campaigns closed in one cycle: each needs a call to root's helper
+AT_ONCE = 20  # most campaigns closed in one cycle: each needs a call of root's helper
 _log = logging.getLogger(__name__)
 
 
 class RootLedgerCampaignCloser:
-    """Closes ended campaigns in root's ledger."""
+    """Closes ended campaigns in root's ledger of submitted tasks, so that root submits no more of their tasks."""
 
     def __init__(self, campaigns: CampaignRows, acts: CampaignArrayCommands) -> None:
         self._campaigns = campaigns
@@ -68,7 +66,7 @@ class RootLedgerCampaignCloser:
         self._last = 0  # last closed campaign, after which the next cycle continues
 
     def close_ended(self) -> None:
-        """Close some ended campaigns; the next cycle closes the rest and retries failures.
+        """Close some ended campaigns; the next cycle closes further campaigns and retries failures.
 
         A campaign whose file cannot be read does not delay other campaigns.
         """
@@ -88,34 +86,33 @@ class RootLedgerCampaignCloser:
 
 
 class RootLedgerStateComparison:
-    """Compares root's ledger with the state file, once per campaign and cycle."""
+    """Compares root's ledger of submitted tasks with the state file, once for each campaign and cycle."""
 
     def __init__(self, campaigns: CampaignRows, ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]]) -> None:
-        """Keep the function that reads root's ledger of a campaign."""
         self._campaigns = campaigns
         self._ledger_arrays = ledger_arrays
-        self._waits: dict[int, bool] = {}  # whether ends of a campaign's tasks must wait
-        self.behind: list[int] = []  # campaigns whose state is older than the ledger
+        self._waits: dict[int, bool] = {}  # whether the ends of a campaign's tasks must not be recorded yet
+        self.behind: list[int] = []  # campaigns for which the state file is older than root's ledger
 
     def begin(self) -> None:
-        """Start a new cycle: forget the previous comparisons."""
+        """Start a new cycle, in which each campaign is compared again."""
         self._waits, self.behind = {}, []
 
     def may_count(self, campaign: int) -> bool:
-        """Return whether ends of a campaign's tasks may be recorded.
+        """Return whether the ends of a campaign's tasks may be recorded.
 
-        Ends may be recorded if the ledger is lost, but not while the ledger is unreadable. The
-        ledger is read once per campaign and cycle.
+        Ends are recorded if root's ledger of submitted tasks is lost, but not while the ledger is unreadable or has
+        arrays that the state file lacks. The ledger is read once for each campaign and cycle.
         """
         if campaign not in self._waits:
             self._waits[campaign] = self._must_wait(campaign)
         return not self._waits[campaign]
 
     def behind_campaigns(self, campaigns: Iterable[Campaign], events: Iterable[CampaignEvent]) -> tuple[int, ...]:
-        """Return the campaigns whose ledger lists arrays that the state file lacks.
+        """Return campaigns of which root's ledger of submitted tasks has arrays that the state file lacks.
 
-        This includes restored campaigns without any array in the state file. A paused campaign is
-        compared after its owner resumes it, because it submits no task before.
+        Restored campaigns without any array in the state file are compared too. A paused campaign is compared after its
+        owner resumes the campaign, because it submits no task before.
         """
         restored = {event.campaign for event in events if event.code is CampaignEventCode.RESTORED}
         for campaign in campaigns:
@@ -164,7 +161,7 @@ class CampaignPlanExecutor:
         self._clock = clock
         self._troubles = troubles = ArrayFailureEventRecorder(EventAndSuccessRecordRows(database), clock, failures)
         self._acts = acts
-        self._ownerless = ownerless  # deletes arrays whose owner's account is gone
+        self._ownerless = ownerless  # deletes arrays of owners without an account
         self._turns = turns = OwnerCallTimeBudget(campaigns, clock, failures)
         self._noting = noting = TaskAndCampaignEndRecorder(database, observations, clock)
         self._answers = answers = ArraySubmissionResultRecorder(database, acts, clock, failures, noting, troubles)
@@ -201,7 +198,7 @@ class CampaignPlanExecutor:
         self._ends.close_ended()
 
     def _caught_up(self, plan: CampaignCyclePlan) -> CampaignCyclePlan:
-        """Import arrays from root's ledger; drop the planned sends of campaigns concerned.
+        """Import arrays from root's ledger, and drop the planned submissions of the imported campaigns.
 
         The plan was made without the imported arrays.
         """
@@ -225,7 +222,6 @@ class CampaignPlanExecutor:
             self._submissions.begin([self._copies.intend(copies, self._clock.now())])
 
     def _mark_unneeded(self, array: CampaignArray) -> None:
-        """Mark the only task of an array, so that nikita deletes the task if it still waits."""
         self._marks.put(
             ArrayTaskDeletion(
                 campaign=array.campaign,
@@ -237,7 +233,6 @@ class CampaignPlanExecutor:
         )
 
     def _end(self, lost: SupersededAttempts) -> None:
-        """Delete attempts whose tasks have succeeded; failed deletions are retried next cycle."""
         if is_unreleased_array_unwanted(lost):
             self._delete(lost.array)
             return
@@ -249,10 +244,10 @@ class CampaignPlanExecutor:
             log_array_failure("event=not_ended", lost.array, error)
 
     def _delete(self, array: CampaignArray, unsent: TaskAttemptOutcome = TaskAttemptOutcome.CANCELLED) -> None:
-        """Delete an array; tasks of a never submitted array get the outcome `unsent`.
+        """Delete an array; if it was never submitted, its tasks get the outcome `unsent`.
 
-        No cluster reports ends of unsubmitted tasks. Root may have submitted an array that the
-        state file lists as intended. Its tasks may have finished, so the next cycle queries ends.
+        No cluster reports an end of unsubmitted tasks. Root may have submitted an array that is only intended in the
+        state file. Its tasks may have finished, so the next cycle queries their ends.
         """
         try:
             leave = partial(self._leave_nothing, array)
@@ -267,9 +262,9 @@ class CampaignPlanExecutor:
             self._noting.close(array, unsent)
 
     def _leave_nothing(self, array: CampaignArray) -> int | None:
-        """Delete every job with an array's name, even if its cluster accepted it late.
+        """Delete every job with an array's name, even if the cluster accepted the job late.
 
-        Returns the job id, 0 if the array was never submitted, and None if the deletion failed.
+        Returns the job id; 0 if the array was never submitted, and None if the deletion failed.
         """
         try:
             job_id = self._delete_there(array)

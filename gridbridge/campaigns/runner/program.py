@@ -1,9 +1,9 @@
-"""The console program gridbridge-runner: runs campaign cycles from cron or in a loop."""
+"""The program gridbridge-runner, which runs campaign cycles from cron or in a loop."""
 
 from gridbridge.campaigns.runner.campaign_program_start import CampaignProgramFactory, start_campaign_program
 from gridbridge.model.fixed_paths import RUNNER_LOCK
 
-DOES = "Take campaigns in, look what became of their tasks, and send more of them."
+DOES = "Accept campaigns, record the ends of campaign tasks, and submit further tasks."
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Runs programs of the site for campaigns: stress scripts, mail and notification commands."""
+"""Runs programs of the site for campaigns: stress scripts, the mail program and the notification command."""
 
 import logging
 import math
@@ -22,10 +22,10 @@ _log = logging.getLogger(__name__)
 
 
 def run_cluster_stress_scripts(clusters: Mapping[str, ClusterCampaignsSection]) -> dict[str, float]:
-    """Run the clusters' stress scripts in parallel; return each script's number by cluster.
+    """Run the clusters' stress scripts in parallel; return the number that each script prints, by cluster.
 
-    A failed script counts as infinite stress. Clusters without a script are left out. The number
-    is CiGri's stress_factor.
+    The number is CiGri's stress_factor. A failed script counts as infinite stress. Clusters without a script are left
+    out.
     """
     scripts = {name: section.stress_script for name, section in clusters.items() if section.stress_script}
     with ThreadPoolExecutor(max_workers=max(1, len(scripts))) as threads:
@@ -44,22 +44,22 @@ def _query_stress_factor(script: str, cluster: str) -> float:
             if not math.isnan(factor):
                 return factor
         why = CommandFailed(result.argv, result.status, result.stdout, result.stderr).reason
-        why = f"it told no number: {why}"
+        why = f"the script printed no number: {why}"
     _log.warning("event=no_stress cluster=%s script=%s why=%r", cluster, script, why)
     return math.inf
 
 
 NOTIFY_TIMEOUT_S = 30.0
-LONGEST_S = privileged_helper_calls.PATIENCE_S + 5.0  # longer than any program may run
-MOST_BYTES = 1 << 16  # limit of a notification program's output
+LONGEST_S = privileged_helper_calls.PATIENCE_S + 5.0  # longer than any notification program may run
+MOST_BYTES = 1 << 16  # most bytes of a notification program's output
 NOTIFY_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
-NO_ANSWER = "\n-- \ngridnotify -l tells what you are told, and gridnotify -u ends it.\n"
+NO_ANSWER = "\n-- \ngridnotify -l lists your subscriptions, and gridnotify -u ends a subscription.\n"
 
 
 def deliver_notification(message: CampaignNotification, policy: NotificationsSection) -> None:
-    """Send a message to its subscriber; CommandFailed or OSError if sending failed.
+    """Send a notification to the subscriber; CommandFailed or OSError if sending failed.
 
-    The channel is mail, the site's notification command, or the subscriber's own program.
+    The notification is sent by mail, by the site's notification command, or by the subscriber's own program.
     """
     subscription = message.subscription
     if subscription.way is NotificationChannel.PROGRAM:
@@ -68,7 +68,8 @@ def deliver_notification(message: CampaignNotification, policy: NotificationsSec
         ).checked()
         return
     if subscription.way is NotificationChannel.MAIL:
-        argv: tuple[str, ...] = (policy.mail, "-i", subscription.identity)  # -i: a dot ends no mail
+        # -i: a line with a dot does not end the mail
+        argv: tuple[str, ...] = (policy.mail, "-i", subscription.identity)
         text = notification_email(message)
     else:
         argv, text = (policy.command, subscription.identity), _notification_text(message).encode()
@@ -76,7 +77,7 @@ def deliver_notification(message: CampaignNotification, policy: NotificationsSec
 
 
 def notification_email(message: CampaignNotification) -> bytes:
-    """Return a notification as an e-mail; no campaign name can add a header."""
+    """Return a notification as an e-mail; the name of a campaign cannot add a header."""
     email = EmailMessage()
     email["To"] = message.subscription.identity
     email["Subject"] = message.subject

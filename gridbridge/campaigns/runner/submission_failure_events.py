@@ -1,4 +1,4 @@
-"""Record failed submissions and deletions as events of a campaign and cluster."""
+"""Records failed submissions and deletions of arrays as events of a campaign at a cluster."""
 
 import logging
 import re
@@ -59,12 +59,12 @@ from gridbridge.model.published_status_and_reports import replace_control_charac
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
-MOST_WORDS = 200  # most characters of an error message
-WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # prefix that messages of events omit
+MOST_WORDS = 200  # most characters of an event's error message
+WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # prefix that is left out of events' messages
 
 
 class ArrayFailureEventRecorder:
-    """Records submission and deletion failures as campaign events."""
+    """Records failed submissions and deletions of arrays as campaign events."""
 
     def __init__(self, events: EventAndSuccessRecordRows, clock: Clock, failures: CampaignFailuresSection) -> None:
         self._events = events
@@ -72,7 +72,7 @@ class ArrayFailureEventRecorder:
         self._failures = failures
 
     def note(self, array: CampaignArray, code: CampaignEventCode, error: GridbridgeError) -> None:
-        """Record a failure of an array at its cluster; the event delays the next attempt."""
+        """Record an array's failure at its cluster as an event, which delays the next attempt."""
         pair = array.campaign, array.cluster
         event = repeat_event_with_longer_pause(
             self._open_event(array, code), code, pair, self._clock.now(), self._failures
@@ -81,7 +81,7 @@ class ArrayFailureEventRecorder:
         self._events.put([replace(event, tasks=tasks, why=one_line_error_message(error))])
 
     def note_undeleted(self, array: CampaignArray, error: GridbridgeError) -> None:
-        """Record a failed deletion once, if root has to repair its cause.
+        """Record a failed deletion of an array once, if root has to repair the cause.
 
         Other failures are already counted for the cluster.
         """
@@ -100,7 +100,7 @@ class ArrayFailureEventRecorder:
 
 
 def one_line_error_message(error: GridbridgeError | str) -> str:
-    """Return an error message as one short printable line."""
+    """Return an error message as one printable line of limited length."""
     line = replace_control_characters(WHO.sub("", " ".join(str(error).split())))
     return line if len(line) <= MOST_WORDS else f"{line[: MOST_WORDS - 3]}..."
 
@@ -121,7 +121,7 @@ _log = logging.getLogger(__name__)
 
 
 class ArraySubmissionResultRecorder:
-    """Records the result of each submitted array, and handles refusals."""
+    """Records the results of array submissions, and handles refused arrays."""
 
     def __init__(
         self,
@@ -143,9 +143,9 @@ class ArraySubmissionResultRecorder:
         self._troubles = troubles
 
     def settle(self, array: CampaignArray, sent: ArraySubmissionResult) -> None:
-        """Record an array's submission result; the next cycle continues from that state.
+        """Record the result of an array's submission, from which the next cycle continues.
 
-        If root's ledger has other tasks under the array's number, the reported job id is not used.
+        If root's ledger of submitted tasks has other tasks under the array's number, the reported job id is not used.
         """
         try:
             if sent.job_id and not isinstance(sent.error, ArrayTasksAlreadyInLedger):
@@ -153,14 +153,13 @@ class ArraySubmissionResultRecorder:
                 array = replace(array, state=ArraySubmissionState.SUBMITTED, job_id=sent.job_id)
             if not sent.error:
                 self._is_released(array)
-        except StateError as error:  # the cluster is not at fault
+        except StateError as error:  # the cluster is not the cause
             log_array_failure("event=not_noted", array, error)
             return
         if sent.error:
             self._is_not_released(array, sent.error)
 
     def _is_not_released(self, array: CampaignArray, error: GridbridgeError) -> None:
-        """Handle the error that kept an array from starting."""
         match error:
             case RootCampaignRefusal():
                 log_array_failure("event=campaign_refused", array, error)
@@ -183,13 +182,11 @@ class ArraySubmissionResultRecorder:
                 self._troubles.note(array, event_code_of_array_error(error), error)
 
     def _is_released(self, array: CampaignArray) -> None:
-        """Mark an array as released, and close the submission events of its cluster."""
         with self._database.transaction():
             self._campaigns.array_is(array, ArraySubmissionState.RELEASED)
             self._troubles.close(SUBMISSION_EVENTS, array)
 
     def _try_elsewhere(self, array: CampaignArray, error: GridbridgeError) -> None:
-        """Record that a cluster refused an array; its tasks are retried elsewhere."""
         with self._database.transaction():
             if not array.is_of_copies:
                 self._troubles.note(array, CampaignEventCode.RUNNER_SUBMIT_ERROR, error)
@@ -201,7 +198,6 @@ class ArraySubmissionResultRecorder:
             self._noting.ends(replace(none, again=again, changes=changes))
 
     def _again(self, array: CampaignArray, ended: tuple[TaskAttempt, ...]) -> tuple[TaskRetry, ...]:
-        """Return which of these ended attempts are retried."""
         tried = [AttemptOutcomeAtCluster.of(attempt, array.cluster) for attempt in ended]
         campaign = self._campaigns.find(array.campaign)
         assert campaign  # campaigns with arrays are never deleted
@@ -211,9 +207,9 @@ class ArraySubmissionResultRecorder:
         return number_retries_after_copies(plan_task_retries(tried, earlier, clusters, self._failures), rivals)
 
     def _refuse_everywhere(self, array: CampaignArray, error: GridbridgeError) -> None:
-        """Fail a campaign whose file root refuses, with all its waiting tasks.
+        """Fail a campaign whose file root refuses, with all unsent tasks.
 
-        A task that waited for a retry gets back its previous outcome.
+        A task that waits for a retry gets back the outcome of its last attempt.
         """
         with self._database.transaction():
             retried = self._tries.take_back(array, EVENT_OF_OUTCOME)
@@ -226,9 +222,9 @@ class ArraySubmissionResultRecorder:
             self._open_once(CampaignEventCode.FILE_REFUSED, array, one_line_error_message(error))
 
     def _end_as_before(self, array: CampaignArray) -> None:
-        """End a campaign that root's ledger lists as ended but an old state file does not.
+        """End a campaign that has ended according to root's ledger of submitted tasks but goes on in an old state file.
 
-        A campaign that the state file lists as ended keeps its state.
+        A campaign that has ended in the state file keeps its state.
         """
         with self._database.transaction():
             campaign = self._campaigns.find(array.campaign)
@@ -241,16 +237,15 @@ class ArraySubmissionResultRecorder:
             self._open_once(CampaignEventCode.RESTORED, array)
 
     def _open_once(self, code: CampaignEventCode, array: CampaignArray, why: str = "") -> None:
-        """Open an event of an array's campaign unless such an event is already open."""
         now = self._clock.now()
         event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, array.campaign, "", now)
         self._events.open_once(replace(event, why=why))
 
     def take_over(self, campaign: int, refused: CampaignArray | None = None) -> None:
-        """Import the arrays of a campaign from root's ledger into the state file.
+        """Import the arrays of a campaign from root's ledger of submitted tasks into the state file.
 
-        The import writes several transactions. After a kill between two of them, the next cycle
-        detects the missing arrays and imports again.
+        The import takes several transactions. After a kill between two transactions, the next cycle finds arrays
+        missing and repeats the import.
         """
         try:
             ledger_arrays = self._acts.ledger_arrays(campaign)
@@ -272,7 +267,7 @@ class ArraySubmissionResultRecorder:
         self._noting.noted += (attempt for step in steps for attempt in step.attempts)
         arrays = sum(len(step.arrays) for step in steps)
         tasks = sum(len(step.attempts) for step in steps)
-        words = "event=taken_over campaign=%d arrays=%d tasks=%d why='root has sent them before'"
+        words = "event=taken_over campaign=%d arrays=%d tasks=%d why='root had submitted these arrays'"
         _log.warning(words, campaign, arrays, tasks)
 
 

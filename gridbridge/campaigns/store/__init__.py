@@ -1,1 +1,1 @@
-"""Store campaigns: tables of the state file, the owners' files, and root's ledger."""
+"""Store campaigns: tables of the state file, the owners' files, and root's ledger of submitted tasks."""

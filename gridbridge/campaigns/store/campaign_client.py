@@ -1,6 +1,6 @@
-"""The user's side of campaigns: requests to the runner, and published campaigns, events and tasks.
+"""Sends users' requests to the runner, and reads published campaigns, events and tasks.
 
-Owners can also read the output and the parameters of their tasks.
+Owners also read the output and the parameters of their tasks.
 """
 
 import json
@@ -47,16 +47,16 @@ from gridbridge.program.model_values_as_json import model_value_from_json
 from gridbridge.shell import safe_files
 from gridbridge.state import published_json as shown
 
-BY_SSH = f"or name it here as transfer_host of [site] in {CONFIG}"
-WHERE = f"campaigns are brought on the transfer host, or where its {{}} and {{}} are mounted; {BY_SSH}"
-MADE_BY = "an administrator makes it: `gridbridge setup host --apply`, or mounts it here"
+BY_SSH = f"or name the transfer host in {CONFIG} ([site] transfer_host)"
+WHERE = f"submit campaigns on the transfer host, or where its {{}} and {{}} are mounted; {BY_SSH}"
+MADE_BY = "an administrator creates the folder by `gridbridge setup host --apply`, or mounts it"
 NOBODY = "no gridbridge-runner takes campaigns now; nothing was stored"
 NOT_CHANGED = "no gridbridge-runner takes requests now; nothing is changed"
 NOT_TOLD = "no gridbridge-runner takes requests now; nobody has answered"
-NOT_ROOT = "nothing of a campaign is ever run as root; submit it as somebody else"
+NOT_ROOT = "campaigns never run as root; submit as another user"
 UNANSWERED = (
-    "gridbridge-runner took it and has not answered: it may be done, now or later;"
-    " look at gridstat before you repeat it"
+    "gridbridge-runner took the request and has not answered: the request may be carried out, now or later;"
+    " look at gridstat before you repeat the command"
 )
 ANSWER_S = 90.0  # wait for an answer; a runner started by cron answers within a minute
 TAKEN_S = 600.0  # wait after the runner took the request, for a restart or a locked file
@@ -75,10 +75,10 @@ class CampaignSubmissionRefusal(GridbridgeError):
 
 
 def submit_campaign(parsed: ParsedJdl, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
-    """Submit a campaign to the runner, and return its number.
+    """Submit a campaign to the runner, and return the campaign's number.
 
-    Raises CampaignSubmissionRefusal, RunnerAnswerTimeout, and NoRunnerForRequest if no runner takes
-    the campaign, which is then withdrawn.
+    Raises CampaignSubmissionRefusal, RunnerAnswerTimeout, and NoRunnerForRequest if no runner takes the campaign, which
+    is then withdrawn.
     """
     return _bring_to_inbox(asdict(parsed.jdl), parsed.parameters, folder, published)
 
@@ -91,10 +91,9 @@ def add_tasks_to_campaign(
 
 
 def _bring_to_inbox(fields: dict[str, object], parameters: tuple[str, ...], folder: str, published: str) -> int:
-    """Store a campaign file for the runner, wait, and return the campaign's number.
+    """Write a campaign file for the runner, and return the campaign's number from the runner's answer.
 
-    Each file has a random identifier, so root accepts it only once, as one campaign or one
-    addition.
+    Each file has a random identifier, so that root accepts the file only once.
     """
     _require_spool(folder, published)
     if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
@@ -122,10 +121,10 @@ def ask_runner_to_act_on_campaigns(
     task: int = 0,
     of: tuple[int, ...] = (),
 ) -> dict[int, CampaignOwnerRequestReply]:
-    """Ask the runner to act on campaigns or on their events; return its reply for each number.
+    """Ask the runner to act on campaigns or on their events; return the reply for each number.
 
-    Numbers and tasks beyond the service's maximum do not exist. Raises NoRunnerForRequest if no
-    runner takes the request, so nothing was changed, and RunnerAnswerTimeout.
+    Raises RunnerAnswerTimeout, and NoRunnerForRequest if no runner takes the request, so that nothing was changed.
+    Numbers above the service's maximum count as unknown.
     """
     possible = tuple(number for number in numbers if number <= campaign_files.HIGHEST)
     if task > campaign_files.HIGHEST:
@@ -144,7 +143,10 @@ def send_request_to_runner(
     subscription: Mapping[str, str] = campaign_files.NO_WISH,
     of: tuple[int, ...] = (),
 ) -> dict[str, Any]:
-    """Send a request to the runner; return its answer. Raises like `request_runner_replies`."""
+    """Send a request to the runner; return the answer.
+
+    Raises NoRunnerForRequest and RunnerAnswerTimeout.
+    """
     _require_spool(folder, published)
     try:
         token = campaign_files.write_owner_request_to_inbox(verb, numbers, folder, task, subscription, of)
@@ -156,16 +158,13 @@ def send_request_to_runner(
 
 
 def _require_spool(folder: str, published: str) -> None:
-    """Raise NoRunnerForRequest on a host without the service's folder, such as a login node.
-
-    On the host where the service publishes, the error says that the folder is missing.
-    """
+    """Raise NoRunnerForRequest on a host without the service's folder, such as a login node."""
     if os.path.isdir(folder):
         return
     if os.path.isdir(published):
         missing = folder if os.path.isdir(os.path.dirname(folder)) else os.path.dirname(folder)
         raise NoRunnerForRequest(f"{missing}: no such folder, though {published} is here; {MADE_BY}")
-    raise NoRunnerForRequest(f"{folder} is not here; {WHERE.format(SPOOL, HOME)}")
+    raise NoRunnerForRequest(f"{folder}: no such folder; {WHERE.format(SPOOL, HOME)}")
 
 
 def _is_answered(token: str, published: str, limit_s: float) -> bool:
@@ -176,7 +175,6 @@ def _is_answered(token: str, published: str, limit_s: float) -> bool:
 
 
 def _answer(token: str, published: str) -> dict[str, Any]:
-    """Return the answer to a request that the runner took; RunnerAnswerTimeout without one."""
     if not _is_answered(token, published, TAKEN_S):
         raise RunnerAnswerTimeout(UNANSWERED)
     with open(campaign_files.published_answer_path(token, published), encoding="utf-8") as file:
@@ -220,7 +218,7 @@ def change_own_subscription(
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
 ) -> CampaignOwnerRequestReply:
-    """Subscribe or unsubscribe the caller; raises like `request_runner_answer`."""
+    """Add or remove a subscription of the calling user; raises like `send_request_to_runner`."""
     subscription = {"way": way.value, "identity": identity, "severity": severity.value}
     return CampaignOwnerRequestReply(
         send_request_to_runner(verb, (), folder, published, subscription=subscription)[ONE]
@@ -228,15 +226,15 @@ def change_own_subscription(
 
 
 def own_notify_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED) -> list[dict[str, str]]:
-    """Return the caller's subscriptions, each with channel, address and severity."""
+    """Return the calling user's subscriptions, each with channel, address and severity."""
     subscriptions: list[dict[str, str]] = send_request_to_runner(
         CampaignOwnerRequestVerb.SUBSCRIPTIONS, (), folder, published
     )["subscriptions"]
     return subscriptions
 
 
-POLLED_FOR = timedelta(minutes=10)  # age limit of a poller snapshot at the runner's cycle
-TAIL_BYTES, TAIL_LINES = 4096, 5  # shown end of a task's standard error
+POLLED_FOR = timedelta(minutes=10)  # greatest age of the poller's snapshot at the time of the runner's cycle
+TAIL_BYTES, TAIL_LINES = 4096, 5  # bytes and lines that are shown of a task's standard error
 MOST_DIGITS = 1000  # most digits that are parsed as a number
 
 
@@ -247,7 +245,7 @@ def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
 
 
 def describe_event_to_user(event: CampaignEvent, states: Mapping[int, CampaignState]) -> str:
-    """Describe an event, with its effect in the campaign's present state."""
+    """Describe an event and its effect in the campaign's present state."""
     return describe_campaign_event(event, states.get(event.campaign))
 
 
@@ -262,7 +260,6 @@ def published_campaign_clusters(folder: str = PUBLISHED) -> tuple[ShownCampaignC
 
 
 def _as_polled(cluster: ShownCampaignCluster, at: datetime, folder: str) -> ShownCampaignCluster:
-    """Fill in a cluster's slots from the poller's last snapshot, if the runner knows none."""
     polled = shown.read_published_value(f"{folder}/{shown.CLUSTERS}/{cluster.name}.json", PublishedClusterAnswer)
     if not polled or polled.trouble or not polled.taken_at or polled.taken_at < at - POLLED_FOR:
         return cluster
@@ -280,7 +277,10 @@ def _as_polled(cluster: ShownCampaignCluster, at: datetime, folder: str) -> Show
 def select_published_events(
     events: Iterable[CampaignEvent], campaign: int | None, number: int | None, *, is_global: bool, is_all: bool
 ) -> tuple[CampaignEvent, ...]:
-    """Select events of a campaign, of clusters, or by number; closed events only on request."""
+    """Select events of a campaign, of all clusters, or with a number.
+
+    Closed events are selected only if `is_all` or a number is given.
+    """
     return tuple(
         event
         for event in events
@@ -292,17 +292,16 @@ def select_published_events(
 
 
 def cluster_silence_and_closures(events: Iterable[CampaignEvent], cluster: str) -> tuple[bool, tuple[int, ...]]:
-    """Say whether a cluster is silent, and return the campaigns for which it is closed."""
+    """Return whether a cluster does not answer, and the campaigns to which the cluster is closed."""
     of = [event for event in events if event.cluster == cluster and not event.closed_at]
     is_down = any(event.code is CampaignEventCode.GET_JOBS for event in of)
     return is_down, tuple(sorted({event.campaign for event in of if event.code in BLACKLISTING_EVENTS}))
 
 
 def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, ...]]:
-    """Return the parameters and last error lines of an event's first task, to their owner.
+    """Return the parameters and last error lines of an event's first task.
 
-    Other users can't read the campaign's file. The outputs are in the owner's folder, which this
-    host lacks if the cluster has other home directories. Values that can't be read are empty.
+    Values are empty if the campaign belongs to another user, or if this host lacks the owner's output folder.
     """
     if event.first_task is None:
         return "", ()
@@ -312,14 +311,14 @@ def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> 
         directory = directory.replace("$HOME", home, 1)
         outputs = f"{os.path.join(home, directory)}/campaign.{event.campaign}"
         is_ours = campaign_files.uid_of_campaign_owner(event.campaign, folder) == os.geteuid()
-        words = _last_words(outputs, event) if is_ours else ()  # root reads no user's paths
+        words = _last_words(outputs, event) if is_ours else ()  # root opens no path that a user chose
         return _plain(lines[event.first_task]), words
     except (ForeignOrMissingCampaignFile, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
         return "", ()
 
 
 def failed_start_directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str:
-    """Return the exec_directory in which tasks could not start, to the campaign's owner only."""
+    """Return the JDL's exec_directory in which tasks could not start; empty for other users than the owner."""
     if event.code is not CampaignEventCode.SETUP_ERROR:
         return ""
     try:
@@ -329,13 +328,11 @@ def failed_start_directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str
 
 
 def _brought(event: CampaignEvent, folder: str) -> tuple[list[str], str]:
-    """Return all parameters of an event's campaign, and its exec_directory at the cluster."""
     header, lines = campaign_files.read_own_campaign_file(event.campaign, folder)
     return lines, str(header["clusters"][event.cluster].get("exec_directory", ""))
 
 
 def _last_words(folder: str, event: CampaignEvent) -> tuple[str, ...]:
-    """Return the last lines of standard error of a task's last attempt."""
     form = re.compile(rf"{event.first_task}\.(\d+)\.err")
     attempts = [int(match[1]) for name in os.listdir(folder) if (match := form.fullmatch(name))]
     if not attempts:
@@ -375,14 +372,14 @@ def find_published_task(campaign: ShownCampaign, number: int, folder: str = PUBL
 
 
 def finally_failed_tasks(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[PublishedCampaignTask, ...]:
-    """Return the tasks that have failed for good."""
+    """Return a campaign's tasks that failed and are not retried."""
     is_over = campaign.state is CampaignState.TERMINATED
     all_tasks = list_published_tasks(campaign, 0, folder)
     return tuple(task for task in all_tasks if task.has_failed or (is_over and task.word == DROPPED))
 
 
 def campaign_with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
-    """Return a campaign with its number of ended tasks at each cluster."""
+    """Return a campaign with the number of ended tasks at each cluster."""
     return campaign_progress_and_forecast.campaign_with_ended_task_counts(
         campaign, task_end_times_and_clusters(campaign, folder)
     )
@@ -394,7 +391,7 @@ def task_end_times_and_clusters(campaign: ShownCampaign, folder: str = PUBLISHED
 
 
 def own_task_parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
-    """Return the parameters of the caller's campaign; empty for another user's campaign."""
+    """Return the task parameters of the calling user's campaign; empty for another user's campaign."""
     try:
         return campaign_files.read_own_campaign_file(number, folder)[1]
     except ForeignOrMissingCampaignFile:
@@ -402,7 +399,10 @@ def own_task_parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
 
 
 def read_own_jdl(number: int, folder: str = CAMPAIGNS) -> object:
-    """Return the JDL of the caller's campaign; ForeignOrMissingCampaignFile for another user's."""
+    """Return the JDL of the calling user's campaign.
+
+    Raises ForeignOrMissingCampaignFile for another user's campaign.
+    """
     header, parameters = campaign_files.read_own_campaign_file(number, folder)
     return campaign_to_jdl_table(model_value_from_json(header, Jdl), parameters)
 
@@ -416,7 +416,7 @@ def parse_cigri_job_id(text: str) -> tuple[int, int]:
 
 
 def parse_campaign_number(digits: str) -> int:
-    """Parse a campaign's number; digits beyond the maximum give a number that no campaign has."""
+    """Parse a campaign's number; too many digits give a number that no campaign has."""
     return int(digits) if len(digits) <= MOST_DIGITS else HIGHEST + 1
 
 

@@ -1,11 +1,9 @@
-"""Reads a campaign's files for root, verified against root's ledger and the service's register of files.
+"""Reads a campaign's files for root, verified by root's ledger and by the service's register of files.
 
-Root's ledger holds each file's digest from the file's first submission on. Before the first submission, the
-file must match the service's register. Tasks of a file of added tasks follow all earlier tasks. Frequently
-started programs load this module.
-
-The register also has campaigns that a restored state file lacks. It proves that the service itself numbered a
-file, because any user may create a file of such a name.
+Root's ledger has the digest of each file since the first submission of the file's tasks. Before, the file must match
+the service's register. The register proves that the service itself numbered the file, because any user may create a
+file of such a name; the register also has campaigns that a restored state file lacks. Programs that start often load
+this module.
 """
 
 import hashlib
@@ -26,37 +24,40 @@ if TYPE_CHECKING:
 
 
 MAX_BYTES = 512 << 20
-MAX_FIRST_BYTES = 4 << 20  # limit of the first line: 60,000 bytes of script per cluster
+MAX_FIRST_BYTES = 4 << 20  # limit of the first line, with up to 60,000 bytes of script per cluster
 FEW = 32  # most lines that are skipped one by one
 
 
 class RootVerifiedCampaignFiles:
-    """The files of one campaign, each read on first use."""
+    """The files of one campaign, which root reads on first use and verifies."""
 
     def __init__(self, campaign: int, folder: str = CAMPAIGNS) -> None:
-        """Read the campaign's own file; CampaignFileUnreadable if it cannot be read now."""
+        """Read the campaign's first file; CampaignFileUnreadable if the file cannot be read now."""
         self._campaign = campaign
         self._folder = folder
         self.file = campaign_file_name(campaign)
         self._whole, self.uid = self._read(self.file)
 
     def note(self, ledger: "RootLedgerOfSubmittedTasks") -> None:
-        """Record owner and file in the ledger; CampaignFileChanged if the file was replaced."""
+        """Record the campaign's owner and first file in root's ledger of submitted tasks.
+
+        Raises CampaignFileChanged if the file was replaced.
+        """
         digest = _digest(self._whole)
         if not ledger.has_file:
             self._require_given(digest)
         ledger.require(self.uid, digest)
 
     def claim(self, ledger: "RootLedgerOfSubmittedTasks") -> None:
-        """Record owner and file without a check of the register, since no task is submitted."""
+        """Record owner and file of a campaign without submitted tasks; the register is not checked."""
         ledger.require(self.uid, _digest(self._whole))
 
     def header(self) -> bytes:
-        """Return the JSON description in the campaign's first line."""
+        """Return the first line of the campaign's file, which describes the campaign as JSON."""
         return first_line_of_campaign_file(self._whole)
 
     def lines(self, tasks: "Iterable[int]", ledger: "RootLedgerOfSubmittedTasks") -> dict[int, bytes]:
-        """Return the parameters of tasks by number; CampaignFileUnreadable for a missing line."""
+        """Return the parameters of tasks, by task number; CampaignFileUnreadable if a file of tasks is missing."""
         numbers = sorted(set(tasks))
         lines = _lines(self._whole, numbers)
         remaining, part = numbers[len(lines) :], 0
@@ -74,11 +75,10 @@ class RootVerifiedCampaignFiles:
         return lines
 
     def _part(self, part: int, ledger: "RootLedgerOfSubmittedTasks") -> bytes:
-        """Return the file of a part, after the check that the owner added it."""
         name = campaign_file_name(self._campaign, part)
         whole, uid = self._read(name)
         if uid != self.uid or _header_value(whole, ADDS_TO) != self._campaign:
-            raise CampaignFileChanged(f"{name}: not what the campaign's owner added to it")
+            raise CampaignFileChanged(f"{name}: not a file of tasks that the campaign's owner added")
         digest = _digest(whole)
         if ledger.tasks_of(part) is None:
             self._require_given(digest, part)
@@ -86,16 +86,14 @@ class RootVerifiedCampaignFiles:
         return whole
 
     def _require_given(self, digest: str, part: int = 0) -> None:
-        """Raise CampaignFileChanged if the service registered a different file."""
         from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
 
         register = CampaignNumberRegister(self._folder, os.stat(self._folder).st_uid)
         if register.is_anothers(self._campaign, self.uid, digest, part):
             name = campaign_file_name(self._campaign, part)
-            raise CampaignFileChanged(f"{name}: not the file that it was when it was taken in")
+            raise CampaignFileChanged(f"{name}: the file has changed since the service accepted it")
 
     def _read(self, name: str) -> tuple[bytes, int]:
-        """Return a file's content and owner; CampaignFileUnreadable if it cannot be read now."""
         try:
             whole, facts = safe_files.read_file_only_owner_writes(f"{self._folder}/{name}", MAX_BYTES)
         except (OSError, StateError) as error:
@@ -104,9 +102,9 @@ class RootVerifiedCampaignFiles:
 
 
 def uid_blocking_campaign_file(campaign: int, folder: str = CAMPAIGNS) -> int | None:
-    """Return the uid whose non-regular file blocks a campaign's file name.
+    """Return the owner's uid of an invalid file that has the name of a campaign's file.
 
-    None if the name is free or may be a valid campaign file.
+    None if no file has the name, or the file may be valid.
     """
     path = f"{folder}/{campaign_file_name(campaign)}"
     try:
@@ -117,7 +115,6 @@ def uid_blocking_campaign_file(campaign: int, folder: str = CAMPAIGNS) -> int | 
 
 
 def _header_value(whole: bytes, key: str) -> object:
-    """Return the value of a key in the first line's JSON."""
     try:
         return json.loads(first_line_of_campaign_file(whole))[key]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -129,7 +126,7 @@ def _digest(whole: bytes) -> str:
 
 
 def first_line_of_campaign_file(whole: bytes) -> bytes:
-    """Return the first line of a campaign file; ValueError if it exceeds 4 MB."""
+    """Return the first line of a campaign file; ValueError if the line is longer than 4 MB."""
     end = whole.find(b"\n", 0, MAX_FIRST_BYTES)
     if end < 0:
         raise ValueError(f"no first line of at most {MAX_FIRST_BYTES} bytes")
@@ -137,14 +134,13 @@ def first_line_of_campaign_file(whole: bytes) -> bytes:
 
 
 def _count(whole: bytes) -> int:
-    """Return how many complete lines follow the first line."""
     return max(0, whole.count(b"\n") - 1)
 
 
 def _lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
-    """Return the lines of ascending numbers from 0, up to the first missing line.
+    """Return the task lines with these ascending numbers, up to the first missing line.
 
-    The file may have a hundred million lines, so other lines are not split off.
+    The file may have a hundred million lines, so only these lines are split off.
     """
     lines: dict[int, bytes] = {}
     at, number = _after(whole, 0, 1), 0
@@ -158,10 +154,9 @@ def _lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
 
 
 def _after(whole: bytes, at: int, lines: int) -> int:
-    """Return the byte offset after `lines` lines; -1 if there are fewer lines.
+    """Return the byte offset that is `lines` lines after `at`; -1 if the file has fewer lines.
 
-    Each line has at least one byte. So a step of as many bytes as lines remain never goes too far,
-    and no byte is read twice.
+    Each line has at least one byte, so a step of n bytes skips at most n lines.
     """
     while lines > FEW and 0 <= at < len(whole):
         at, lines = at + lines, lines - whole.count(b"\n", at, at + lines)
@@ -178,21 +173,22 @@ Brought = tuple[int, str]  # uid and digest of a file
 
 
 class CampaignNumberRegister:
-    """The append-only register of numbered campaign files."""
+    """The service's append-only register of the campaign files that got a number."""
 
     def __init__(self, folder: str = CAMPAIGNS, owner: int | None = None) -> None:
-        """Read the register; a register of another owner counts as empty."""
+        """Read the register; a register file of another user counts as empty."""
         self._path = f"{folder}/{NAME}"
         self._owner = os.geteuid() if owner is None else owner
-        self._known: dict[tuple[int, int], Brought] = {}  # registered files by campaign and part
-        self._again: dict[tuple[int, str], int] = {}  # times of retries by campaign and request
+        self._known: dict[tuple[int, int], Brought] = {}  # registered files by campaign number and part number
+        # times of retries in seconds, by campaign number and request token
+        self._again: dict[tuple[int, str], int] = {}
         self._is_whole = True
         self._is_ours = True
         self._is_there = True
         self._load()
 
     def highest(self) -> int:
-        """Return the highest registered campaign number; 0 if there is none."""
+        """Return the highest registered campaign number; 0 if the register is empty."""
         return max((campaign for campaign, _ in self._known), default=0)
 
     def campaigns(self) -> Iterator[int]:
@@ -200,18 +196,18 @@ class CampaignNumberRegister:
         return (campaign for campaign, part in sorted(self._known) if not part)
 
     def has(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
-        """Return whether this file is registered under this campaign and part."""
+        """Return whether the register has this owner and digest for a campaign's part."""
         return self._known.get((campaign, part)) == (uid, digest)
 
     def is_anothers(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
-        """Return whether a different file is registered under this campaign and part."""
+        """Return whether the register has another owner or digest for a campaign's part."""
         recorded = self._known.get((campaign, part))
         return recorded is not None and recorded != (uid, digest)
 
     def note(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
-        """Register a file before it is renamed; repeatable, StateError if the disk is full.
+        """Register a campaign file before the file gets its number; repeatable.
 
-        A number that already has a file keeps this file.
+        A registered number keeps its file. Raises StateError if the disk is full.
         """
         if (campaign, part) in self._known:
             return
@@ -224,7 +220,7 @@ class CampaignNumberRegister:
         self._again[campaign, token] = at_s
 
     def again_since(self, at_s: float) -> Iterator[tuple[int, str]]:
-        """Yield the campaigns and requests of retries since a time."""
+        """Yield the campaign numbers and request tokens of retries since a time."""
         return (pair for pair, noted_s in self._again.items() if noted_s >= at_s)
 
     def _add(self, line: str) -> None:
@@ -247,9 +243,9 @@ class CampaignNumberRegister:
             os.close(end)
 
     def _opened(self) -> int:
-        """Open the register for appending; move a foreign file of that name aside.
+        """Open the register for appending; a foreign file of the same name is renamed.
 
-        The open never blocks, even if the foreign file is a pipe.
+        The call never blocks, even if the foreign file is a pipe.
         """
         options = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         if self._is_there:

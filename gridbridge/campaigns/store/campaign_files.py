@@ -1,10 +1,9 @@
-"""Campaign files and requests: written by owners, read and renamed by the service.
+"""Files of campaigns and requests: owners write them, and the service reads and renames them.
 
-Owners put files into folders of their own, below a folder of mode 3733 (sticky, setgid) that
-everybody may add to. Files there get the service's group, so the service may read and move them. A
-new file has a random name. Before processing, the service moves the file into a folder of the
-service, so that the owner can no longer withdraw the file. At last the service renames the file to
-the campaign's number.
+Owners put files into their own folders, below a folder of mode 3733 (sticky, setgid) in which everybody may create a
+folder. The files get the service's group, so that the service may read and move them. Before processing, the service
+moves a file into a folder of the service, so that the owner can no longer withdraw the file. At last the service names
+the file after the campaign's number.
 """
 
 import hashlib
@@ -40,12 +39,12 @@ HIGHEST = 999_999_999  # highest number of a campaign, an event or a task
 
 
 class ForeignOrMissingCampaignFile(GridbridgeError):
-    """A campaign's file can't be read: it belongs to another person, or is missing."""
+    """The campaign's file is missing, or belongs to another user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewCampaignOrAddedTasksFile:
-    """A new campaign file, or a file of added tasks."""
+    """A file that a user wrote: a new campaign, or tasks added to a campaign."""
 
     token: str
     uid: int
@@ -53,44 +52,44 @@ class NewCampaignOrAddedTasksFile:
     digest: str
     header: Any  # parsed JSON of the first line
     tasks: int
-    size: int = 0  # size of the file in bytes
+    size: int = 0  # bytes
 
     @property
     def adds_to(self) -> int | None:
-        """The campaign to which the file adds tasks; None for a new campaign."""
+        """The number of the campaign to which the file adds tasks; None for a new campaign."""
         number = self.header.get(ADDS_TO) if isinstance(self.header, dict) else None
         return min(number, HIGHEST) if isinstance(number, int) else None
 
 
 def encode_campaign_file(header: object, parameters: tuple[str, ...]) -> bytes:
-    """Encode a campaign file: a line of JSON, then one line per task."""
+    """Encode a campaign file: one line of JSON, then one line with the parameters of each task."""
     lines = (json.dumps(header), *parameters)
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
 def write_campaign_file_to_inbox(data: bytes, folder: str = CAMPAIGNS) -> str:
-    """Write a campaign file into this user's inbox folder; return its token."""
+    """Write a campaign file into this user's inbox folder; return the file's random token."""
     token = safe_files.random_file_name()
     safe_files.replace_file_atomically(f"{campaign_inbox.make_own_inbox_folder(folder)}/{NEW}{token}", data, mode=0o640)
     return token
 
 
 def withdraw_campaign_file(token: str, folder: str = CAMPAIGNS) -> bool:
-    """Withdraw a file that the service has not processed yet; False if it has."""
+    """Delete a campaign file from this user's inbox; False if the service has already taken the file."""
     return _unlink(f"{campaign_inbox.make_own_inbox_folder(folder)}/{NEW}{token}")
 
 
 def list_campaign_inbox_files(folder: str = CAMPAIGNS) -> list[str]:
-    """Return the inbox file names, for the functions that take files and requests."""
+    """List the files in the inbox folders of all users."""
     return campaign_inbox.list_inbox_files_of_all_users(folder)
 
 
 def take_new_campaign_files(
     listed: Iterable[str], folder: str = CAMPAIGNS
 ) -> Iterator[tuple[str, NewCampaignOrAddedTasksFile | str]]:
-    """Yield new files by token, each with its content or an error message.
+    """Take new campaign files from the inbox; yield the token and the content, or an error message, of each file.
 
-    Owners can't withdraw the yielded files.
+    Owners can no longer withdraw these files.
     """
     for token in campaign_inbox.take_new_inbox_files(listed, NEW, BEGUN, folder):
         try:
@@ -104,7 +103,7 @@ def take_new_campaign_files(
 
 
 def list_unprocessed_inbox_files(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
-    """Return the names of unprocessed inbox files; change no file."""
+    """Return the names of inbox files that the service has not processed."""
     names = list(listed)
     return [name for kind in KINDS for name in campaign_inbox.select_inbox_files_fairly(names, kind, folder)]
 
@@ -117,9 +116,9 @@ def write_owner_request_to_inbox(
     subscription: Mapping[str, str] = NO_WISH,
     of: tuple[int, ...] = (),
 ) -> str:
-    """Write a request about this user's campaigns or events; return the answer's token.
+    """Write a request about this user's campaigns or events into the inbox; return the request's token.
 
-    `of` has the campaigns of the events, for root's helper.
+    For a request about events, `of` has the campaigns of the events, which root's helper needs.
     """
     token = safe_files.random_file_name()
     request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of}
@@ -133,7 +132,7 @@ def write_owner_request_to_inbox(
 def list_request_files_of_verb(
     listed: Iterable[str], verb: CampaignOwnerRequestVerb, folder: str = CAMPAIGNS
 ) -> list[str]:
-    """Return the names of request files with this verb; the files stay in place."""
+    """Return the names of inbox files whose requests have this verb; no file is moved."""
     names = list(listed)
     kinds = (ASKED, TAKEN.removeprefix(f"{campaign_inbox.BEGUN}/"))
     paths = [path for kind in kinds for path in campaign_inbox.select_inbox_files_fairly(names, kind, folder)]
@@ -146,9 +145,9 @@ def _asks(path: str, verb: CampaignOwnerRequestVerb) -> bool:
 
 
 def take_owner_requests(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[CampaignOwnerRequest]:
-    """Yield the owners' requests, which the owners can then no longer withdraw.
+    """Take the owners' requests from the inbox, and remove invalid requests.
 
-    Invalid requests are removed.
+    Owners can no longer withdraw these requests.
     """
     for token in campaign_inbox.take_new_inbox_files(listed, ASKED, TAKEN, folder):
         if request := _request(f"{folder}/{TAKEN}{token}"):
@@ -172,13 +171,13 @@ def _request(path: str) -> CampaignOwnerRequest | None:
 
 def _number(value: object) -> int:
     if not isinstance(value, int) or abs(value) > HIGHEST:
-        raise ValueError("no number of ours")
+        raise ValueError("number out of range")
     return value
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError("no text")
+        raise TypeError("not a text")
     value.encode()  # JSON allows lone surrogates, which no column can store
     return value
 
@@ -189,24 +188,24 @@ def remove_answered_request_file(token: str, folder: str = CAMPAIGNS) -> None:
 
 
 def remove_refused_inbox_file(token: str, folder: str = CAMPAIGNS) -> None:
-    """Remove the file of a refused or failed campaign or request."""
+    """Remove the inbox file of a campaign or request that was refused or failed."""
     for begun in (BEGUN, TAKEN):
         _remove(f"{folder}/{begun}{token}")
 
 
 def keep_subscription_file_for_root(token: str, folder: str = CAMPAIGNS) -> None:
-    """Keep a subscription request for root, which reads the program to run; repeatable."""
+    """Keep the file of a subscription request, from which root reads the program to run; repeatable."""
     with suppress(FileNotFoundError):
         os.rename(f"{folder}/{TAKEN}{token}", f"{folder}/{WISH}{token}")
 
 
 def remove_root_subscription_file(token: str, folder: str = CAMPAIGNS) -> None:
-    """Remove a kept subscription request; repeatable."""
+    """Remove the file of a subscription request that was kept for root; repeatable."""
     safe_files.remove_file(f"{folder}/{WISH}{token}")
 
 
 def withdraw_owner_request(token: str, folder: str = CAMPAIGNS) -> bool:
-    """Withdraw a request of this user; False if the service has already answered it."""
+    """Delete a request from this user's inbox; False if the service has already taken the request."""
     return _unlink(f"{campaign_inbox.make_own_inbox_folder(folder)}/{ASKED}{token}")
 
 
@@ -216,9 +215,9 @@ def is_campaign_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
 
 
 def rename_file_to_campaign_number(token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> None:
-    """Rename a processed file to its campaign's number, and its part's number; repeatable.
+    """Name a processed file after its campaign, and after its part if the file adds tasks; repeatable.
 
-    A foreign file of that name is moved aside.
+    A foreign file of the same name is renamed.
     """
     begun, numbered = f"{folder}/{BEGUN}{token}", f"{folder}/{campaign_file_name(campaign, part)}"
     try:
@@ -234,7 +233,7 @@ def rename_file_to_campaign_number(token: str, campaign: int, folder: str = CAMP
 def read_numbered_campaign_file(
     campaign: int, folder: str = CAMPAIGNS, part: int = 0
 ) -> NewCampaignOrAddedTasksFile | None:
-    """Read the file of a campaign or part; None if it is missing or unreadable."""
+    """Read a campaign's first file, or the file of an added part; None if the file is missing or unreadable."""
     name = campaign_file_name(campaign, part)
     try:
         return _read(f"{folder}/{name}", name)
@@ -245,9 +244,8 @@ def read_numbered_campaign_file(
 def read_own_campaign_file(campaign: int, folder: str = CAMPAIGNS, *, is_run: bool = False) -> tuple[Any, list[str]]:
     """Return the header and all task parameters of this user's campaign.
 
-    Campaign files are removed some time after the end, and anybody may put a file of that name
-    there. So users read only their own files (ForeignOrMissingCampaignFile otherwise). Root reads
-    everybody's files, but not in order to run them.
+    Raises ForeignOrMissingCampaignFile for another user's file, because after the removal of a campaign's file anybody
+    may create a file of the same name. Root reads the files of all users, except to run a campaign (`is_run`).
     """
     uid = os.geteuid()
     owner = uid if uid or is_run else None
@@ -257,15 +255,15 @@ def read_own_campaign_file(campaign: int, folder: str = CAMPAIGNS, *, is_run: bo
             lines += _texts(f"{folder}/{campaign_file_name(campaign, part)}", owner)[1:]
         return json.loads(first), lines
     except FileNotFoundError as error:
-        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: its file is there no more") from error
+        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: the campaign's file was removed") from error
     except (ValueError, RecursionError) as error:
-        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: its file is damaged") from error
+        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: the campaign's file is damaged") from error
     except (OSError, StateError) as error:
         raise ForeignOrMissingCampaignFile(f"campaign {campaign}: {_not_ours(uid)}") from error
 
 
 def require_own_campaign(campaign: int, folder: str = CAMPAIGNS) -> None:
-    """Raise ForeignOrMissingCampaignFile if the campaign's file belongs to another user."""
+    """Raise ForeignOrMissingCampaignFile if another user owns the campaign's file."""
     uid = os.geteuid()
     with suppress(FileNotFoundError):
         if os.lstat(f"{folder}/{campaign_file_name(campaign)}").st_uid != uid:
@@ -273,7 +271,7 @@ def require_own_campaign(campaign: int, folder: str = CAMPAIGNS) -> None:
 
 
 def _not_ours(uid: int) -> str:
-    return "its file is not yours to read" if uid else "its owner alone may do that"
+    return "owned by another user" if uid else "only the owner may do this"
 
 
 def uid_of_campaign_owner(campaign: int, folder: str = CAMPAIGNS) -> int:
@@ -281,7 +279,7 @@ def uid_of_campaign_owner(campaign: int, folder: str = CAMPAIGNS) -> int:
     try:
         return os.lstat(f"{folder}/{campaign_file_name(campaign)}").st_uid
     except OSError as error:
-        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: its file is there no more") from error
+        raise ForeignOrMissingCampaignFile(f"campaign {campaign}: the campaign's file was removed") from error
 
 
 def measure_person_campaign_files(
@@ -289,8 +287,8 @@ def measure_person_campaign_files(
 ) -> tuple[int, int]:
     """Return the number and total bytes of a person's campaign files.
 
-    `parts` lists the person's campaigns and parts, with part 0 for the first file. The folder is
-    not listed, because a user may have put a million names into the folder.
+    `parts` has the campaign number and part number of each file; a campaign's first file is part 0. The folder is not
+    listed, because a user may have created a million files in the folder.
     """
     sizes = []
     for campaign, part in parts:
@@ -302,16 +300,13 @@ def measure_person_campaign_files(
 
 
 def remove_campaign_files(campaign: int, folder: str = CAMPAIGNS) -> None:
-    """Remove a campaign's files, the last part first; repeatable."""
+    """Remove a campaign's files, the last added file first; repeatable."""
     for part in (*reversed(_parts(campaign, folder)), 0):
         _remove(f"{folder}/{campaign_file_name(campaign, part)}")
 
 
 def _parts(campaign: int, folder: str) -> range:
-    """Return the part numbers of a campaign whose files belong to the campaign's owner.
-
-    A campaign without its first file has no parts.
-    """
+    """Return the part numbers of a campaign's added files that belong to the campaign's owner."""
     uid = _owner_of(f"{folder}/{campaign_file_name(campaign)}")
     if uid is None:
         return range(1, 1)
@@ -333,12 +328,12 @@ def _texts(path: str, owner: int | None) -> list[str]:
 
 
 def published_answer_path(token: str, published: str = PUBLISHED) -> str:
-    """Return the path of the answer to a new file or request."""
+    """Return the path of the service's published answer to a campaign file or request."""
     return f"{published}/taken/{token}"
 
 
 def publish_answer_to_sender(token: str, reply: object, published: str = PUBLISHED) -> None:
-    """Publish a JSON answer for the sender of a file."""
+    """Publish the JSON answer to a campaign file or request."""
     published_files.publish_file(
         published_answer_path(token, published), json.dumps(reply).encode(), published_files.UNLISTED
     )
@@ -359,10 +354,10 @@ def _read(path: str, token: str) -> NewCampaignOrAddedTasksFile:
 
 
 def _require_head(path: str) -> None:
-    """Refuse a file without a valid first line before reading all of its 512 MB."""
+    """Refuse a file without a valid first line before the whole file, of up to 512 MB, is read."""
     end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        # the reader reports other kinds of files
+        # files that are not regular files are refused when they are read
         is_plain = stat.S_ISREG(os.fstat(end).st_mode)
         if is_plain:
             _first_line(path, os.read(end, MAX_FIRST_BYTES + 1))
@@ -385,7 +380,7 @@ def _name_of(uid: int) -> str:
 
 
 def _remove(path: str) -> None:
-    """Remove a file; leave a folder that an owner made in its place."""
+    """Remove a file; a folder that a user created under the same name stays."""
     with suppress(IsADirectoryError):
         safe_files.remove_file(path)
 

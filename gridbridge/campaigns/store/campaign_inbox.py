@@ -1,9 +1,8 @@
-"""The inbox folders of campaign files: one folder for each person, read fairly.
+"""Inbox folders, one for each person, from which the service takes campaign files and requests.
 
-Only the person and the service's group may write into `u.UID`. So the folder proves which person
-brought a file; the file's owner does not. If another user has created `u.UID`, the person uses
-`u.UID.TOKEN`, with a random token stored in the home directory. Only the service can list the
-folders.
+Only the person and the service's group may write into `u.UID`, so the folder proves which person sent a file. If
+another user has created `u.UID`, the person uses `u.UID.TOKEN`, with a random token from the person's home directory.
+Only the service can list the folders.
 """
 
 import os
@@ -23,17 +22,17 @@ TOKEN = re.compile("[0-9a-f]{32}")  # form of the names that random_file_name ma
 PERSONS = re.compile(rf"u\.(\d{{1,10}})(?:\.{TOKEN.pattern})?", re.ASCII)
 BEGUN = "begun"  # the service's folder of files in process
 A_SCAN = 10  # most files of one person in one scan
-# Most bytes of one person's further files in a scan, by kind: other people wait.
+# Most bytes of a person's files after the first file in one scan, by kind of file
 A_SCAN_BYTES = {"new": 64 << 20, "in": 64 << 20, "ask": 64 << 10, "took": 64 << 10}
 A_PERSON, A_FOLDER = 20, 50  # most folders of a person; most files of a kind in a folder
 A_LISTING = 20_000  # most names read in a folder: twice the allowed campaign files
-FOR_US = 0o770  # mode of a person's folder, of the service's group
+FOR_US = 0o770  # mode of a person's inbox folder
 WORD = ".gridbridge/brings"  # file in the home directory with the token of the person's folder
 WORD_BYTES = 100
 
 
 def make_own_inbox_folder(folder: str) -> str:
-    """Return this user's inbox folder, created if missing; StateError if that fails."""
+    """Return this user's inbox folder, and create a missing folder; StateError if the creation fails."""
     uid = os.geteuid()
     for name in _called(folder, chain(_known_word(), _new_word())):
         before = os.umask(0)  # a chmod would clear the setgid bit
@@ -46,7 +45,7 @@ def make_own_inbox_folder(folder: str) -> str:
             raise StateError(f"{name}: {error.strerror}") from error
         finally:
             os.umask(before)
-    raise StateError(f"{folder}: what is made there is not of its group; is its mode 3733?")
+    raise StateError(f"{folder}: new folders do not get this folder's group; expected mode 3733")
 
 
 def find_own_inbox_folder(folder: str) -> str:
@@ -59,14 +58,12 @@ def find_own_inbox_folder(folder: str) -> str:
 
 
 def _called(folder: str, words: Iterable[str]) -> Iterator[str]:
-    """Yield the possible names of this user's inbox folder."""
     path = f"{folder}/u.{os.geteuid()}"
     yield path
     yield from (f"{path}.{word}" for word in words)
 
 
 def _known_word() -> Iterator[str]:
-    """Yield the token stored in this user's home directory, if any."""
     with suppress(OSError, StateError, KeyError):
         data, _ = safe_files.read_file_only_owner_writes(f"{_home()}/{WORD}", WORD_BYTES, os.geteuid())
         word = data.decode("ascii", "replace")
@@ -75,7 +72,6 @@ def _known_word() -> Iterator[str]:
 
 
 def _new_word() -> Iterator[str]:
-    """Yield a new token, stored in the home directory if possible."""
     word = _spare()
     with suppress(OSError, StateError, KeyError):
         path = f"{_home()}/{WORD}"
@@ -94,15 +90,15 @@ def _spare() -> str:
 
 
 def _is_persons(facts: os.stat_result, uid: int, folder: str) -> bool:
-    """Return whether only that person and the service can write into the folder."""
+    """Return whether only this uid and the service's group can write into an inbox folder."""
     is_closed = stat.S_ISDIR(facts.st_mode) and facts.st_mode & 0o777 == FOR_US
     return is_closed and facts.st_uid == uid and facts.st_gid == os.stat(folder).st_gid
 
 
 def list_inbox_files_of_all_users(folder: str) -> list[str]:
-    """Return the paths of new and processed files, relative to the folder.
+    """Return relative paths of inbox files that are new or in process.
 
-    The first files of each kind and person are enough: the next scan finds the others.
+    The first files of each kind and person are enough: the next scan finds the remaining files.
     """
     paths = [f"{BEGUN}/{name}" for name in safe_files.list_folder_or_empty(f"{folder}/{BEGUN}")]
     for person in _persons(folder):
@@ -112,7 +108,7 @@ def list_inbox_files_of_all_users(folder: str) -> list[str]:
 
 
 def list_kept_inbox_files_by_uid(kind: str, most: int, folder: str) -> dict[int, list[str]]:
-    """Return up to `most` paths per uid for files of a kind that stay in the inbox."""
+    """Return, by uid, up to `most` paths of files of a kind that stay in the inbox folders."""
     paths: dict[int, list[str]] = {}
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, uid):
@@ -123,7 +119,6 @@ def list_kept_inbox_files_by_uid(kind: str, most: int, folder: str) -> dict[int,
 
 
 def _persons(folder: str) -> Iterator[str]:
-    """Yield valid inbox folders, a limited number per person."""
     of_each = Counter[int]()
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         named = [entry for entry in entries if PERSONS.fullmatch(entry.name)]
@@ -137,13 +132,11 @@ def _persons(folder: str) -> Iterator[str]:
 
 
 def _some_names(end: int) -> list[str]:
-    """Return up to 20,000 names in an inbox folder."""
     with os.scandir(end) as entries:
         return [entry.name for entry in islice(entries, A_LISTING)]
 
 
 def _first(listed: Iterable[str]) -> Iterator[str]:
-    """Yield the first names of each kind."""
     of_each = Counter[str]()
     for name in sorted(listed):
         kind, _, token = name.partition(".")
@@ -154,22 +147,23 @@ def _first(listed: Iterable[str]) -> Iterator[str]:
 
 @contextmanager
 def _opened(person: str, folder: str) -> Iterator[tuple[int, int]]:
-    """Open an inbox folder; yield its descriptor and uid; OSError if others may write it."""
+    """Open an inbox folder; yield descriptor and uid. Raises OSError if other users can write."""
     options = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     end = os.open(f"{folder}/{person}", options)
     try:
         uid = int(person.split(".")[1])
         if not _is_persons(os.fstat(end), uid, folder):
-            raise PermissionError(f"{person}: not uid {uid}'s alone")
+            raise PermissionError(f"{person}: users other than uid {uid} can write this folder")
         yield end, uid
     finally:
         os.close(end)
 
 
 def take_new_inbox_files(listed: Iterable[str], brought: str, taken_prefix: str, folder: str) -> list[str]:
-    """Move new files into the service's folder; return the tokens of all unfinished files.
+    """Move new inbox files of a kind into the service's folder; return the tokens of all moved files.
 
-    `taken_prefix` is the prefix of the moved files' names. Owners can't change moved files.
+    `brought` and `taken_prefix` are the prefixes of a file's name before and after the move. Owners can't change moved
+    files.
     """
     paths = list(listed)
     for path in select_inbox_files_fairly(paths, brought, folder):
@@ -184,7 +178,6 @@ def take_new_inbox_files(listed: Iterable[str], brought: str, taken_prefix: str,
 
 
 def _move(path: str, folder: str) -> str:
-    """Move a file into the service's folder; the new name includes the inbox owner's uid."""
     person, _, name = path.partition("/")
     kind, _, token = name.partition(".")
     safe_files.make_private_folder(f"{folder}/{BEGUN}")
@@ -207,9 +200,9 @@ def _admit(path: str, brought: str, taken_prefix: str, folder: str) -> None:
 
 
 def select_inbox_files_fairly(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
-    """Return the first paths of a kind for each person, limited by number and bytes.
+    """Return the first files of a kind for each person, limited by number and bytes.
 
-    So many or large files of one person do not delay another person's files.
+    So one person's many or large files do not delay another person's files.
     """
     # Grouped by person, since a person may have several folders.
     of_each: dict[tuple[bool, int], list[tuple[str, int]]] = {}
@@ -226,7 +219,6 @@ def select_inbox_files_fairly(listed: Iterable[str], prefix: str, folder: str) -
 
 
 def _first_of(sized: list[tuple[str, int]], most: int) -> Iterator[str]:
-    """Yield the first path, then further paths up to a total size."""
     yield sized[0][0]
     total = 0
     for path, size in sized[1:A_SCAN]:
@@ -236,5 +228,5 @@ def _first_of(sized: list[tuple[str, int]], most: int) -> Iterator[str]:
 
 
 def is_inbox_file_name(name: str, prefix: str) -> bool:
-    """Return whether a name has the form that our programs create; other names are ignored."""
+    """Return whether a file name is a prefix and a token, as gridbridge's programs write."""
     return name.startswith(prefix) and bool(TOKEN.fullmatch(name.removeprefix(prefix)))

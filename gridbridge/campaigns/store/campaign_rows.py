@@ -1,4 +1,4 @@
-"""The state file's rows of campaigns and of their tasks."""
+"""Tables of campaigns and of their arrays, attempts, unsent tasks and added tasks in the state file."""
 
 from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import asdict, fields
@@ -53,7 +53,7 @@ _LAST_PART = select(func.max(PARTS.c.number).label("number")).where(PARTS.c.camp
 
 
 class CampaignRows:
-    """Reads and writes campaigns, arrays, attempts and waiting tasks."""
+    """Reads and writes campaigns, arrays, attempts and unsent tasks in the state file."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -64,7 +64,7 @@ class CampaignRows:
         return self._database
 
     def add(self, campaign: Campaign, token: str) -> int:
-        """Insert a new campaign with all of its tasks waiting; return its number."""
+        """Insert a new campaign, all of whose tasks are unsent; return the campaign's number."""
         number = campaign.number or self.last_number() + 1
         with self._database.transaction():
             values = campaign_to_row(campaign) | {"token": token, "number": number}
@@ -77,11 +77,11 @@ class CampaignRows:
         return int(self._database.rows(LAST_NUMBER)[0]["number"] or 0)
 
     def find(self, number: int) -> Campaign | None:
-        """Return the campaign with a number; None if there is none."""
+        """Return the campaign with this number; None if the campaign does not exist."""
         return next(iter(self._select(ONE, number=number)), None)
 
     def of_token(self, token: str) -> Campaign | None:
-        """Return the campaign of the file with this token; None if there is none."""
+        """Return the campaign whose file has this token; None if the campaign does not exist."""
         return next(iter(self._select(BY_TOKEN, token=token)), None)
 
     def all(self) -> tuple[Campaign, ...]:
@@ -89,7 +89,7 @@ class CampaignRows:
         return self._select(BY_NUMBER)
 
     def outlined(self, outlines: MutableMapping[int, Jdl]) -> tuple[Campaign, ...]:
-        """Return every campaign, ordered by number, with the outline of its JDL.
+        """Return every campaign, ordered by number, with an outline in place of the full JDL.
 
         `outlines` is a cache by campaign number, which this call fills. A JDL never changes.
         """
@@ -102,19 +102,19 @@ class CampaignRows:
         return tuple(campaign_from_row(row | {"jdl": outlines[row["number"]]}) for row in rows)
 
     def unfinished(self) -> tuple[Campaign, ...]:
-        """Return campaigns with waiting or possibly live tasks or epilogues, by number."""
+        """Return campaigns that go on or still have arrays at clusters, ordered by number."""
         return self._select(UNFINISHED)
 
     def is_unfinished(self, number: int) -> bool:
-        """Return whether a campaign has waiting or possibly live tasks or epilogues."""
+        """Return whether a campaign goes on or still has arrays at clusters."""
         return bool(self._database.rows(ONE_UNFINISHED, number=number))
 
     def waiting(self) -> dict[int, int]:
-        """Return the number of waiting tasks by campaign, without campaigns that have none."""
+        """Return the number of unsent tasks of each campaign that has unsent tasks."""
         return {row["campaign"]: int(row["tasks"]) for row in self._database.rows(WAITING_COUNTS)}
 
     def kept_off(self) -> dict[int, tuple[TaskCountByExclusions, ...]]:
-        """Count by campaign the waiting tasks that avoid the same clusters."""
+        """Return, by campaign, how many unsent tasks avoid which clusters."""
         by_campaign: dict[int, tuple[TaskCountByExclusions, ...]] = {}
         for row in self._database.rows(KEPT_OFF):
             avoid, never = tuple(row["avoid"].split()), tuple(row["never"].split())
@@ -123,7 +123,7 @@ class CampaignRows:
         return by_campaign
 
     def open_arrays(self) -> tuple[CampaignArray, ...]:
-        """Return the arrays with possibly live tasks, oldest first in each campaign."""
+        """Return arrays whose tasks may still wait or run at a cluster, the oldest first in each campaign."""
         return self._arrays(OPEN_ARRAYS)
 
     def arrays_of(self, campaign: int) -> tuple[CampaignArray, ...]:
@@ -131,12 +131,12 @@ class CampaignRows:
         return self._arrays(OF_CAMPAIGN, campaign=campaign)
 
     def waiting_of(self, campaign: int) -> tuple[WaitingTaskRange, ...]:
-        """Return the waiting tasks of a campaign, the most urgent first."""
+        """Return the unsent tasks of a campaign, the most urgent first."""
         rows = self._database.rows(NEXT_WAITING, campaign=campaign)
         return tuple(_waiting(dict(row)) for row in rows)
 
     def durations(self, campaign: int) -> dict[str, tuple[float, ...]]:
-        """Return the seconds that recently ended tasks took, by cluster."""
+        """Return the run times in seconds of up to 600 recently ended tasks of a campaign, by cluster."""
         durations: dict[str, list[float]] = {}
         for row in self._database.rows(DURATIONS, campaign=campaign):
             durations.setdefault(row["cluster"], []).append(float(row["wallclock_s"]))
@@ -151,9 +151,9 @@ class CampaignRows:
     def intend(
         self, campaign: int, cluster: str, tasks: int, at: datetime, kept_off: Sequence[TaskCountByExclusions] = ()
     ) -> CampaignArray | None:
-        """Move waiting tasks into a new array; None if no task waits.
+        """Move unsent tasks of a campaign into a new array; None if the campaign has no such task.
 
-        `kept_off` counts tasks by the clusters that they avoid; all other tasks avoid no cluster.
+        `kept_off` has the number of tasks for each set of avoided clusters; the remaining tasks avoid no cluster.
         """
         with self._database.transaction():
             attempts = self._take(campaign, tasks, kept_off)
@@ -167,7 +167,7 @@ class CampaignRows:
         at: datetime,
         copies_beyond_s: int | None = None,
     ) -> CampaignArray:
-        """Insert a new array with these attempts; the caller holds a transaction."""
+        """Insert a new array of (task, attempt) pairs; the caller holds a transaction."""
         rows = self._database.rows(LAST_ARRAY, campaign=campaign)
         array = CampaignArray(
             campaign=campaign,
@@ -183,34 +183,34 @@ class CampaignRows:
         return array
 
     def array_is(self, array: CampaignArray, state: ArraySubmissionState, job_id: int = 0) -> None:
-        """Record the state of an array, and its job id once known."""
+        """Record an array's state, and the array's job id if the id is known."""
         values = {"state": state} | ({"job_id": job_id} if job_id else {})
         of = and_(ARRAYS.c.campaign == array.campaign, ARRAYS.c.number == array.number)
         self._database.execute(update(ARRAYS).where(of).values(**values))
 
     def is_repeated(self, array: CampaignArray) -> None:
-        """Record that an array may have been submitted before."""
+        """Record that an array may have been submitted twice."""
         of = and_(ARRAYS.c.campaign == array.campaign, ARRAYS.c.number == array.number)
         self._database.execute(update(ARRAYS).where(of).values(is_repeated=True))
 
     def ended(self, attempts: Iterable[TaskAttempt]) -> None:
-        """Record the outcomes of attempts."""
+        """Record the outcomes of ended attempts."""
         rows = [{f"of_{key}": value for key, value in asdict(attempt).items()} for attempt in attempts]
         if rows:
             self._database.execute(ENDED, rows)
 
     def wait_again(self, campaign: int, *waiting: WaitingTaskRange) -> None:
-        """Add tasks to the waiting tasks of a campaign."""
+        """Add task ranges to the unsent tasks of a campaign."""
         if rows := [_waiting_row(campaign, batch) for batch in waiting]:
             self._database.execute(insert(WAITING), rows)
 
     def wait_no_longer(self, campaign: int, waiting: Iterable[WaitingTaskRange]) -> None:
-        """Remove these batches from the waiting tasks of a campaign."""
+        """Remove task ranges from the unsent tasks of a campaign."""
         if rows := [{"of_campaign": campaign, "of_first": batch.first} for batch in waiting]:
             self._database.execute(TAKEN, rows)
 
     def drop_waiting(self, campaign: int) -> None:
-        """Remove all waiting tasks of a campaign."""
+        """Remove all unsent tasks of a campaign."""
         self._database.execute(delete(WAITING).where(WAITING.c.campaign == campaign))
 
     def count(self, campaign: int, ended: int, failed: int, cancelled: int = 0) -> None:
@@ -223,7 +223,7 @@ class CampaignRows:
         self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
 
     def is_now(self, campaign: int, state: CampaignState, ended_at: datetime | None = None) -> None:
-        """Set a campaign's state and end, and note that root's ledger lacks the end."""
+        """Store a campaign's state and time of end, which root's ledger does not have yet."""
         values = {"state": state, "ended_at": ended_at, "is_end_noted": False}
         self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
 
@@ -241,24 +241,23 @@ class CampaignRows:
         self._database.execute(delete(DONE).where(DONE.c.done_at < before))
 
     def unnoted(self, after: int, most: int) -> tuple[int, ...]:
-        """Return up to `most` ended campaigns that are still open in root's ledger.
+        """Return ended campaigns that are still open in root's ledger of submitted tasks, ordered by number.
 
-        The campaigns have numbers above `after`, in ascending order.
+        Returns at most `most` campaigns, with numbers above `after`.
         """
         query = UNNOTED.where(CAMPAIGNS.c.number > after).limit(most)
         return tuple(row["number"] for row in self._database.rows(query))
 
     def end_is_noted(self, campaign: int, *, is_noted: bool = True) -> None:
-        """Record whether root's ledger has a campaign's end."""
+        """Record whether root's ledger of submitted tasks has a campaign's end."""
         values = {"is_end_noted": is_noted}
         self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
 
     def ended_before(self, moment: datetime) -> tuple[int, ...]:
-        """Return unpurged campaigns that ended before a time, the oldest end first."""
+        """Return campaigns that ended before a time and are not purged, the oldest end first."""
         return tuple(row["number"] for row in self._database.rows(ENDED_BEFORE, moment=moment))
 
     def _take(self, campaign: int, tasks: int, kept_off: Sequence[TaskCountByExclusions]) -> list[tuple[int, int]]:
-        """Remove the most urgent waiting tasks of each kind; return tasks with attempts."""
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
         entries = [entry for kind in (unrestricted, *kept_off) for entry in self._take_of(campaign, kind)]
         return [(task, attempt) for _, task, attempt in sorted(entries)]
@@ -311,7 +310,6 @@ def _waiting(row: dict[str, Any]) -> WaitingTaskRange:
 
 
 def _attempts_of(array: CampaignArray, tasks: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
-    """Return the rows of an array's attempts; indices start at 1."""
     of = {"campaign": array.campaign, "array": array.number, "outcome": TaskAttemptOutcome.PENDING}
     return [
         {**of, "task": task, "attempt": attempt, "place": index} for index, (task, attempt) in enumerate(tasks, start=1)
@@ -319,35 +317,38 @@ def _attempts_of(array: CampaignArray, tasks: Iterable[tuple[int, int]]) -> list
 
 
 class AddedTaskRows:
-    """Reads and writes the table of added tasks."""
+    """Reads and writes the tasks that owners added to their campaigns."""
 
     def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
         self._database = database
         self._campaigns = campaigns
 
     def of_token(self, token: str) -> TasksAddedToCampaign | None:
-        """Return the part that a file with this token added; None if there is none."""
+        """Return the added tasks of the file with this token; None if the file is unknown."""
         rows = self._database.rows(_BY_TOKEN, token=token)
         return next((TasksAddedToCampaign(**row) for row in map(dict, rows)), None)
 
     def all(self) -> tuple[tuple[TasksAddedToCampaign, int], ...]:
-        """Return every part with the uid of its campaign's owner."""
+        """Return all added tasks, each entry with the uid of the campaign's owner."""
         rows = (dict(row) for row in self._database.rows(_ALL))
         return tuple((TasksAddedToCampaign(**row), uid) for row in rows for uid in (row.pop("uid"),))
 
     def of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
-        """Return a person's unpurged campaigns and parts; part 0 is the first file."""
+        """Return the campaign number and part number of each of a person's campaign files.
+
+        Purged campaigns are left out. A campaign's first file is part 0.
+        """
         rows = self._database.rows(_OF_PERSON, uid=uid)
         parts = ((row["number"], part) for row in rows for part in (0, row["part"] or 0))
         return tuple(dict.fromkeys(parts))
 
     def last(self, campaign: int) -> int:
-        """Return the highest part number of a campaign; 0 if no task was added."""
+        """Return the part number of the last tasks added to a campaign; 0 if no task was added."""
         (row,) = self._database.rows(_LAST_PART, campaign=campaign)
         return int(row["number"] or 0)
 
     def add(self, campaign: Campaign, part: TasksAddedToCampaign, token: str) -> None:
-        """Store a part and queue its tasks; the old forecast counted fewer tasks and is deleted."""
+        """Store added tasks as unsent tasks of a campaign, and delete the forecast that counted fewer tasks."""
         first, this = campaign.tasks, CAMPAIGNS.c.number == campaign.number
         with self._database.transaction():
             self._database.execute(insert(PARTS), asdict(part) | {"token": token})

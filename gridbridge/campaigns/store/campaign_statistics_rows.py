@@ -1,4 +1,4 @@
-"""Tables of job ratios, ended tasks per minute, completion forecasts and past usage."""
+"""Tables of campaigns' job ratios, ended tasks per minute, forecasts and past slot usage."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
@@ -68,18 +68,18 @@ _ALL = select(*(USAGE.c[field.name] for field in fields(DecayedCampaignUsage)))
 
 
 class CampaignStatisticsRows:
-    """Reads and writes job ratios, ended tasks per minute, and forecasts."""
+    """Reads and writes campaigns' job ratios, ended tasks per minute, and forecasts."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def ratios(self, campaigns: Iterable[int]) -> tuple[JobRatio, ...]:
-        """Return the stored job ratios of these campaigns."""
+        """Return the stored job ratios of these campaigns at all clusters."""
         rows = self._database.rows(_RATIOS, campaigns=list(campaigns))
         return tuple(JobRatio(**row) for row in map(dict, rows))
 
     def keep(self, predicted: Iterable[JobRatioUpdate]) -> None:
-        """Store job ratios for the next cycle."""
+        """Store job ratios of campaigns at clusters for the next cycle."""
         ratios = [
             JobRatio(
                 campaign=prediction.campaign,
@@ -93,7 +93,7 @@ class CampaignStatisticsRows:
         self._database.execute_each(self._database.upsert(RATIOS), [*map(asdict, ratios)])
 
     def tasks_ended(self, campaign: int, cluster: str, tasks: int, at: datetime) -> None:
-        """Add tasks that ended at a cluster to the count of this minute."""
+        """Count tasks that ended at a cluster in the minute of `at`."""
         key = {"campaign": campaign, "cluster": cluster, "minute": at.replace(second=0, microsecond=0)}
         of = {"of_campaign": campaign, "at_cluster": cluster, "in_minute": key["minute"]}
         with self._database.transaction():
@@ -102,9 +102,9 @@ class CampaignStatisticsRows:
             self._database.execute(self._database.upsert(ENDS), key | {"ended": before + tasks})
 
     def ended_since(self, campaign: int, since: datetime) -> dict[str, tuple[int, datetime]]:
-        """Return the ended tasks of a campaign by cluster, and the start of their count.
+        """Return, by cluster, the number of ended tasks of a campaign and the start of the count.
 
-        The count starts at the end of the first minute with an ended task.
+        The count starts after the first minute in which a task ended.
         """
         by_cluster: dict[str, tuple[int, datetime]] = {}
         for row in self._database.rows(_SINCE, of_campaign=campaign, since=since):
@@ -113,44 +113,44 @@ class CampaignStatisticsRows:
         return by_cluster
 
     def forget_ends(self, before: datetime) -> None:
-        """Delete counts of minutes before a time, one transaction for each campaign."""
+        """Delete counts of tasks that ended before a time, in one transaction for each campaign."""
         is_old = ENDS.c.minute < before
         for row in self._database.rows(select(ENDS.c.campaign).where(is_old).distinct()):
             of = ENDS.c.campaign == row["campaign"]
             self._database.execute(delete(ENDS).where(of, is_old))
 
     def forecasts(self) -> tuple[HalfwayForecast, ...]:
-        """Return the stored halfway forecasts, ordered by campaign."""
+        """Return the stored forecast of each campaign, ordered by campaign."""
         return tuple(HalfwayForecast(**row) for row in map(dict, self._database.rows(_FORECASTS)))
 
     def keep_forecast(self, forecast: HalfwayForecast) -> None:
-        """Store a campaign's halfway forecast."""
+        """Store the forecast of a campaign."""
         self._database.execute(self._database.upsert(FORECASTS), asdict(forecast))
 
     def has_ended(self, campaign: int, at: datetime) -> None:
-        """Record the first end of a campaign; later ends are ignored."""
+        """Record the end of a campaign beside its forecast; only the first end is recorded."""
         of = and_(FORECASTS.c.campaign == campaign, FORECASTS.c.ended_at.is_(None))
         self._database.execute(update(FORECASTS).where(of).values(ended_at=at))
 
 
 class CampaignSlotUsageRows:
-    """Reads and writes the decayed slot usage of campaigns."""
+    """Reads and writes the past slot usage of campaigns, in which older usage counts less."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def all(self) -> tuple[DecayedCampaignUsage, ...]:
-        """Return the stored usage of every campaign and cluster."""
+        """Return the stored slot usage of every campaign at every cluster."""
         return tuple(DecayedCampaignUsage(**row) for row in map(dict, self._database.rows(_ALL)))
 
     def keep(self, usages: Iterable[DecayedCampaignUsage]) -> None:
-        """Replace the stored usage of these campaigns at these clusters."""
+        """Replace the stored slot usage of these campaigns at these clusters."""
         with self._database.transaction():
             for usage in usages:
                 self._database.execute(self._database.upsert(USAGE), asdict(usage))
 
     def forget(self, usages: Iterable[DecayedCampaignUsage]) -> None:
-        """Delete the stored usage of these campaigns at these clusters."""
+        """Delete the stored slot usage of these campaigns at these clusters."""
         with self._database.transaction():
             for usage in usages:
                 of = (USAGE.c.campaign == usage.campaign, USAGE.c.cluster == usage.cluster)

@@ -1,6 +1,6 @@
-"""Tables and queries of single tasks: for publication, to delete or preempt, and missing at clusters.
+"""Tables of single tasks: to publish, to delete, preempted for local jobs, or missing at their cluster.
 
-A task is marked before it is deleted; the mark stays until the task's end is known.
+A task is marked before its deletion; the mark stays until the task's end is known.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -76,13 +76,13 @@ Place = tuple[int, int, int]  # campaign number, array number, array index
 
 
 class TaskDeletionMarkRows:
-    """Reads and writes the marks of tasks to delete."""
+    """Reads and writes the deletion marks of tasks, which nikita deletes from clusters."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def all(self) -> Marked:
-        """Return all marks by array and index."""
+        """Return all deletion marks, by (campaign, array) and by array index."""
         marks: dict[tuple[int, int], dict[int, TaskDeletionMark]] = {}
         for row in self._database.rows(select(MARKS)):
             mark = TaskDeletionMark(wiped_for=NikitaDeletionReason(row["wiped_for"]))
@@ -90,17 +90,17 @@ class TaskDeletionMarkRows:
         return marks
 
     def put(self, wipe: ArrayTaskDeletion) -> None:
-        """Mark tasks for deletion; a new mark replaces an old one.
+        """Mark tasks for deletion; a new mark replaces an old mark.
 
-        The owner's cancellation is never replaced. A mark for waiting tasks only replaces no other
-        mark, because its writer may not have seen the other mark.
+        A cancellation by the owner is never replaced. A mark that deletes only waiting tasks replaces no mark, because
+        its writer may not have seen the older mark.
         """
         rows = [key | {"wiped_for": wipe.wiped_for} for key in _keys(wipe)]
         unless = true() if wipe.wiped_for in REASONS_IF_STILL_WAITING else _UNWANTED
         self._database.execute_each(self._database.upsert(MARKS, unless), rows)
 
     def cancel(self, campaign: int, task: int) -> int:
-        """Mark all unfinished attempts of a task as cancelled; return how many."""
+        """Mark all unfinished attempts of a task as cancelled by the owner; return the number of attempts."""
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.task == task)
         query = select(ATTEMPTS.c.campaign, ATTEMPTS.c.array, ATTEMPTS.c.place)
         with self._database.transaction():
@@ -110,11 +110,11 @@ class TaskDeletionMarkRows:
         return len(rows)
 
     def remove(self, wipe: ArrayTaskDeletion) -> None:
-        """Remove marks, except cancellations by the owner."""
+        """Remove deletion marks, except cancellations by the owner."""
         delete_rows_of_attempts(self._database, MARKS, _keys(wipe), not_(_UNWANTED))
 
     def tidy(self) -> None:
-        """Delete the marks of attempts that have ended."""
+        """Remove the deletion marks of ended attempts."""
         delete_rows_of_ended_attempts(self._database, MARKS)
 
     def wiped(self, campaign: int, task: int) -> int:
@@ -139,7 +139,7 @@ class LocalJobPreemptionRows:
             self._database.execute_each(self._database.upsert(WAYS), rows)
 
     def tried(self, since: datetime) -> PreemptionHistory:
-        """Return by local request the times after `since` when tasks were preempted for it."""
+        """Return, for each local job, the times after `since` at which tasks were preempted for the job."""
         times: dict[LocalRequestId, tuple[datetime, ...]] = {}
         query = select(WAYS.c.cluster, WAYS.c.job, WAYS.c.task, WAYS.c.at).distinct()
         for row in self._database.rows(query.where(WAYS.c.at > since).order_by(WAYS.c.at)):
@@ -155,18 +155,18 @@ def _keys(wipe: ArrayTaskDeletion) -> Iterable[dict[str, int]]:
 
 
 class TaskMissingAtClusterRows:
-    """Reads and writes the table of missing tasks."""
+    """Reads and writes the times since which tasks are missing at their cluster."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def all(self) -> Mapping[Place, datetime]:
-        """Return since when each missing task is missing, by campaign, array and index."""
+        """Return the time since which each missing task is missing, by campaign, array and array index."""
         rows = self._database.rows(select(MISSING))
         return {(row["campaign"], row["array"], row["place"]): row["since"] for row in rows}
 
     def note(self, missed: Iterable[TaskMissingSince]) -> None:
-        """Store changes of missing tasks, and delete rows of ended attempts."""
+        """Store which tasks are missing or found again, and delete the rows of ended attempts."""
         missing: list[dict[str, object]] = []
         listed: list[dict[str, int]] = []
         for change in missed:
@@ -187,7 +187,7 @@ RANKS = {
     TaskAttemptOutcome.SUCCESS: 3,
     TaskAttemptOutcome.PENDING: 2,
     TaskAttemptOutcome.COPY: 0,
-}  # ranks of outcomes by which an attempt is chosen; others have rank 1
+}  # ranks by which a task's published attempt is chosen; other outcomes have rank 1
 BESIDES = (TaskAttemptOutcome.PENDING, TaskAttemptOutcome.COPY)
 
 _SENT = (
@@ -228,7 +228,7 @@ class CampaignTaskRows:
         self._database = database
 
     def sent(self, campaign: int, low: int, high: int) -> tuple[PublishedCampaignTask, ...]:
-        """Return the tasks numbered `low` to `high` that were ever submitted, by number."""
+        """Return the submitted tasks with numbers from `low` to `high`, ordered by number."""
         of = {"of_campaign": campaign, "low": low, "high": high}
         again = {
             task
@@ -245,7 +245,7 @@ class CampaignTaskRows:
         return -1 if row["task"] is None else int(row["task"])
 
     def sent_of(self) -> frozenset[int]:
-        """Return the campaigns with submitted tasks."""
+        """Return the numbers of campaigns with submitted tasks."""
         return frozenset(row["campaign"] for row in self._database.rows(_SENT_OF))
 
     def cancel(self, campaign: int, task: int) -> TaskAttempt | None:
@@ -276,16 +276,16 @@ class CampaignTaskRows:
         return ended
 
     def drop_attempts(self, campaign: int) -> None:
-        """Delete all attempts of a campaign, in several transactions.
+        """Delete all attempts of a campaign; repeatable.
 
-        Other programs can write in between. After a kill the deletion is repeated.
+        Several transactions let other programs write in between.
         """
         for low in range(0, self.last(campaign) + 1, PURGED_AT_ONCE):
             portion = ATTEMPTS.c.task.between(low, low + PURGED_AT_ONCE - 1)
             self._database.execute(delete(ATTEMPTS).where(ATTEMPTS.c.campaign == campaign, portion))
 
     def purge(self, campaign: int) -> None:
-        """Delete the rest of a campaign except its number, which root's ledger keeps for ever."""
+        """Delete all rows of a campaign except its number, which root's ledger of submitted tasks keeps for ever."""
         with self._database.transaction():
             for table in (WAITING, PARTS, ARRAYS, ATTEMPTS, WAYS, RATIOS, ENDS):
                 self._database.execute(delete(table).where(table.c.campaign == campaign))
@@ -296,7 +296,6 @@ class CampaignTaskRows:
 
 
 def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedCampaignTask:
-    """Return a task with its most informative attempt, its speculative attempts and moves."""
     ways = tuple(_made_way(attempt) for attempt in attempts if attempt["way_job"] is not None)
     moved = tuple(_moves(attempts))
     row, lesser = attempts[0], []
@@ -312,7 +311,6 @@ def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedCamp
 
 
 def _moves(attempts: list[dict[str, Any]]) -> Iterator[RebalancedTaskAttempt]:
-    """Yield the attempts that were moved, each with the cluster of the next attempt."""
     for count, row in enumerate(attempts, 1):
         if row["outcome"] == TaskAttemptOutcome.MOVED:
             to = next((later["cluster"] or "" for later in attempts[count:]), "")
@@ -329,7 +327,7 @@ def _made_way(row: dict[str, Any]) -> TaskPreemption:
 
 
 def _says_more(later: dict[str, Any], earlier: dict[str, Any]) -> bool:
-    """Return whether the later of two attempts is published; of two live attempts the earlier."""
+    """Return whether the later of two attempts is published in place of the earlier attempt."""
     ranks = RANKS.get(later["outcome"], 1), RANKS.get(earlier["outcome"], 1)
     return ranks[0] > ranks[1] or ranks == (1, 1)
 

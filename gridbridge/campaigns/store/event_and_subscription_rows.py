@@ -1,6 +1,6 @@
-"""The tables of campaign events, of success records by cluster, and of users' subscriptions to messages about them.
+"""Tables of campaign events, of campaigns' successes at clusters, and of users' subscriptions to notifications.
 
-An event that recurs reuses its row, so the number of rows has a limit.
+A recurring event reuses its row, so the number of rows has a limit.
 """
 
 from collections.abc import Iterable
@@ -113,7 +113,7 @@ _OF_CAMPAIGNS = select(*_RECORD).where(RECORDS.c.campaign.in_(bindparam("campaig
 
 
 class EventAndSuccessRecordRows:
-    """Reads and writes events and success records of campaigns."""
+    """Reads and writes campaign events, and records of campaigns' successes and errors at clusters."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -123,47 +123,47 @@ class EventAndSuccessRecordRows:
         return self._select(_OPEN)
 
     def shown(self, since: datetime) -> tuple[CampaignEvent, ...]:
-        """Return open events, events closed since a time, and black holes not yet trusted again."""
+        """Return open events, events closed since a time, and events of black holes that are not trusted again."""
         return self._select(_SHOWN, since=since)
 
     def opened_since(self, since: datetime) -> tuple[CampaignEvent, ...]:
-        """Return all events that opened after a time, open or closed."""
+        """Return all events, open or closed, that were opened after a time."""
         return self._select(_SINCE, since=since)
 
     def find(self, number: int) -> CampaignEvent | None:
-        """Return the event with a number; None if there is none."""
+        """Return the event with this number; None if the event does not exist."""
         return next(iter(self._select(_ONE, number=number)), None)
 
     def find_open(self, code: CampaignEventCode, campaign: int, cluster: str) -> CampaignEvent | None:
-        """Return an open event without an exit status; None if there is none."""
+        """Return the open event with this code, campaign and cluster; None if no such event is open."""
         events = self._select(_WHAT, code=code, campaign=campaign, cluster=cluster)
         return next((event for event in events if not event.closed_at), None)
 
     def sinks(self) -> tuple[tuple[int, str], ...]:
-        """Return (campaign, cluster) of black holes that the owner has not trusted again."""
+        """Return campaign and cluster of each black hole that the campaign's owner has not trusted again."""
         return tuple((row["campaign"], row["cluster"]) for row in self._database.rows(_SINKS))
 
     def back_at(self) -> dict[str, datetime]:
-        """Return when each cluster last answered again after a failure."""
+        """Return the time at which each cluster last answered again after a failure."""
         return {row["cluster"]: row["closed_at"] for row in self._database.rows(_BACK)}
 
     def closed_by(self, number: int) -> str:
-        """Return the token of the request that last closed an event; empty if none did."""
+        """Return the token of the request that last closed an event; empty if no request closed the event."""
         return str(self._database.rows(_CLOSED_BY, number=number)[0]["closed_by"])
 
     def is_closed_by(self, number: int, token: str) -> None:
-        """Record which request closed an event."""
+        """Record the token of the request that closed an event."""
         of = EVENTS.c.number == number
         self._database.execute(update(EVENTS).where(of).values(closed_by=token))
 
     def put(self, events: Iterable[CampaignEvent]) -> None:
-        """Store events; an event without a number is inserted, or reopens its closed row."""
+        """Store events; an event without a number reopens its closed row, or gets a new row."""
         with self._database.transaction():
             for event in events:
                 self._put(event if event.number else replace(event, number=self._number_of(event)))
 
     def open_once(self, event: CampaignEvent) -> None:
-        """Store a new event without an exit status, unless such an event is open."""
+        """Store a new event if no event with the same code, campaign and cluster is open."""
         if not self.find_open(event.code, event.campaign, event.cluster):
             self.put([event])
 
@@ -186,7 +186,10 @@ class EventAndSuccessRecordRows:
         self._database.execute(update(EVENTS).where(*of).values(closed_at=at))
 
     def close_of_ended(self, before: datetime, at: datetime, but: Iterable[CampaignEventCode]) -> None:
-        """Close events, except codes in `but`, of long-ended campaigns without open arrays."""
+        """Close the events of campaigns that ended before a time and have no open array.
+
+        Events with a code in `but` stay open.
+        """
         ended = select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < before)
         of = (
             EVENTS.c.campaign.in_(ended),
@@ -202,16 +205,16 @@ class EventAndSuccessRecordRows:
             self._database.execute(delete(table).where(table.c.campaign == campaign))
 
     def forget(self, before: datetime) -> None:
-        """Delete events closed before a time, except black holes not yet trusted again."""
+        """Delete events closed before a time, except events of black holes that are not trusted again."""
         self._database.execute(delete(EVENTS).where(EVENTS.c.closed_at < before, ~_IS_SUSPECT))
 
     def records(self, campaigns: Iterable[int]) -> tuple[CampaignSuccessAtCluster, ...]:
-        """Return the success records of campaigns at their clusters."""
+        """Return the records of campaigns' successes and errors at each cluster."""
         rows = map(dict, self._database.rows(_OF_CAMPAIGNS, campaigns=tuple(campaigns)))
         return tuple(CampaignSuccessAtCluster(**row | {"durations_s": tuple(row["durations_s"])}) for row in rows)
 
     def put_records(self, records: Iterable[CampaignSuccessAtCluster]) -> None:
-        """Store success records of campaigns at clusters."""
+        """Store records of campaigns' successes and errors at clusters."""
         rows = [asdict(record) for record in records]
         if rows:
             self._database.execute(self._database.upsert(RECORDS), rows)
@@ -245,7 +248,7 @@ _EVERY_SUBSCRIPTION = select(*(SUBSCRIPTIONS.c[field.name] for field in fields(N
 
 
 class NotificationSubscriptionRows:
-    """Reads and writes the table of subscriptions."""
+    """Reads and writes users' subscriptions to notifications about campaigns."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -255,11 +258,11 @@ class NotificationSubscriptionRows:
         return tuple(_subscription(dict(row)) for row in self._database.rows(_EVERY_SUBSCRIPTION))
 
     def of(self, uid: int) -> tuple[NotificationSubscription, ...]:
-        """Return the subscriptions of a uid."""
+        """Return the subscriptions of the user with this uid."""
         return tuple(subscription for subscription in self.all() if subscription.uid == uid)
 
     def put(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
-        """Store a subscription; return a replaced one of the same person, channel and address."""
+        """Store a subscription; return the replaced subscription of the same user, channel and address."""
         values = asdict(subscription)
         values.pop("number")
         before = self._same(subscription)
@@ -272,14 +275,14 @@ class NotificationSubscriptionRows:
         return before
 
     def remove(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
-        """Delete a subscription and return it; None if there was none."""
+        """Delete a subscription; return the deleted subscription, or None if the user did not have it."""
         if before := self._same(subscription):
             this = SUBSCRIPTIONS.c.number == before.number
             self._database.execute(delete(SUBSCRIPTIONS).where(this))
         return before
 
     def note(self, subscription: NotificationSubscription) -> None:
-        """Record until when a subscriber was notified, and when the next attempt is due."""
+        """Record up to which time a subscriber was notified, and when the next attempt is due."""
         values = {"told_until": subscription.told_until, "tries": subscription.tries, "next_at": subscription.next_at}
         this = SUBSCRIPTIONS.c.number == subscription.number
         self._database.execute(update(SUBSCRIPTIONS).where(this).values(**values))
@@ -287,7 +290,7 @@ class NotificationSubscriptionRows:
     def campaigns(self, since: datetime) -> tuple[tuple[Campaign, datetime, bool], ...]:
         """Return campaigns that were submitted or ended after a time.
 
-        Each campaign is returned with the time of the change, and whether the change was its end.
+        Each campaign has the time of its submission or end, and True for an end.
         """
         columns = (CAMPAIGNS.c.number, CAMPAIGNS.c.submitted_at, CAMPAIGNS.c.ended_at)
         came = select(*columns).where(CAMPAIGNS.c.submitted_at > since)

@@ -1,4 +1,7 @@
-"""Publish and read campaigns and the states of their tasks, never task parameters."""
+"""Publishes campaigns and the states of their tasks for all users, and reads the published files.
+
+Task parameters are never published.
+"""
 
 import os
 import shutil
@@ -33,7 +36,7 @@ NAMES: Mapping[type, str] = {
 
 T = TypeVar("T")
 A_FILE = 1000  # most tasks in one published file
-MAX_BYTES = 64 << 20  # most bytes of a file, since a task may have a thousand preemptions
+MAX_BYTES = 64 << 20  # most bytes of a published file: a task may have a thousand preemptions
 ENDS = "ends"
 TOUCHING = "campaigns/touching"
 NONE = "-"
@@ -41,27 +44,27 @@ OUTCOMES = {outcome.value: outcome for outcome in TaskAttemptOutcome}
 
 
 def publish_campaign_value_by_class(value: object, folder: str = PUBLISHED) -> None:
-    """Publish a value in the file of its class."""
+    """Publish a value in the file for the value's class, such as `campaigns.json`."""
     safe_files.replace_file_atomically(
         f"{folder}/{NAMES[type(value)]}", published_json.encode_published_value(value), durable=False
     )
 
 
 def read_campaign_value_by_class(kind: type[T], folder: str = PUBLISHED) -> T | None:
-    """Read the published value of a class; None if no such file exists."""
+    """Read the published value of a class; None if the class's file does not exist."""
     return published_json.read_published_value(f"{folder}/{NAMES[kind]}", kind)
 
 
 def publish_campaign_task_file(
     campaign: int, part: int, tasks: Iterable[PublishedCampaignTask], folder: str = PUBLISHED
 ) -> None:
-    """Replace one file of a campaign's published tasks."""
+    """Publish up to 1000 tasks of a campaign in one file, in place of the old file."""
     text = "".join(map(_line, tasks))
     safe_files.replace_file_atomically(f"{_made_folder(campaign, folder)}/tasks.{part}", text.encode(), durable=False)
 
 
 def read_published_task_file(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedCampaignTask]:
-    """Return the submitted tasks of one published file, by number."""
+    """Return the submitted tasks in one published file of a campaign, by task number."""
     path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
     with suppress(FileNotFoundError):
         try:
@@ -75,7 +78,7 @@ def read_published_task_file(campaign: int, part: int, folder: str = PUBLISHED) 
 def append_published_task_end_counts(
     campaign: int, ends: Iterable[CampaignTaskEndCounts], folder: str = PUBLISHED
 ) -> None:
-    """Append counts of ended tasks; negative counts take back earlier counts."""
+    """Append counts of ended tasks to a campaign's published file; negative counts undo earlier counts."""
     lines = map(_end_line, ends)
     path = f"{_made_folder(campaign, folder)}/{ENDS}"
     try:
@@ -87,7 +90,7 @@ def append_published_task_end_counts(
 
 
 def read_published_task_end_counts(campaign: int, folder: str = PUBLISHED) -> tuple[CampaignTaskEndCounts, ...]:
-    """Return when tasks of a campaign ended, in the order of recording."""
+    """Return the published counts of a campaign's ended tasks, in the order of recording."""
     try:
         data, _ = safe_files.read_file_only_owner_writes(f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES)
     except FileNotFoundError:
@@ -103,7 +106,7 @@ def mark_campaigns_being_published(campaigns: Iterable[int], folder: str = PUBLI
 
 
 def campaigns_half_published(folder: str = PUBLISHED) -> frozenset[int]:
-    """Return the campaigns whose update was interrupted by a kill."""
+    """Return the campaigns for which a kill interrupted the publication of tasks."""
     try:
         data, _ = safe_files.read_file_only_owner_writes(f"{folder}/{TOUCHING}", MAX_BYTES)
     except FileNotFoundError:
@@ -112,7 +115,7 @@ def campaigns_half_published(folder: str = PUBLISHED) -> frozenset[int]:
 
 
 def campaigns_with_published_tasks(folder: str = PUBLISHED) -> frozenset[int]:
-    """Return the campaigns with published tasks."""
+    """Return the numbers of the campaigns with published tasks."""
     try:
         names = os.listdir(f"{folder}/campaigns")
     except FileNotFoundError:
@@ -121,7 +124,7 @@ def campaigns_with_published_tasks(folder: str = PUBLISHED) -> frozenset[int]:
 
 
 def clear_campaigns_being_published(folder: str = PUBLISHED) -> None:
-    """Record that all pending changes are published."""
+    """Record that all changed tasks are published."""
     safe_files.remove_file(f"{folder}/{TOUCHING}")
 
 
@@ -152,7 +155,7 @@ def _line(task: PublishedCampaignTask) -> str:
 
 
 def _task(line: str) -> PublishedCampaignTask:
-    """Parse a task's line, fast for 100,000 lines: rare last columns are split only if there."""
+    """Parse a published line; the last columns are mostly empty, and a campaign may have 100,000 lines."""
     words = line.split(" ")
     number, attempt, outcome, waits, cluster, job, index, status, wallclock, beyond = words[:10]
     copies, ways, moves = words[10:]

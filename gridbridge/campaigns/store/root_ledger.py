@@ -1,9 +1,6 @@
-"""Root's ledger of submitted tasks, which only root can write: each attempt of a task is submitted once.
+"""Root's ledger: one append-only file for each campaign, so that no attempt of a task is submitted twice.
 
-Each array is parsed once into runs of consecutive tasks. Frequently started programs load this module.
-
-Each campaign has one append-only file, in a folder that only root can open. Frequently started programs load
-this module.
+Only root can open the folder of these files. Programs that start often load this module, so it imports little.
 """
 
 import errno
@@ -27,16 +24,17 @@ TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    Run = tuple[int, int, int, int]  # run: first task, last task, number of earlier tasks in the array, array number
+    # first and last task number, number of tasks before them in the array, array number
+    Run = tuple[int, int, int, int]
 
 
 class SubmittedTaskIndex:
-    """An index of submitted task runs, by attempt, sorted by first task."""
+    """Finds the arrays that contain given tasks or attempts, by sorted runs of consecutive tasks."""
 
     def __init__(self, arrays: "Iterable[tuple[int, str]]" = ()) -> None:
-        """Index arrays, given by their numbers and task lists."""
+        """Build the index from array numbers and task lists such as `0-9:1`."""
         self._runs: dict[int, list[Run]] = {}
-        self._reach: dict[int, list[int]] = {}  # by attempt: the highest last task up to each run
+        self._reach: dict[int, list[int]] = {}  # highest task number up to each run, by attempt number
         for array, tasks in arrays:
             for attempt, run in _runs(array, tasks):
                 self._runs.setdefault(attempt, []).append(run)
@@ -47,7 +45,7 @@ class SubmittedTaskIndex:
                 reach.append(max(run[1], reach[-1]) if reach else run[1])
 
     def add(self, array: int, tasks: str) -> None:
-        """Add a new array to the index."""
+        """Add an array's tasks to the index."""
         for attempt, run in _runs(array, tasks):
             runs, reach = self._runs.setdefault(attempt, []), self._reach.setdefault(attempt, [])
             at = bisect_left(runs, run)
@@ -55,15 +53,15 @@ class SubmittedTaskIndex:
             reach.insert(at, max(run[1], reach[at - 1]) if at else run[1])
 
     def have(self, tasks: str) -> bool:
-        """Return whether any of these attempts is in an array."""
+        """Return whether an array of the index contains any attempt of a task list."""
         return any(True for attempt, (first, last, *_) in _runs(0, tasks) for _ in self._between(attempt, first, last))
 
     def has_task(self, task: int) -> bool:
-        """Return whether any attempt of a task is in an array."""
+        """Return whether an array of the index contains the task."""
         return any(True for attempt in self._runs for _ in self._between(attempt, task, task))
 
     def indices_of(self, tasks: str) -> dict[int, list[int]]:
-        """Return the array indices of these tasks by array, for any attempt."""
+        """Return, by array number, the array indices of the listed tasks, whatever their attempt."""
         indices: dict[int, set[int]] = {}
         for _, (first, last, *_) in _runs(0, tasks):
             for attempt in self._runs:
@@ -73,10 +71,6 @@ class SubmittedTaskIndex:
         return {array: sorted(indices[array]) for array in sorted(indices)}
 
     def _between(self, attempt: int, first: int, last: int) -> "Iterator[Run]":
-        """Yield the runs of an attempt that overlap these tasks.
-
-        Runs of an attempt do not overlap each other, so at most one run is read in vain.
-        """
         runs, reach = self._runs.get(attempt, []), self._reach.get(attempt, [])
         at = bisect_left(runs, (last + 1,)) - 1
         while at >= 0 and reach[at] >= first:
@@ -86,7 +80,6 @@ class SubmittedTaskIndex:
 
 
 def _runs(array: int, tasks: str) -> "Iterator[tuple[int, Run]]":
-    """Yield the runs of an array, each with its attempt number."""
     before = 0
     for part in tasks.split(","):
         numbers, _, attempt = part.partition(":")
@@ -105,33 +98,33 @@ if TYPE_CHECKING:
 
 FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 END, TAKEN_UP = "end", "taken-up"
-WITHDRAWN = "withdrawn"  # state of an array that was intended and never submitted
-COPIES = "copies"  # the last word of a line for speculative attempts
+WITHDRAWN = "withdrawn"  # word of a ledger line: the array was not submitted after all
+COPIES = "copies"  # last word of an array's line if the attempts are speculative
 MOST_COPIES = 2  # most speculative attempts of one task
 NO_ROOM = 28
 OPTIONS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-NONE = -1  # stands for the file descriptor of a missing file
+NONE = -1  # file descriptor of a missing file
 
 
 class RootLedgerOfSubmittedTasks:
-    """One campaign's ledger; a file lock allows one process at a time."""
+    """Root's ledger of one campaign's submitted tasks; a file lock admits one process at a time."""
 
     def __init__(self, campaign: int, folder: str = LEDGER) -> None:
         """Open and lock the ledger file; a missing file counts as empty.
 
-        Raises RootLedgerUnreadable if the file cannot be read, or if other users can write its
+        Raises RootLedgerUnreadable if the file cannot be read, or if users other than root can write the ledger's
         folder.
         """
         self._folder, self._name = folder, f"c.{campaign}"
         self._path = f"{folder}/{self._name}"
-        self._file: list[str] = []  # words of the line for the campaign's file
-        self._parts: dict[str, list[str]] = {}  # lines of files of added tasks, by part number
-        self._arrays: dict[str, list[str]] = {}  # lines by array number
-        self._jobs: dict[str, str] = {}  # first job id by array number
+        self._file: list[str] = []  # words of the ledger line with the campaign's file
+        self._parts: dict[str, list[str]] = {}  # ledger lines of files of added tasks, by part number
+        self._arrays: dict[str, list[str]] = {}  # ledger lines of arrays, by array number
+        self._jobs: dict[str, str] = {}  # first job id of each array, by array number
         self._again: set[str] = set()  # arrays that may have been submitted twice
-        self._requests: set[str] = set()  # requests that reopened the campaign
+        self._requests: set[str] = set()  # owner's requests that reopened the campaign
         self._sent: SubmittedTaskIndex | None = None  # index of submitted tasks, built on first use
-        self._unwritten: list[bytes] | None = None  # lines of an open batch
+        self._unwritten: list[bytes] | None = None  # lines that the open `batch` writes at its end
         self.has_ended = False  # whether the campaign ended and was not reopened
         try:
             _own(folder)
@@ -140,7 +133,7 @@ class RootLedgerOfSubmittedTasks:
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == NO_ROOM:
                 raise  # a full disk does not mean that the ledger is unreadable
-            why = error.strerror if isinstance(error, OSError) else "not a ledger of ours"
+            why = error.strerror if isinstance(error, OSError) else "no ledger of gridbridge"
             raise RootLedgerUnreadable(f"{self._path}: {why}") from error
 
     def _read(self) -> list[list[str]]:
@@ -153,8 +146,7 @@ class RootLedgerOfSubmittedTasks:
         return [line.split() for line in whole.decode("ascii").split("\n") if line]
 
     def _note(self, rows: list[list[str]]) -> None:
-        """Index ledger lines, so that later look-ups do not read all lines."""
-        first = {PART: self._parts, ARRAY: self._arrays}  # lines by their numbers
+        first = {PART: self._parts, ARRAY: self._arrays}
         for row in rows:
             kind, *words = row
             if kind == FILE and not self._file:
@@ -182,21 +174,21 @@ class RootLedgerOfSubmittedTasks:
 
     @property
     def uid(self) -> int:
-        """The uid of the campaign's owner; 0 if none of its tasks was submitted."""
+        """The uid of the campaign's owner; 0 before the campaign's first submission."""
         return int(self._file[1]) if self._file else 0
 
     @property
     def has_file(self) -> bool:
-        """Whether the ledger has the campaign's file, which precedes any submission."""
+        """Whether the ledger has the campaign's file, which is recorded before the first submission."""
         return bool(self._file)
 
     def end(self) -> None:
-        """Record that the campaign has ended; root then submits and releases none of its tasks."""
+        """Record the campaign's end, after which root submits and releases no task of the campaign."""
         if not self.has_ended:
             self._add([END])
 
     def take_up(self, request: str) -> None:
-        """Record once that the owner's request reopens the campaign.
+        """Record that the owner's request reopens an ended campaign; repeatable.
 
         Raises CampaignEndInRootLedger if the campaign ended again after this request.
         """
@@ -210,58 +202,58 @@ class RootLedgerOfSubmittedTasks:
             raise CampaignEndInRootLedger(f"{self._path}: the campaign has ended")
 
     def require(self, uid: int, digest: str) -> None:
-        """Record the campaign's file; CampaignFileChanged if a different file was recorded before.
+        """Record the owner and the digest of the campaign's file.
 
-        Two campaigns never share a file: a file's digest belongs to its first campaign.
+        Raises CampaignFileChanged if the ledger has a different file for this campaign, or has the file for another
+        campaign.
         """
         now = [FILE, str(uid), digest]
         if not self._file:
             self._claim(f"{FILE}.{uid}.{digest}")
             self._add(now)
         if self._file != now:
-            raise CampaignFileChanged(f"{self._path}: not the file that it was when it was taken in")
+            raise CampaignFileChanged(f"{self._path}: the file has changed since the service accepted it")
 
     def _claim(self, file: str) -> None:
-        """Create a symlink from the file's digest to the campaign's number.
+        """Create a symlink from the file's digest to the campaign's ledger file.
 
         The fsync of the next ledger line also makes the symlink durable.
         """
         path = f"{self._folder}/{file}"
         try:
-            os.symlink(self._name, path)  # an existing symlink must have the same target
+            os.symlink(self._name, path)  # an existing symlink must point to the same campaign
         except FileExistsError:
             if (target := os.readlink(path)) != self._name:
-                raise CampaignFileChanged(f"{self._path}: the file is that of {target}") from None
+                raise CampaignFileChanged(f"{self._path}: the campaign's file already belongs to {target}") from None
 
     def require_part(self, part: int, digest: str, tasks: int) -> None:
-        """Record a file of added tasks and its number of tasks.
+        """Record the digest and the number of tasks of a file of added tasks.
 
-        Raises CampaignFileChanged if the part had a different file before, or if the file belongs
-        to another part.
+        Raises CampaignFileChanged if the ledger has a different file for this part, or has the file for another part.
         """
         now = [PART, str(part), digest, str(tasks)]
         if now == self._parts.get(str(part)):
             return
         is_known = any(digest in row for row in (self._file, *self._parts.values()))
         if is_known or self.tasks_of(part) is not None:
-            raise CampaignFileChanged(f"{self._path}: part {part} is not the file that it was")
+            raise CampaignFileChanged(f"{self._path}: the file of part {part} has changed")
         self._add(now)
 
     def tasks_of(self, part: int) -> int | None:
-        """Return the number of tasks in a part; None if the ledger does not have the part."""
+        """Return the number of tasks in a file of added tasks; None if the ledger lacks the file."""
         row = self._parts.get(str(part))
         return int(row[3]) if row else None
 
     def job(self, array: int) -> str:
-        """Return the job id of a submitted array; empty if the id is unknown."""
+        """Return the job id of a submitted array; empty if the ledger has no id."""
         return self._jobs.get(str(array), "")
 
     def intend(self, array: int, cluster: str, tasks: str, is_of_copies: bool = False) -> None:
-        """Record an array before its submission.
+        """Record an array of tasks before its submission.
 
-        A second record of the same array means that the first answer may have been lost. Raises
-        ArrayTasksAlreadyInLedger if another array has one of the attempts, SpeculativeCopyRefusal
-        for invalid or too many speculative attempts, and CampaignEndInRootLedger.
+        A repeated record marks the array as possibly submitted twice, because the first answer may have been lost.
+        Raises ArrayTasksAlreadyInLedger if another array has one of the attempts, SpeculativeCopyRefusal for invalid or
+        too many speculative attempts, and CampaignEndInRootLedger if the campaign has ended.
         """
         now = [ARRAY, str(array), cluster, tasks, *([COPIES] if is_of_copies else [])]
         before = self._arrays.get(str(array))
@@ -290,7 +282,7 @@ class RootLedgerOfSubmittedTasks:
         return self._sent
 
     def earlier(self, array: int, tasks: str) -> "list[Earlier]":
-        """Return the other arrays that hold any attempt of these tasks."""
+        """Return all arrays except `array` that contain any attempt of the listed tasks."""
         parse_attempt_ranges(tasks)  # ParseError for an invalid task list
         indices_by_array = self._sent_tasks.indices_of(tasks)
         indices_by_array.pop(array, None)
@@ -310,7 +302,10 @@ class RootLedgerOfSubmittedTasks:
                 raise SpeculativeCopyRefusal(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
 
     def copies_before(self, array: int = 0) -> dict[int, int]:
-        """Return the number of speculative attempts by task, in arrays below `array` or in all."""
+        """Return the number of speculative attempts of each task.
+
+        Only arrays numbered below `array` count; if `array` is 0, all arrays count.
+        """
         counts: dict[int, int] = {}
         for number, row in self._arrays.items():
             if row[4:] == [COPIES] and (not array or int(number) < array):
@@ -339,16 +334,16 @@ class RootLedgerOfSubmittedTasks:
         self._add([JOB, str(array), job])
 
     def withdraw(self, array: int) -> None:
-        """Record that this call did not submit an intended array."""
+        """Record that an array was not submitted after all."""
         self._add([WITHDRAWN, str(array)])
         self._sent = None
 
     @contextmanager
     def batch(self) -> "Iterator[None]":
-        """Write all lines of a `with` block at its end, with one fsync.
+        """Write all ledger lines of a `with` block together at the block's end, with one fsync.
 
-        No line is durable before the end of the block. If the disk is full, the block's end raises
-        OSError, no line is written, and this object must not be used further.
+        No line is durable before the block's end. If the disk is full, the end raises OSError, no line is written, and
+        this object must not be used further.
         """
         self._unwritten = []
         try:
@@ -359,14 +354,12 @@ class RootLedgerOfSubmittedTasks:
                 self._write(lines)
 
     def _begin(self) -> None:
-        """Create the ledger file; OSError if another call created it meanwhile."""
         self._end = os.open(self._path, OPTIONS | os.O_CREAT | os.O_EXCL, 0o600)
         fcntl.flock(self._end, fcntl.LOCK_EX)
         if os.fstat(self._end).st_size:
-            raise OSError(errno.EEXIST, "another call has begun it", self._path)
+            raise OSError(errno.EEXIST, "another process has created the ledger file", self._path)
 
     def _add(self, row: list[str]) -> None:
-        """Append a line durably before any action follows; OSError if the disk is full."""
         line = f"{' '.join(row)}\n".encode("ascii")
         if self._unwritten is None:
             self._write(line)
@@ -401,10 +394,9 @@ def _warn(line: str) -> None:
 
 
 def _own(folder: str) -> None:
-    """Create the ledger folder, or check that only root can use it."""
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         facts = os.lstat(folder)
         if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
-            raise RootLedgerUnreadable(f"{folder}: not a folder of ours alone") from None
+            raise RootLedgerUnreadable(f"{folder}: not a folder that only its owner can open") from None

@@ -1,4 +1,4 @@
-"""Queries and updates of task attempts: earlier, failed, unfinished, imported and speculative ones."""
+"""Queries and updates of task attempts: retries, speculative attempts, and attempts from root's ledger."""
 
 from collections.abc import Container, Iterable, Sequence, Set
 from dataclasses import asdict
@@ -167,12 +167,12 @@ class TaskAttemptRows:
         self._campaigns = campaigns
 
     def pending_places(self, array: CampaignArray) -> frozenset[int]:
-        """Return the indices of an array's unfinished attempts."""
+        """Return the array indices of an array's unfinished attempts."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
         return frozenset(row["place"] for row in self._database.rows(_PLACES, **of))
 
     def pending_at(self, array: CampaignArray, indices: Set[int]) -> tuple[TaskAttempt, ...]:
-        """Return an array's unfinished attempts at these indices, ordered by index."""
+        """Return an array's unfinished attempts with these array indices, ordered by index."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
         ordered = sorted(indices)
         return tuple(
@@ -184,10 +184,10 @@ class TaskAttemptRows:
     def earlier(
         self, attempts: Sequence[TaskAttempt], copied: Container[tuple[int, int]] = ()
     ) -> tuple[AttemptOutcomeAtCluster, ...]:
-        """Return the outcomes of the other finished attempts of these attempts' tasks.
+        """Return the outcomes of all finished attempts of the tasks to which `attempts` belong.
 
-        Attempts before a retry that the owner requested do not count. For first attempts, only
-        tasks in `copied` are read, which have speculative attempts.
+        Attempts before a retry by the owner do not count. A first attempt's task is read only if `copied`, the tasks
+        with speculative attempts, contains the task.
         """
         first = {(attempt.campaign, attempt.task) for attempt in attempts if attempt.attempt == 1}
         later = {(attempt.campaign, attempt.task) for attempt in attempts if attempt.attempt > 1}
@@ -204,24 +204,24 @@ class TaskAttemptRows:
     def failed(
         self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome], after: int, most: int
     ) -> tuple[TaskAttempt, ...]:
-        """Return the last attempts that an event counts, for tasks above `after`, by task.
+        """Return the last failed attempts of tasks that an event counts, ordered by task.
 
-        Some of these tasks may already wait for a retry.
+        Returns at most `most` attempts, of tasks with numbers above `after`. A task may already wait for a retry.
         """
         rows = self._database.rows(_FAILED, **_of(event, outcomes), after=after, most=most)
         return tuple(TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])}) for row in map(dict, rows))
 
     def close(self, event: CampaignEvent, outcomes: Sequence[TaskAttemptOutcome]) -> None:
-        """Exclude an event's attempts from the event, in case it opens again.
+        """Mark the failed attempts of an event as past, so that the event does not count them again.
 
-        Attempts of tasks that already wait for a retry need no exclusion.
+        Attempts of tasks that already wait for a retry need no mark.
         """
         self._database.execute(_CLOSED, _of(event, outcomes))
 
     def take_back(self, array: CampaignArray, outcomes: Iterable[TaskAttemptOutcome]) -> tuple[TaskAttempt, ...]:
-        """Delete an array's unfinished attempts of tasks with earlier failures; return them.
+        """Delete and return an array's unfinished retries of failed tasks.
 
-        The tasks get back their previous outcomes.
+        The tasks get back their earlier outcomes.
         """
         of = {"of_campaign": array.campaign, "of_array": array.number, "outcomes": [*outcomes]}
         rows = map(dict, self._database.rows(_RETRIED, **of))
@@ -231,11 +231,11 @@ class TaskAttemptRows:
         return attempts
 
     def judge_as_before(self, campaign: int) -> None:
-        """Count earlier attempts of waiting tasks again, because the tasks' retries are dropped."""
+        """Count past attempts of unsent tasks again, because the retries of these tasks are dropped."""
         self._database.execute(_AS_BEFORE, {"of_campaign": campaign})
 
     def judge_anew(self, campaign: int, tasks: Sequence[int]) -> None:
-        """Exclude the present attempts of these tasks from later decisions."""
+        """Mark the present attempts of tasks as past, so that later decisions ignore them."""
         self._judge(campaign, tasks, is_past=True)
 
     def _judge(self, campaign: int, tasks: Sequence[int], *, is_past: bool) -> None:
@@ -261,12 +261,12 @@ class TaskAttemptRows:
         return frozenset(row["cluster"] for row in rows)
 
     def last_arrays(self, campaign: int, clusters: Iterable[str]) -> dict[str, int]:
-        """Return the number of the last array at each cluster; prologue arrays count."""
+        """Return the number of a campaign's last array at each cluster; arrays of prologues count."""
         rows = ((name, self._database.rows(_LAST_ARRAY, campaign=campaign, cluster=name)[0]) for name in clusters)
         return {name: int(row["number"]) for name, row in rows if row["number"]}
 
     def intend_step(self, step: PrologueOrEpilogueStart, at: datetime) -> CampaignArray | None:
-        """Create an array for a prologue or epilogue; None if the campaign is gone."""
+        """Create an array for a prologue or epilogue; None if the campaign does not exist."""
         campaign = self._campaigns.find(step.campaign)
         if not campaign:
             return None
@@ -276,7 +276,7 @@ class TaskAttemptRows:
             return self._campaigns.add_array(step.campaign, step.cluster, attempts, at)
 
     def last(self, campaign: int, tasks: Sequence[int]) -> dict[int, int]:
-        """Return each submitted task's highest attempt number, speculative attempts included."""
+        """Return the highest attempt number of each submitted task; speculative attempts count."""
         return {
             row["task"]: row["attempt"]
             for begin in range(0, len(tasks), AT_A_TIME)
@@ -284,7 +284,7 @@ class TaskAttemptRows:
         }
 
     def stored_campaign(self, campaign: int) -> StoredCampaignTasks:
-        """Return what the state file stores about a campaign's unfinished tasks."""
+        """Return the stored arrays, attempts and unsent tasks of a campaign."""
         rows = map(dict, self._database.rows(_PENDING, campaign=campaign))
         attempts = tuple(TaskAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"])}) for row in rows)
         stored_campaign = self._campaigns.find(campaign)
@@ -297,7 +297,7 @@ class TaskAttemptRows:
         )
 
     def adopt(self, adoption: LedgerRecoveryStep) -> None:
-        """Import one portion of arrays and attempts from root's ledger."""
+        """Import some arrays and attempts of a campaign from root's ledger of submitted tasks."""
         campaign = adoption.campaign
         undone = ((ATTEMPTS, ATTEMPTS.c.array.in_(adoption.undone)), (ARRAYS, ARRAYS.c.number.in_(adoption.undone)))
         with self._database.transaction():
@@ -315,10 +315,10 @@ class TaskAttemptRows:
                 TaskDeletionMarkRows(self._database).cancel(campaign, task)
 
     def _take_up(self, adoption: LedgerRecoveryStep) -> tuple[int, ...]:
-        """Reopen failed tasks that have live attempts in root's ledger.
+        """Reopen failed tasks that have live attempts in root's ledger of submitted tasks.
 
-        Ends of reopened tasks are counted again later. Returns the tasks that their owner had
-        cancelled, whose attempts must be deleted.
+        Ends of reopened tasks are counted again later. Returns tasks that the owner had cancelled: their attempts must
+        be deleted.
         """
         live = {attempt.task for attempt in adoption.attempts if attempt.outcome is TaskAttemptOutcome.PENDING}
         live |= {retry.first for retry in adoption.again}
@@ -391,7 +391,7 @@ class SpeculativeAttemptRows:
         self._campaigns = campaigns
 
     def rivals(self, campaigns: Iterable[int]) -> tuple[CompetingAttempt, ...]:
-        """Return all attempts of tasks that have speculative and live attempts."""
+        """Return all attempts of tasks that have a speculative attempt and an unfinished attempt."""
         rows = map(dict, self._database.rows(_RIVALS, campaigns=list(campaigns)))
         return tuple(
             CompetingAttempt(**row | {"outcome": TaskAttemptOutcome(row["outcome"]), "is_copy": bool(row["is_copy"])})
@@ -399,7 +399,7 @@ class SpeculativeAttemptRows:
         )
 
     def intend(self, copies: SpeculativeAttemptsAtCluster, at: datetime) -> CampaignArray | None:
-        """Create an array of speculative attempts of live tasks; None if none is live."""
+        """Create an array of speculative attempts of unfinished tasks; None if every task has ended."""
         with self._database.transaction():
             of = {"of_campaign": copies.campaign, "tasks": list(copies.tasks)}
             rows = self._database.rows(_NOW, **of)

@@ -1,7 +1,7 @@
-"""Admit a campaign: apply the site's admission rules, and check files against a JDL's limits.
+"""Applies the site's admission rules to campaigns, and checks a campaign's values against the limits of a JDL.
 
-Rules are refused if other accounts can write their folder or file; the error has a command that corrects the
-permissions. So no user's text is ever executed.
+Rules are Python functions. Rules in a file or folder that other accounts can write are refused, so that no user's text
+is executed; the error has a command that corrects the permissions.
 """
 
 import os
@@ -50,17 +50,17 @@ from gridbridge.state.published_file_formats import read_offered_names
 
 MAX_BYTES = 1 << 20
 ENDING = ".py"
-WHO_MENDS = "the administrator has to mend this admission rule; it refuses every campaign"
+WHO_MENDS = "the administrator must correct this admission rule, which refuses every campaign"
 LONGEST = 200  # most characters of an error message
 
 
 def load_site_admission_rules(
     folder: str = ADMISSION, owner: int = safe_files.ROOT
 ) -> tuple[CampaignAdmissionRule, ...]:
-    """Return the rules, sorted by file name, and in each file in the order of definition.
+    """Return the site's admission rules, ordered by file name, and by definition in each file.
 
-    Returns no rules if the folder does not exist. Raises FileWritableByOthers, and ConfigError for
-    a file that is not valid Python.
+    Returns no rules if the folder does not exist. Raises FileWritableByOthers, and ConfigError for a file that is not
+    valid Python.
     """
     try:
         safe_files.require_trusted_path(folder, owner=owner)
@@ -105,7 +105,6 @@ def _at(error: BaseException, path: str) -> str:
 
 
 def _described(error: BaseException) -> str:
-    """Return an error as one line; of a syntax error only its message."""
     words = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {' '.join(words.split())}"[:LONGEST].removesuffix(": ")
 
@@ -131,8 +130,7 @@ def admit_campaign_by_site_rules(
 ) -> ParsedJdl:
     """Return the caller's campaign as changed by the admission rules.
 
-    Raises ConfigError if a rule refuses the campaign, or a cluster does not support its host
-    properties.
+    Raises ConfigError if a rule refuses the campaign, or if a cluster does not support the requested host properties.
     """
     admission = apply_site_admission_rules(parsed, folder, owner)
     if admission.refusal:
@@ -142,7 +140,7 @@ def admit_campaign_by_site_rules(
 
 
 def require_unchanged_by_site_rules(parsed: ParsedJdl, folder: str = ADMISSION, owner: int = safe_files.ROOT) -> None:
-    """Raise ConfigError if admission rules would refuse or change a campaign with added tasks."""
+    """Raise ConfigError if admission rules would refuse or change the campaign with the added tasks."""
     if problem := admission_decision.explain_admission_violation(
         load_site_admission_rules(folder, owner), _candidate(parsed)
     ):
@@ -166,9 +164,9 @@ def refuse_unsupported_properties(parsed: ParsedJdl, path: str = CONFIG, publish
 
 
 def _unsupported_properties(policy: Policy, cluster: str, text: str) -> str:
-    """Say why a cluster can't be asked for hosts with these properties; empty if it can.
+    """Say why a cluster does not support these host properties; empty if supported.
 
-    The cluster itself is not contacted.
+    The cluster is not queried.
     """
     from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
     from gridbridge.batch.configured_cluster_routes import configured_cluster_address
@@ -184,9 +182,9 @@ def _unsupported_properties(policy: Policy, cluster: str, text: str) -> str:
 
 
 def _of_numbers(cluster: str, text: str, folder: str) -> str:
-    """Say which number and boolean properties a cluster can't compare; empty if it can.
+    """Say which host conditions a Grid Engine cluster can't compare; empty if all are supported.
 
-    The types of the cluster's resources come from its last answer to the poller.
+    The types of the cluster's resources come from the last answer to the poller.
     """
     published = read_offered_names(cluster, folder)
     request = JobRequest(hard=parse_required_host_properties(text), either=parse_alternative_host_properties(text))
@@ -195,7 +193,7 @@ def _of_numbers(cluster: str, text: str, folder: str) -> str:
         if published
         else ""
     )
-    why = "no string there, and so asked for by NAME = VALUE alone"
+    why = "not a string at this cluster, so only NAME = VALUE is supported"
     return f"{cluster}.properties: {why}: {odd}" if odd else ""
 
 
@@ -205,14 +203,13 @@ def _candidate(parsed: ParsedJdl) -> CampaignCandidate:
     return CampaignCandidate(user=user, groups=groups, tasks=len(parsed.parameters), jdl=parsed.jdl)
 
 
-# Keys that each cluster needs, so that root parses the file in the same way.
+# Keys that a campaign file needs for each cluster, so that root parses the same values.
 NEEDED = ("exec_file", "slots", "nodes", "walltime_s", "is_besteffort")
 
 May = Callable[[Any], bool]
 
 
 def _encodes(value: str) -> bool:
-    """Say whether a text is valid UTF-8; JSON allows lone surrogates, which no file can hold."""
     return not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
@@ -228,7 +225,7 @@ def _is_within(low: int, high: int) -> May:
     return lambda value: low <= value <= high
 
 
-FIELDS: Mapping[str, May] = {  # checks of the fields of a cluster's settings
+FIELDS: Mapping[str, May] = {  # checks of a cluster's settings in a campaign, by field
     "exec_file": _is_of(COMMAND),
     "exec_directory": _is_of(PATH),
     "slots": _is_within(1, MOST_SLOTS),
@@ -247,7 +244,7 @@ FIELDS: Mapping[str, May] = {  # checks of the fields of a cluster's settings
 
 
 def jdl_limit_violation(jdl: Jdl) -> str:
-    """Say which value of a campaign is outside the limits of a JDL; empty for none."""
+    """Say which value of a campaign is outside the limits of a JDL; empty if all values are within."""
     if not _is_of(NAME)(jdl.name):
         return f"name = {jdl.name!a:.80}: 1 to 255 printable characters"
     if len(jdl.outputs) > MOST_OUTPUTS or not all(map(OUTPUT.fullmatch, jdl.outputs)):
@@ -265,9 +262,9 @@ def jdl_limit_violation(jdl: Jdl) -> str:
 
 
 def campaign_file_jdl_mismatch(header: Any, jdl: Jdl) -> str:
-    """Say where a campaign's file differs from the campaign that was parsed from it.
+    """Say which value of a campaign file differs from the parsed campaign; empty if no value does.
 
-    Root parses the file itself, so the file must have the values that the admission rules saw.
+    Root parses the file again, so the file must have the values that the admission rules checked.
     """
     if UNIQUE not in header:
         return f"{UNIQUE}: missing"

@@ -1,7 +1,7 @@
-"""Builds campaigns without a JDL: a command for each number or line, or a qsub job script.
+"""Builds campaigns without a JDL, from a command for each number or line, or from a qsub job script.
 
-Each campaign becomes a JDL, so all rules of JDLs apply. No number, line or word is executed: a
-task's word is `"$1"` of a shell function that the campaign's command line defines.
+Each campaign becomes a JDL, so all rules of JDLs apply. No number or line is executed: a shell function that the
+campaign's command line defines gets the text as `"$1"`.
 """
 
 import json
@@ -34,7 +34,7 @@ COMMAND_LINE = "the command line"
 PLACE = "{}"  # placeholder of the task's number or line
 SCRIPT_BYTES = 60_000  # longest job script; Linux limits an argument to 128 KiB
 TIME = "-l h_rt=H:M:S or walltime=H:M:S"
-# Variables in qsub's paths (qsub(1), -o), and their values for a task.
+# Variables in paths of qsub (qsub(1), option -o), and their values for a task.
 VARIABLES = {
     "HOME": '"$HOME"',
     "USER": '"$CIGRI_USER"',
@@ -51,10 +51,10 @@ VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignWithoutJdlOptions:
-    """Options of a campaign without a JDL, besides its command or script."""
+    """Options of a campaign that has a command or a job script in place of a JDL."""
 
     clusters: tuple[str, ...]
-    by_resource: frozenset[str] = frozenset()  # clusters that take resources of qsub -l by name
+    by_resource: frozenset[str] = frozenset()  # clusters that get resources of qsub -l by name
     resources: tuple[str, ...] = ()  # values of the option -l
     name: str = ""
     type_: CampaignType = CampaignType.DEFAULT
@@ -92,22 +92,22 @@ def campaign_of_job_script(
 ) -> ParsedJdl:
     """Return a campaign that runs a job script; ConfigError lists all mistakes in the script.
 
-    CommandLineMistake if only the options besides the script are wrong.
+    Raises CommandLineMistake if only the options besides the script are wrong.
     """
     read = JobScriptParser(path)
     read.read(text)
     problems, request = read.problems, read.asked
     if len(text.encode("utf-8", "surrogateescape")) > SCRIPT_BYTES or "\0" in text:
-        wrong = "it is too long, or has a NUL byte"
+        wrong = "the script is too long, or has a NUL byte"
         problems.append(f"{path}: {wrong}; expected text of at most {SCRIPT_BYTES} bytes")
     if not text.strip():
-        problems.append(f"{path}: it is empty; expected a script with a command")
+        problems.append(f"{path}: the script is empty; expected a script with a command")
     if wrong := _wrong_limit(request, len(typed.clusters)):
         problems.append(f"{request.places['max_jobs']}: {wrong}")
     if problems:
         raise ConfigError(tuple(problems))
     if not (request.walltime_s or request.soft_walltime_s or typed.resources):
-        read.warnings.append(f"{path}: each task has an hour; {TIME} says otherwise")
+        read.warnings.append(f"{path}: each task gets a walltime of one hour; {TIME} changes the walltime")
     numbers = request.array.numbers if request.array else range(1, 2)
     parameters = tuple(map(str, numbers))
     name = typed.name or request.name or path.rpartition("/")[2]
@@ -117,14 +117,13 @@ def campaign_of_job_script(
 
 
 def _wrong_limit(request: JobScriptRequest, clusters: int) -> str:
-    """Say what is wrong with a limit of running tasks; empty for a correct limit."""
     if 0 < request.most < clusters:
         return (
-            f"the clusters share it, and {clusters} take part;"
+            f"{clusters} clusters share this limit;"
             f" expected --clusters with {number_with_noun(request.most, 'cluster')} at most"
         )
     if request.most and not (request.array or "-t" in request.wrong):
-        return "qsub takes it of an array only; expected a line #$ -t N-M"
+        return "qsub accepts this option for arrays only; expected a line #$ -t N-M"
     return ""
 
 
@@ -140,7 +139,6 @@ def _with_place(text: str, word: str) -> str:
 
 
 def _script_line(text: str, arguments: tuple[str, ...], request: JobScriptRequest, name: str) -> str:
-    """Return a command line that runs a script with Grid Engine's array variables."""
     first = text.partition("\n")[0]
     interpreter = [request.shell] if request.shell else first[2:].split() if first[:2] == "#!" else []
     end = "gb-end"
@@ -177,9 +175,9 @@ def _redirected(request: JobScriptRequest) -> str:
 
 
 def _to(sign: str, path: str, letter: str, end: str) -> str:
-    """Return the lines that redirect one stream; in a folder the file is named as in qsub(1).
+    """Return sh lines that redirect an output stream to a file; in a folder the file is named as in qsub(1).
 
-    The file is tested first: sh would exit at a failed `exec` without naming the option.
+    The file is tested first, because sh would exit at a failed `exec` without naming the option.
     """
     target = "".join(_pieces(path))
     name = f"$JOB_NAME.{letter}$JOB_ID{end}"
@@ -209,7 +207,6 @@ def _campaign(
     typed: CampaignWithoutJdlOptions,
     request: JobScriptRequest | None = None,
 ) -> ParsedJdl:
-    """Build the campaign's JDL and parse it."""
     request = request or JobScriptRequest()
     table: dict[str, Any] = {"name": typed.name or name, "exec_file": line}
     table["idempotent"] = typed.is_idempotent
@@ -239,13 +236,11 @@ def _campaign(
 
 
 def _typed_places(typed: CampaignWithoutJdlOptions) -> dict[str, str]:
-    """Return by JDL key the option that sets it, for messages."""
     locations = {CLUSTERS: f"{COMMAND_LINE}: --clusters"}
     return locations | ({"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {})
 
 
 def _add_clusters(table: dict[str, Any], typed: CampaignWithoutJdlOptions, request: JobScriptRequest) -> list[str]:
-    """Add the clusters with their host conditions; return warnings about ignored resources."""
     conditions = [_condition(resource) for resource in request.resources]
     own = {"properties": ",".join(conditions)} if conditions else {}
     table["clusters"] = {cluster: own if cluster in typed.by_resource else {} for cluster in typed.clusters}
@@ -255,7 +250,7 @@ def _add_clusters(table: dict[str, Any], typed: CampaignWithoutJdlOptions, reque
 
 
 def _condition(resource: JobScriptResourceRequest) -> str:
-    """Return a resource as a JDL condition; a name without value must be true."""
+    """Return a resource of qsub -l as a host condition of a JDL; a name without a value must be true."""
     name, is_set, value = resource.text.partition("=")
     if is_set and not AMOUNT.fullmatch(value):
         raise _no_resource(resource)
@@ -273,7 +268,7 @@ def _no_resource(resource: JobScriptResourceRequest) -> ConfigError:
 
 
 def _add_resources(table: dict[str, Any], words: tuple[str, ...], request: JobScriptRequest) -> list[str]:
-    """Parse -l, in oarsub's form (/core=2,walltime=1:0:0) or qsub's (h_rt=600)."""
+    """Parse option -l in the form of oarsub (/core=2,walltime=1:0:0) or of qsub (h_rt=600)."""
     idle: list[str] = []
     request.place, request.is_soft = COMMAND_LINE, False
     for word in ",".join(words).split(",") if words else ():
@@ -291,14 +286,14 @@ def _add_resources(table: dict[str, Any], words: tuple[str, ...], request: JobSc
                 raise CommandLineMistake((f"{COMMAND_LINE}: -l {word}: {error}",)) from error
     warnings = [f"{COMMAND_LINE}: -l {word}" for word in idle]
     return warnings + [
-        f"{resource.place}: -l {resource.text}: a resource of Grid Engine; if {near} is meant, write that"
+        f"{resource.place}: -l {resource.text}: read as a resource of Grid Engine; expected {near}?"
         for resource in request.resources
         for near in get_close_matches(resource.text.partition("=")[0], OF_OARSUB, 1, NEAR)
     ]
 
 
 def _take_soft(table: dict[str, Any], request: JobScriptRequest) -> list[str]:
-    """Use the soft time limit as walltime if no other is given; otherwise warn."""
+    """Use the soft time limit s_rt as walltime if the script has no other time limit; otherwise warn."""
     if not request.soft_walltime_s:
         return []
     if request.walltime_s or "walltime" in table:
@@ -310,19 +305,19 @@ def _take_soft(table: dict[str, Any], request: JobScriptRequest) -> list[str]:
 def _absolute(folder: str) -> str:
     """Return a folder as an absolute path; an empty folder is the current directory.
 
-    A path that begins with ~ or $HOME is kept: it is expanded on the task's host.
+    A path that begins with ~ or $HOME is kept, because the task's host expands it.
     """
     if folder[:1] in ("~", "$"):
         return folder
     try:
         return os.path.abspath(folder or ".")
     except FileNotFoundError as error:
-        problem = "the folder in which this is typed was removed"
+        problem = "the current directory was removed"
         raise CommandLineMistake((f"-cwd or -wd: {problem}; expected an existing folder",)) from error
 
 
 def _at_home(folder: str) -> str:
-    """Return a folder relative to $HOME if it is in the home, which may differ at a cluster."""
+    """Replace the home directory in a path by $HOME, because clusters may have other home directories."""
     home = os.path.expanduser("~")
     inside = folder == home or folder.startswith(f"{home}/")
     return f"$HOME{folder.removeprefix(home)}" if inside else folder

@@ -1,8 +1,8 @@
-"""Write a campaign as a JDL, find the lines of its keys, and read files with one task a line.
+"""Writes a campaign as a JDL, finds the lines of a JDL's keys, and reads files with one task on each line.
 
-Every wrong line is reported with its number. The input may be a device without an end, so its size is limited.
-CiGri's -F also accepts a JSON list of tasks. Each task of a campaign gets a first word that is unique in the
-campaign: its name.
+Each wrong line is reported with its number. The size of a file is limited, because a device may be endless. The first
+word of a task's parameters names the task, and is made unique in the campaign. A file of added tasks may be a JSON
+list, as for CiGri's option -F.
 """
 
 import json
@@ -38,7 +38,7 @@ LONG = re.compile("\"\"\"|'''")
 
 
 def campaign_to_jdl_table(jdl: Jdl, parameters: Iterable[str]) -> dict[str, object]:
-    """Return a campaign as a JDL's table; `parse_jdl` reads the same campaign from it."""
+    """Return a campaign as the table of a JDL, which `parse_jdl` reads as the same campaign."""
     table: dict[str, object] = {"name": jdl.name}
     if jdl.is_idempotent:
         table["idempotent"] = True
@@ -55,7 +55,6 @@ def campaign_to_jdl_table(jdl: Jdl, parameters: Iterable[str]) -> dict[str, obje
 
 
 def _cluster_keys(cluster: JdlClusterSettings) -> Iterator[tuple[str, object]]:
-    """Yield the keys of a cluster, without empty values."""
     yield "exec_file", cluster.exec_file
     yield "resources", _levels(cluster)
     yield "walltime", _clock(cluster.walltime_s)
@@ -104,14 +103,14 @@ def _condition(pair: Pair) -> str:
 
 @dataclass(slots=True)
 class JdlKeyLines:
-    """Line and original spelling of each key of a JDL."""
+    """The line and the original spelling of each key of a JDL."""
 
     lines: dict[Path, int] = field(default_factory=dict)
     written: dict[Path, str] = field(default_factory=dict)  # original spelling of each key
     twice: list[tuple[Path, int]] = field(default_factory=list)
 
     def of(self, *path: str) -> int:
-        """Return the line of a key, else of its enclosing table; 0 if neither is found."""
+        """Return the line of a key, else of the enclosing table; 0 if both are missing."""
         lines = (self.lines.get(_low(path[:end])) for end in range(len(path), 0, -1))
         return next(filter(None, lines), 0)
 
@@ -142,7 +141,7 @@ def is_json_jdl(text: str) -> bool:
 
 
 def _of_json(text: str) -> Iterator[tuple[Path, int]]:
-    tables: list[str] = []  # keys of the open tables; empty text for a list
+    tables: list[str] = []  # keys of the enclosing tables; empty text for a list
     kinds, key, is_key = "", "", False
     line, counted = 1, 0
     for token in JSON.finditer(text):
@@ -176,7 +175,6 @@ def _of_toml(text: str) -> Iterator[tuple[Path, int]]:
 
 
 def _inner(path: Path, text: str) -> Iterable[Path]:
-    """Yield the keys of an inline table, each with the tables that enclose it."""
     if not text.lstrip().startswith("{"):
         return
     for match in re.finditer(rf"[{{,]\s*({NAME})\s*=\s*(\{{?)", text):
@@ -194,7 +192,7 @@ def _low(path: Iterable[str]) -> Path:
 
 LINE_BYTES = 65_536  # most bytes of one task's parameters
 FILE_BYTES = 256 << 20  # most bytes of all tasks' parameters
-MOST_TOLD = 1000  # most wrong lines reported of one file; further ones are counted
+MOST_TOLD = 1000  # most wrong lines of a file that are reported; further lines are only counted
 STDIN = "/dev/stdin"
 NO_LINE = ("all of its lines are blank", "expected one line for each task")
 NOT_PLAIN = ("it is no plain file", "expected a file with one line for each task")
@@ -230,8 +228,8 @@ class TaskFileReader:
     def numbered(self) -> Iterator[tuple[int, str]]:
         """Yield the non-blank lines with their numbers.
 
-        A byte-order mark at the beginning is ignored. Lines that are not UTF-8 or too long are
-        reported and dropped at once, because all of a large file may be wrong.
+        A byte-order mark at the beginning is ignored. Lines that are not UTF-8 or too long are reported and dropped at
+        once, because all lines of a large file may be wrong.
         """
         try:
             with self._opened() as file:
@@ -246,13 +244,12 @@ class TaskFileReader:
             self.problems.append(f"{self.path}: {more} after these")
 
     def _opened(self) -> BinaryIO:
-        """Open the file; standard input is duplicated: after sudo its path can't be opened."""
+        """Open the file; standard input is duplicated, because after sudo /dev/stdin can't be opened."""
         if self.path == STDIN:
             return os.fdopen(os.dup(0), "rb")
         return open(self.path if self.path[:1] == "/" else f"{self.folder}/{self.path}", "rb")
 
     def _bounded(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-        """Yield lines with numbers, and stop at the size limit: a device may be endless."""
         mode = os.fstat(file.fileno()).st_mode
         if self.path != STDIN and not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
             self.unread = NOT_PLAIN
@@ -282,7 +279,7 @@ class TaskFileReader:
             return ""
 
     def _wrong_line(self, number: int, problem: str) -> None:
-        """Record a wrong line; a file may have a hundred million, so their number is limited."""
+        """Record a wrong line; only the first 1000 are kept, because a file may have a hundred million lines."""
         if len(self.problems) < MOST_TOLD:
             self.problems.append(f"{self.path}:{number}: {problem}")
         else:
@@ -297,12 +294,12 @@ def make_task_names_unique(lines: tuple[str, ...], before: tuple[str, ...] = ())
 
 
 def renamed_tasks_warning(lines: tuple[str, ...], named: tuple[str, ...]) -> str:
-    """Return a warning about tasks that were renamed to be unique; empty if none was."""
+    """Return a warning about tasks whose names were made unique; empty if no task was renamed."""
     renamed = [new for line, new in zip(lines, named, strict=True) if new != line]
     if not renamed:
         return ""
     tasks = number_with_noun(len(renamed), "task")
-    return f"{tasks} with a first word that comes again, so it got a number: {renamed[0]:.80}"
+    return f"{tasks} got a number, because the first word was not unique: {renamed[0]:.80}"
 
 
 def unclosed_quote_warning(lines: tuple[str, ...]) -> str:
@@ -311,8 +308,8 @@ def unclosed_quote_warning(lines: tuple[str, ...]) -> str:
     if not open_lines:
         return ""
     tasks = number_with_noun(len(open_lines), "task")
-    wrong = "an unclosed quotation mark: each blank there ends a word"
-    return f"{tasks} with {wrong}, and all marks belong to the words: {open_lines[0]:.80}"
+    wrong = "an unclosed quotation mark: each blank separates words"
+    return f"{tasks} with {wrong}, and quotation marks are kept: {open_lines[0]:.80}"
 
 
 def _renamed(line: str, names: set[str], counts: dict[str, int]) -> str:
@@ -336,7 +333,7 @@ def read_added_task_file(path: str) -> tuple[str, ...]:
 
 
 def parse_added_tasks_json(source: str, text: str) -> tuple[str, ...]:
-    """Return the parameters in a JSON list of tasks; ConfigError if it is no such list."""
+    """Return the task parameters in a JSON list; ConfigError for other texts."""
     try:
         parameters: tuple[str, ...] = READ(json.loads(text))
     except (ValueError, TypeError, RecursionError) as error:

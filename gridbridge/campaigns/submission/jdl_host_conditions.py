@@ -38,14 +38,14 @@ Clauses = list[tuple[str, ...]]  # all clauses must hold; a clause holds if one 
 
 @dataclass(frozen=True, slots=True)
 class HostCondition:
-    """A condition on a host: a property's name, a relation and a value."""
+    """A condition on a host: the name of a property, a relation and a value."""
 
     name: str
     relation: str
     value: str = ""
 
     def clauses(self, is_not: bool) -> Clauses:
-        """Return the clauses of the condition, or of its negation."""
+        """Return the condition, or with `is_not` its negation, as clauses."""
         relation = OPPOSITE[self.relation] if is_not else self.relation
         return [(f"{self.name}{relation}{self.value}",)]
 
@@ -71,12 +71,12 @@ class HostConditionGroup:
 
 @dataclass(frozen=True, slots=True)
 class NegatedHostCondition:
-    """The negation of a condition or group."""
+    """The negation of a host condition or of a group of conditions."""
 
     part: "Wish"
 
     def clauses(self, is_not: bool) -> Clauses:
-        """Return the clauses of the negation, or of the condition itself if negated again."""
+        """Return the clauses of the negation, or with `is_not` of the negated condition."""
         return self.part.clauses(not is_not)
 
 
@@ -84,7 +84,7 @@ Wish = HostCondition | HostConditionGroup | NegatedHostCondition
 
 
 def parse_host_conditions(value: object) -> str:
-    """Parse conditions on hosts; return them without blanks and quotation marks."""
+    """Parse conditions on hosts; return the conditions without blanks and quotation marks."""
     if not isinstance(value, str):
         raise TypeError("no text")
     if not value.strip():
@@ -118,7 +118,7 @@ def _tokens(text: str) -> Iterator[str | Wish]:
 def _condition(match: "re.Match[str]") -> Wish:
     name = match["name"]
     if name in TIMES or is_home_only_resource(name):
-        raise ValueError(f"{name} can't be asked for by properties")
+        raise ValueError(f"{name} is not allowed in properties")
     if match["relation"]:
         return HostCondition(name, match["relation"].replace("!=", "<>"), match["value"].strip("'"))
     if match["like"]:
@@ -141,7 +141,6 @@ def _expression(tokens: Tokens) -> Wish:
 
 
 def _joined(tokens: Tokens, join: str) -> Wish:
-    """Parse conditions joined by AND or OR, with tighter joins first."""
     inner = {",": "OR", "OR": "AND"}.get(join)
 
     def part() -> Wish:

@@ -1,8 +1,8 @@
-"""Parses a campaign's JDL, in JSON or TOML, into the model.
+"""Parses a campaign's JDL, in JSON or TOML, and reports all mistakes at once.
 
-All mistakes are reported at once, a line each: `FILE:LINE: key = value: what is wrong; expected
-WHAT`. Keys are CiGri's, in any case of letters. A global key holds for each cluster without a key
-of its own. CiGri's keys that have no effect here give warnings; unknown keys are refused.
+Each mistake is one line: `FILE:LINE: key = value: what is wrong; expected WHAT`. Keys are CiGri's, in upper or lower
+case. A global key holds for each cluster that does not set the key. CiGri's keys without effect give warnings; unknown
+keys are refused.
 """
 
 import json
@@ -70,12 +70,12 @@ WHOLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedJdl:
-    """A valid JDL: its campaign, the tasks' parameters, and warnings about keys without effect."""
+    """A valid JDL: the campaign, the tasks' parameters, and warnings about keys without effect."""
 
     jdl: Jdl
     parameters: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    places: Mapping[str, str] = field(default_factory=dict)  # location of each cluster's properties
+    places: Mapping[str, str] = field(default_factory=dict)  # file and line of each cluster's properties
 
 
 def parse_jdl(
@@ -89,15 +89,15 @@ def parse_jdl(
 ) -> ParsedJdl:
     """Parse a JDL; ConfigError lists all mistakes.
 
-    `folder` is where the JDL's `param_file` is looked up; the file is not read if `parameters` are
-    given. If `site_clusters` are given, other clusters are refused.
+    A relative path in `param_file` starts at `folder`; the file is not read if `parameters` are given. If
+    `site_clusters` are given, other clusters are refused.
     """
     return JdlReader(path, text, folder, known=site_clusters).read(type_, parameters)
 
 
 @dataclass(slots=True)
 class JdlReader:
-    """Parses one JDL and collects its mistakes."""
+    """Parses a JDL, and collects the mistakes in the JDL."""
 
     path: str
     text: str
@@ -105,10 +105,10 @@ class JdlReader:
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     lines: JdlKeyLines | None = None
-    is_typed: bool = False  # whether a command line is parsed: no CiGri macros are expanded
-    places: Mapping[str, str] = field(default_factory=dict)  # the option that sets each key
+    is_typed: bool = False  # whether the campaign has no JDL: CiGri's macros are not expanded
+    places: Mapping[str, str] = field(default_factory=dict)  # command-line option that sets each key
     wrong: set[str] = field(default_factory=set)  # wrong keys; `clusters` for a wrong cluster name
-    known: tuple[str, ...] = ()  # the site's clusters; empty: unknown on this host
+    known: tuple[str, ...] = ()  # the site's clusters; empty if this host does not know them
 
     def read(self, type_: CampaignType, parameters: tuple[str, ...] = ()) -> ParsedJdl:
         """Parse the whole JDL; ConfigError lists all mistakes."""
@@ -140,7 +140,6 @@ class JdlReader:
         return ParsedJdl(jdl=jdl, parameters=parameters, warnings=tuple(self.warnings), places=locations)
 
     def _location(self, table: Mapping[str, Any], name: str) -> str:
-        """Return file and line of a cluster's properties; empty for a campaign without a JDL."""
         if self.is_typed:
             return ""
         is_own = any(key.lower() == "properties" for key in table[CLUSTERS][name])
@@ -165,7 +164,6 @@ class JdlReader:
         return table
 
     def _line_of(self, error: Exception) -> str:
-        """Return the line of a syntax error in JSON or TOML, if known."""
         if isinstance(error, json.JSONDecodeError):
             return f":{error.lineno}"
         if not isinstance(error, tomllib.TOMLDecodeError):
@@ -209,7 +207,7 @@ class JdlReader:
         return {}
 
     def _at_cluster(self, name: str, table: Any, for_all: Mapping[str, Any], has_command: bool) -> JdlClusterSettings:
-        """Return a cluster's part of the campaign; `has_command`: exec_file is set globally."""
+        """Return a cluster's settings; `has_command` says that exec_file is set for all clusters."""
         if self.known and name not in self.known:
             right = f"expected {join_choices_with_or(self.known)}"
             self._wrong(name, None, "there is no such cluster here", right, CLUSTERS)
@@ -226,7 +224,6 @@ class JdlReader:
         return JdlClusterSettings(**{"exec_file": "", **values})
 
     def _values(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
-        """Return the fields of JdlClusterSettings that a table sets, without wrong values."""
         values = {
             key.field: self._value(table, name, self._form(key), key.right, None, within)
             for name, key in KEYS.items()
@@ -273,7 +270,6 @@ class JdlReader:
     def _value(
         self, table: Mapping[str, Any], key: str, read: Callable[[Any], Any], right: str, default: Any, within: str = ""
     ) -> Any:
-        """Parse a key's value; record a wrong value as a mistake, and return the default."""
         if not _is_said(table, key):
             if default == "":
                 self._wrong(key, None, "missing", right, within)
@@ -293,7 +289,7 @@ class JdlReader:
             elif key == TEST:
                 self._wrong(key, table[key], "no key of a JDL", "expected gridsub -t test", within)
             elif within and key in WHOLE:
-                wrong = "it stands at one cluster; expected it outside of clusters, for all of them"
+                wrong = "set for one cluster; expected outside of clusters, for the whole campaign"
                 self.problems.append(f"{self._at(key, within)}: {wrong}")
             elif key not in keys:
                 near = get_close_matches(key, [*keys], 1)
@@ -310,13 +306,11 @@ class JdlReader:
         self.problems.append(f"{location}: {replace_control_characters(wrong)}; {right}")
 
     def _typed(self, key: str, within: str) -> str:
-        """Return the option or line that sets a key of a campaign without a JDL."""
         if within == CLUSTERS:
             return f"{self.places.get(CLUSTERS, CLUSTERS)} {key}"
         return self.places.get(key, f"{self.path}: {key}")
 
     def _at(self, key: str, within: str) -> str:
-        """Return the file, line and spelling of a key, for messages."""
         above = (CLUSTERS, within) if within and within != CLUSTERS else (within,) * bool(within)
         line = self._lines().of(*above, key)
         word = replace_control_characters(self._lines().word(*above, key))[:MOST_SHOWN]
@@ -326,7 +320,6 @@ class JdlReader:
         )
 
     def _lines(self) -> JdlKeyLines:
-        """Return the lines of all keys, which only messages need."""
         if self.lines is None:
             self.lines = locate_jdl_keys(self.text)
         return self.lines
@@ -338,7 +331,7 @@ def _is_said(table: Mapping[str, Any], key: str) -> bool:
 
 
 def _defaults(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a cluster's keys reset to the default despite a global value."""
+    """Return the default values of fields whose keys a cluster sets to an empty value."""
     default, of_resources = JdlClusterSettings(exec_file=""), ("slots", "nodes")
     names = [key.field for name, key in KEYS.items() if name in own and not _is_said(own, name)]
     cluster_fields = [field for name in names for field in ((name,) if name else of_resources)]

@@ -1,4 +1,4 @@
-"""Parses the value of each JDL key, and says which value was expected."""
+"""Parsers for the values of JDL keys, and descriptions of the expected values."""
 
 import os
 import re
@@ -25,7 +25,7 @@ LAYOUT = (
 )
 TIME = f'expected "H:M:S", from "0:0:1" to "{YEAR_S // 3600}:0:0", a year'
 WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
-# Excluded from names, which all users see: controls, line ends, changes of text direction.
+# Letters that names must not have, because all users see names: controls, line ends, text direction.
 STEERING = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 NAME = re.compile(f"[^{STEERING}]{{1,255}}")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
@@ -51,7 +51,7 @@ LATER = (  # not supported yet: a campaign that needs such a key is refused
     "inputs",  # gridbridge's own key: datasets that a task reads
 )
 NOTHING = ("false", "no", "none", "")  # words that count as an absent key
-NOT_SAID: tuple[object, ...] = ("", None, [])  # values that CiGri takes as the default of any key
+NOT_SAID: tuple[object, ...] = ("", None, [])  # values for which CiGri uses the default of a key
 TRUTH = {"true": True, "false": False}
 NUMBER = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
 TIMED = re.compile(r"(?P<levels>.*?)\s*,\s*walltime\s*=\s*(?P<time>.*)", re.DOTALL)
@@ -73,7 +73,7 @@ LATER_TYPES = ("semi-best-effort", "nightly")  # types that CiGri documents and 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdlClusterKey:
-    """A JDL key for one cluster: the field that it sets, and the parser of its value."""
+    """A JDL key that holds for a cluster: the field that the key sets, and the parser of its value."""
 
     field: str
     read: Callable[[Any], Any]  # raises ValueError for a wrong value
@@ -94,11 +94,10 @@ def parse_walltime_s(text: object) -> int:
 
 
 def parse_oar_resource_request(text: object) -> dict[str, int]:
-    """Parse OAR's resource request (`/nodes=2/core=4`, `core=4`) into slots and nodes.
+    """Parse a resource request of OAR, such as `/nodes=2/core=4,walltime=1:0:0`, into slots and nodes.
 
-    `,walltime=` is followed by a time, as in `oarsub -l`. Without a level of nodes the slots may
-    lie on any nodes. A request for whole nodes or processors is refused: its number of slots is
-    unknown before nodes are chosen.
+    Without a level of nodes the slots may lie on any nodes. A request for whole nodes or processors is refused, because
+    its number of slots is unknown before OAR chooses nodes.
     """
     if isinstance(text, str) and (timed := TIMED.fullmatch(text)):
         return parse_oar_resource_request(timed["levels"]) | {"walltime_s": parse_walltime_s(timed["time"])}
@@ -114,7 +113,6 @@ def parse_oar_resource_request(text: object) -> dict[str, int]:
 
 
 def _check_levels(names: list[str]) -> None:
-    """Refuse OAR resource levels that are unknown or in the wrong order."""
     if unknown := [name for name in names if name not in LEVELS]:
         raise ValueError(f"unknown level {unknown[0]}")
     if names[-1] not in OF_SLOTS:
@@ -136,9 +134,9 @@ def regex_text_parser(form: "re.Pattern[str]") -> Callable[[object], str]:
 
 
 def parse_task_command(value: object) -> str:
-    """Parse a command; each task's parameters are later appended to its last line.
+    """Parse a command, to whose last line each task's parameters are appended later.
 
-    Trailing blank lines are removed, or else sh would run the parameters as a separate command.
+    Trailing blank lines are removed, because sh would run the parameters as a separate command.
     """
     command = regex_text_parser(COMMAND)(value)
     bare = command.rstrip()
@@ -189,9 +187,9 @@ def _directory(value: object) -> str:
     home = re.match(r"(~|\$HOME|\$?\{HOME\})(/|$)", text)
     path = text[home.end() :] if home else text
     if not home and text.startswith(("~", "$")):
-        raise ValueError(f"{text.split('/')[0]} is not known there")
+        raise ValueError(f"{text.split('/')[0]} is not expanded there")
     if macro := MACRO.search(path):
-        raise ValueError(f"{macro[0]} is not known there")
+        raise ValueError(f"{macro[0]} is not expanded there")
     return f"{'$HOME/' if home else ''}{path}".rstrip("/") if (home or path) else ""
 
 
@@ -207,7 +205,7 @@ def translate_cigri_macros(command: str) -> str:
 
 
 def require_normal_cigri_jobs_type(value: object) -> None:
-    """Refuse any jobs_type of CiGri but normal."""
+    """Refuse all values of CiGri's jobs_type except `normal`."""
     if str(value).lower() != JOBS_TYPES:
         raise ValueError("not supported")
 
@@ -289,14 +287,12 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _empty(numbers: list[int]) -> str:
-    """Say which entries of a list are empty, by their positions from 1."""
     listed = ", ".join(map(str, numbers[:PLACES_TOLD]))
     more = f" and {len(numbers) - PLACES_TOLD} more" if len(numbers) > PLACES_TOLD else ""
     return f"entry {listed} is empty" if len(numbers) == 1 else f"entries {listed}{more} are empty"
 
 
 def _lines(value: object) -> str:
-    """Parse lines of sh: a list of lines, or one text."""
     lines = value if isinstance(value, list) else [value]
     if not lines or not all(isinstance(line, str) for line in lines):
         raise TypeError("no list of lines")

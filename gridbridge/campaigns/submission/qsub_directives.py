@@ -1,7 +1,6 @@
-"""Parse the `#$` lines of a job script as qsub does (qsub(1), OPTIONS and -C).
+"""Parses the `#$` lines of a job script as qsub does (qsub(1), OPTIONS and -C).
 
-The forms are those of qsub(1) and sge_types(5). qsub of Grid Engine 8.1.9 refuses a value that does
-not match its form.
+Each value must have the form of qsub(1) or sge_types(5); qsub of Grid Engine 8.1.9 refuses other values.
 """
 
 import re
@@ -24,7 +23,7 @@ DATE = (
 )
 VARIABLES = r"[^=,]+(?:=[^,]*)?(?:,[^=,]+(?:=[^,]*)?)*"
 PLACES = ("env", "pe", "set")  # optional first words of the value of -binding
-# Options without effect in a campaign, with the form of their value; None: no value.
+# Options without effect in a campaign, with the form of the value, or None for an option without a value.
 IDLE: Mapping[str, str | None] = {
     **dict.fromkeys(("-V", "-h", "-notify", "-terse", "-verify", "-clear")),
     **dict.fromkeys(("-A", "-C", "-P", "-ckpt", "-jsv", "-u"), ANY),
@@ -40,7 +39,7 @@ IDLE: Mapping[str, str | None] = {
     "-p": r"[+-]?0*(?:\d{1,3}|10[01]\d|102[0-3])|\+?0*1024",
     "-w": "[enpvw]",
 }
-LATER = ("-hold_jid", "-hold_jid_ad", "-ar", "-@")  # refused options with a value
+LATER = ("-hold_jid", "-hold_jid_ad", "-ar", "-@")  # options with a value, which campaigns do not support yet
 NAME = re.compile(r"(?!\d)(?i:(?!(?:all|none|template)$))[!-~]{1,512}")
 NOT_IN_NAMES = frozenset("/:@*?\\")
 NAMED = "1 to 512 ASCII characters without blanks and /:@*?\\, the first not a digit"
@@ -66,7 +65,7 @@ SETS = {
 HARD, SOFT = "h_rt", "s_rt"  # hard and soft time limit
 SLOTS = "slots"  # resource that qsub refuses in -l (complex(5))
 NO_INPUT = "/dev/null"
-NOT_YET = "campaigns do not have it yet"
+NOT_YET = "campaigns do not support this yet"
 ALONE = ("-cwd", "-hard", "-soft")  # options without a value
 ABROAD = re.compile(r"\$\{?(?:HOME|USER|JOB_ID|JOB_NAME|HOSTNAME|TASK_ID)\b")
 
@@ -74,8 +73,7 @@ ABROAD = re.compile(r"\$\{?(?:HOME|USER|JOB_ID|JOB_NAME|HOSTNAME|TASK_ID)\b")
 def split_directive_words(line: str) -> list[str]:
     """Split the text after `#$` into words, at blanks outside quotation marks, up to the next `#`.
 
-    Quotation marks are removed, also nested ones; the last may stay open. A backslash is an
-    ordinary character.
+    All quotation marks are removed; the last may be unclosed. A backslash is an ordinary character.
     """
     text = line.partition("#")[0].strip()
     return [word.replace('"', "").replace("'", "") for word in WORD.findall(text)]
@@ -107,7 +105,7 @@ class QsubTaskRange:
 
     @property
     def numbers(self) -> range:
-        """All task numbers, in order."""
+        """All task numbers of the array job, in order."""
         return range(self.first, self.last + 1, self.step)
 
 
@@ -138,21 +136,21 @@ def parse_qsub_walltime_s(text: str) -> int:
     except ParseError as error:
         raise ParseError(f"{error}; {TIME}") from error
     if text.count(":") == 1 or OCTAL.match(text):
-        raise ParseError(f"qsub reads another time in it, or none; {TIME}")
+        raise ParseError(f"qsub reads another time, or refuses the text; {TIME}")
     if not seconds:
-        raise ParseError(f"a task needs a second at least; {TIME}")
+        raise ParseError(f"the time is less than a second; {TIME}")
     return max(1, round(seconds))
 
 
 def parse_number_at_least(text: str, least: int) -> int:
-    """Parse a number between `least` and the general maximum."""
+    """Parse a number from `least` to 9,999,999."""
     if not (text.isascii() and text.isdigit() and least <= int(text) <= MOST):
         raise ParseError(f"it is no number from {least} to {MOST}")
     return int(text)
 
 
 def fewest_slots_of_ranges(text: str) -> int:
-    """Return the smallest slot count in a list of numbers and ranges, also open ones."""
+    """Return the smallest number of slots in a list of numbers and ranges, such as `2,4-8,16-`."""
     least = MOST + 1
     for part in filter(None, text.split(",")):
         match = SLOT_RANGE.fullmatch(part)
@@ -164,7 +162,7 @@ def fewest_slots_of_ranges(text: str) -> int:
 
 
 def output_path_for_any_host(text: str) -> tuple[str, list[str]]:
-    """Return the path in a `-o` list that holds on all hosts, and notes on ignored paths."""
+    """Return the path of a `-o` list that holds for all hosts, and warnings about ignored paths."""
     entries = [entry for entry in text.split(",") if entry]
     at_one = [entry for entry in entries if entry.find(":") > 0]
     at_any = [entry.removeprefix(":") for entry in entries if entry not in at_one]
@@ -176,10 +174,10 @@ def output_path_for_any_host(text: str) -> tuple[str, list[str]]:
 
 
 def require_any_host_output_path(text: str) -> tuple[str, list[str]]:
-    """Return the path for any host and notes; ParseError if all paths are for single hosts."""
+    """Return the path for all hosts and the warnings; ParseError if each path is for a single host."""
     path, notes = output_path_for_any_host(text)
     if not path:
-        raise ParseError("it is a file of one host; expected a path without HOST:")
+        raise ParseError("this is a path for one host only; expected a path without HOST:")
     return path, notes
 
 
@@ -193,7 +191,7 @@ def parse_qsub_boolean(word: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobScriptResourceRequest:
-    """A requested resource, `NAME=VALUE` or a NAME that must be true, and its line."""
+    """A resource that a job script requests (`NAME=VALUE` or `NAME`), and the line of the request."""
 
     place: str
     text: str
@@ -201,18 +199,18 @@ class JobScriptResourceRequest:
 
 @dataclass(slots=True, kw_only=True)
 class JobScriptRequest:
-    """Everything that a job script requests by its qsub options."""
+    """All requests of a job script by options of qsub."""
 
-    place: str = ""  # location of the option being parsed
-    places: dict[str, str] = field(default_factory=dict)  # location of each option, by JDL key
+    place: str = ""  # file and line of the option that is being parsed
+    places: dict[str, str] = field(default_factory=dict)  # file and line of each option, by the JDL key that it sets
     name: str = ""
     array: QsubTaskRange | None = None
-    most: int = 0  # most running tasks at once; 0: no limit
-    walltime_s: int = 0  # hard time limit; 0: not given
+    most: int = 0  # most tasks that run at once; 0 for no limit
+    walltime_s: int = 0  # hard time limit; 0 if not given
     soft_walltime_s: int = 0
     environment: str = ""
     slots: int = 1
-    folder: str | None = None  # working directory; None: not given; empty: the folder of submission
+    folder: str | None = None  # working directory; None if not given, empty for the folder of submission
     output: str = ""
     error: str = ""
     is_joined: bool = False
@@ -225,7 +223,7 @@ class JobScriptRequest:
 
 @dataclass(slots=True)
 class JobScriptParser:
-    """Parses one job script; collects mistakes and options without effect."""
+    """Parses a job script, and collects mistakes and options without effect."""
 
     path: str
     asked: JobScriptRequest = field(default_factory=JobScriptRequest)
@@ -245,7 +243,6 @@ class JobScriptParser:
             self._option(location, words.pop(0), words)
 
     def _option(self, location: str, option: str, words: list[str]) -> None:
-        """Parse an option, and remove its words from the list."""
         count = _words_behind(option, words)
         values, words[:] = words[:count], words[count:]
         text = " ".join((option, *values))
@@ -253,7 +250,7 @@ class JobScriptParser:
             self.problems.append(f"{location}: {text}: unknown option; expected one of qsub(1)")
             words.clear()
         elif len(values) < count:
-            self.problems.append(f"{location}: {text}: its value is missing")
+            self.problems.append(f"{location}: {text}: the option's value is missing")
         elif option in LATER:
             self.problems.append(f"{location}: {text}: {NOT_YET}; expected a script without it")
         elif option in READ:
@@ -276,7 +273,6 @@ class JobScriptParser:
 
 
 def _words_behind(option: str, words: list[str]) -> int:
-    """Return the number of words of an option and its value."""
     if option == "-pe" or (option == "-binding" and words[:1] and words[0] in PLACES):
         return 2
     if option in READ:
@@ -313,12 +309,12 @@ def _limit(request: JobScriptRequest, name: str, value: str) -> list[str]:
         request.soft_walltime_s = seconds
     key = "walltime" if name == HARD else SOFT
     request.places[key] = f"{request.place}: -l {name}={value}"
-    return [f"{name}={value}: each task has a year, the longest walltime"] * is_unlimited
+    return [f"{name}={value}: each task gets a year, the longest walltime"] * is_unlimited
 
 
 def _name(request: JobScriptRequest, text: str) -> None:
     if not is_qsub_job_name(text):
-        raise ParseError(f"qsub takes no such name; expected {NAMED}")
+        raise ParseError(f"qsub refuses this name; expected {NAMED}")
     request.name = text
 
 
@@ -334,7 +330,7 @@ def _most(request: JobScriptRequest, text: str) -> None:
 def _environment(request: JobScriptRequest, name: str, slots: str) -> list[str]:
     request.environment, request.slots = "" if name == "*" else name, fewest_slots_of_ranges(slots)
     is_range = not slots.isdigit()
-    return [f"{name} {slots}: each task has the least, {number_with_noun(request.slots, 'slot')}"] * is_range
+    return [f"{name} {slots}: each task gets the smallest number, {number_with_noun(request.slots, 'slot')}"] * is_range
 
 
 def _folder(request: JobScriptRequest, path: str = "") -> None:
@@ -344,7 +340,7 @@ def _folder(request: JobScriptRequest, path: str = "") -> None:
 def _given_folder(request: JobScriptRequest, path: str) -> None:
     home = re.match(r"(?:~|\$HOME|\$\{HOME\})(?=/|$)", path)
     if match := ABROAD.search(path, home.end() if home else 0):
-        raise ParseError(f"{match[0]} is not known there; expected /FOLDER, ~/FOLDER or a folder")
+        raise ParseError(f"{match[0]} is not expanded there; expected /FOLDER, ~/FOLDER or a folder")
     if path:
         request.folder = path
 
@@ -394,7 +390,7 @@ def _variables(request: JobScriptRequest, text: str) -> list[str]:
     for setting in filter(None, text.split(",")):
         name, is_set, value = setting.partition("=")
         if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
-            raise ParseError("a shell has no such variable; expected NAME=VALUE,...")
+            raise ParseError("this is not the name of a shell variable; expected NAME=VALUE,...")
         if is_set:
             request.variables[name] = value
         else:

@@ -142,5 +142,5 @@ def test_a_folder_of_the_service_that_is_missing_is_named(tmp_path: Path, missin
 
 
 def test_a_host_without_any_folder_of_the_service_is_told_as_such(tmp_path: Path) -> None:
-    with pytest.raises(NoRunnerForRequest, match="campaigns are brought on the transfer host"):
+    with pytest.raises(NoRunnerForRequest, match="submit campaigns on the transfer host"):
         bring((f"{tmp_path}/spool/campaigns", f"{tmp_path}/published"))

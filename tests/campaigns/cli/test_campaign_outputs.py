@@ -202,7 +202,7 @@ def test_a_folder_of_anothers_is_not_used_unless_it_is_chosen(tmp_path: Path, mo
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
 
     assert fetch_task_outputs((), str(tmp_path), {}) == ()
-    with pytest.raises(StateError, match="it is another person's; expected a folder of yours as DIR"):
+    with pytest.raises(StateError, match="owned by another user; expected a folder of yours as DIR"):
         fetch_task_outputs((), str(tmp_path), {}, is_chosen=False)
 
 
@@ -262,7 +262,7 @@ def test_root_is_told_whose_home_has_the_outputs(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(campaign_files, "uid_of_campaign_owner", lambda *_: 1)
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
-    with pytest.raises(ForeignOrMissingCampaignFile, match="campaign 7: its outputs are daemon's: sudo -u daemon"):
+    with pytest.raises(ForeignOrMissingCampaignFile, match="campaign 7: daemon owns the outputs: sudo -u daemon"):
         own_campaign_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
 
 
@@ -315,7 +315,7 @@ def test_gridfetch_of_anothers_campaign_is_refused(
     none = CliRunner().invoke(gridfetch, ["8", "--published", published], standalone_mode=False)
 
     assert (theirs.return_value, none.return_value) == (1, 1)
-    assert theirs.output == "gridfetch: campaign 7: its file is there no more\n"
+    assert theirs.output == "gridfetch: campaign 7: the campaign's file was removed\n"
     assert none.output == "gridfetch: no campaign 8\n"
     assert module.gridfetch is gridfetch
 
@@ -383,16 +383,16 @@ def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="evil")}), "a", "b", "c")
     monkeypatch.setattr(campaign_files.os, "geteuid", lambda: 41000)
 
-    with pytest.raises(ForeignOrMissingCampaignFile, match="not yours to read"):
+    with pytest.raises(ForeignOrMissingCampaignFile, match="owned by another user"):
         gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
-    with pytest.raises(ForeignOrMissingCampaignFile, match="not yours to read"):
+    with pytest.raises(ForeignOrMissingCampaignFile, match="owned by another user"):
         gridsub_campaign_source.campaign_with_added_tasks(7, None, "[]", str(tmp_path))
 
 
 def test_a_damaged_file_of_ones_own_is_told_as_that(published: str, tmp_path: Path) -> None:
     (tmp_path / "c.7").write_text("no JSON")
 
-    with pytest.raises(ForeignOrMissingCampaignFile, match="its file is damaged"):
+    with pytest.raises(ForeignOrMissingCampaignFile, match="the campaign's file is damaged"):
         gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
 
 
@@ -404,7 +404,7 @@ def test_another_persons_campaign_is_told_as_that(tmp_path: Path, monkeypatch: p
     somebody = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: somebody)
 
-    with pytest.raises(ForeignOrMissingCampaignFile, match="campaign 7: its file is not yours to read"):
+    with pytest.raises(ForeignOrMissingCampaignFile, match="campaign 7: owned by another user"):
         campaign_files.require_own_campaign(7, str(tmp_path))
 
 

@@ -177,7 +177,7 @@ def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
         (["-", "b"], 2, "one of -f FILE, -j JSON, -,"),
         (["--array", "1-9"], 2, "no command stands after --"),
         (["--array", "9-1", "--clusters", "a", "--", "x"], 2, "--array 9-1: the last number is less than the first"),
-        (["--array", "1", "--clusters", "", "--", "x"], 2, "--clusters '': it names no cluster"),
+        (["--array", "1", "--clusters", "", "--", "x"], 2, "--clusters '': no cluster named"),
         (["-f", "/dev/zero"], 2, "/dev/zero: longer than 256 MiB"),
         (["--array", "1-99999999", "--clusters", "a", "--", "x"], 2, "expected at most 10000000"),
         (["--array", "1", "--clusters", "A", "--", "x"], 2, "--clusters A: it is not the name"),
@@ -195,7 +195,7 @@ def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
         (["-f", "/nonexistent"], 2, "No such file"),
         (["-t", "batch", "-j", "{}"], 2, "not one of"),
         (["-t", "1-10", "job.sh"], 2, "gridsub --array N-M -- ./SCRIPT {}"),
-        (["-tc", "5", "job.sh"], 2, "it is the campaign's type here"),
+        (["-tc", "5", "job.sh"], 2, "-t is the campaign's type"),
         (["--arry", "1", "--", "run", "-o"], 2, "No such option '--arry'"),
         (["--foo", "job.sh", "-o", "x"], 2, "No such option '--foo'"),
         (["-hold_jid", "3", "job.sh"], 2, "No such option"),
@@ -268,8 +268,8 @@ def test_where_nobody_takes_campaigns_nothing_is_stored() -> None:
     asked = CliRunner().invoke(griddel, ["1"], standalone_mode=False)
 
     assert (brought.return_value, asked.return_value) == (75, 75)
-    assert "campaigns are brought on the transfer host" in brought.output
-    assert "campaigns are brought on the transfer host" in asked.output
+    assert "submit campaigns on the transfer host" in brought.output
+    assert "submit campaigns on the transfer host" in asked.output
 
 
 JDL = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
@@ -332,8 +332,8 @@ def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["9" * 30], f"campaign {'9' * 30}: there is none of that id"),
-        (["9" * 5000], "campaign 1000000000: there is none of that id"),
+        (["9" * 30], f"campaign {'9' * 30}: no campaign has this id"),
+        (["9" * 5000], "campaign 1000000000: no campaign has this id"),
         (["-j", f"1.{'9' * 30}"], "campaign 1: it has no such task"),
         (["-j", f"1.{'9' * 5000}"], "campaign 1: it has no such task"),
     ],
@@ -382,7 +382,7 @@ def test_griddel_does_what_its_option_says_to_each_campaign(
     assert asked == [(verb, (1, 2))] * 2
     assert (well.return_value, well.output) == (0, f"Campaign 1 {said}\nCampaign 2 {said}\n")
     assert (badly.return_value, badly.stdout) == (1, f"Campaign 1 {said}\n")
-    assert badly.stderr == "griddel: campaign 2: it is another's\n"
+    assert badly.stderr == "griddel: campaign 2: owned by another user\n"
 
 
 def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -434,7 +434,7 @@ def test_root_submits_no_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     said = ParsedJdl(jdl=Jdl(name="n", clusters={}), parameters=())
 
-    with pytest.raises(campaign_client.CampaignSubmissionRefusal, match="nothing of a campaign is ever run as root"):
+    with pytest.raises(campaign_client.CampaignSubmissionRefusal, match="campaigns never run as root"):
         campaign_client.submit_campaign(said, str(spool), str(tmp_path))
     assert os.listdir(spool) == []
 
@@ -450,7 +450,7 @@ def test_our_options_behind_a_script_are_told(
 
     done = CliRunner().invoke(gridsub, argv, standalone_mode=False)
 
-    assert (f"{option} behind the script goes to the script" in done.stderr) is is_told
+    assert (f"{option} after the script is an argument of the script" in done.stderr) is is_told
     assert "CAMPAIGN_ID=12" in done.stdout
 
 

@@ -195,14 +195,14 @@ def test_a_sink_stays_open_when_tasks_run_again(
     done = run(gridevents, published, "-c", "12", "-r")
 
     assert done.return_value == status
-    assert "event 4: a sink stays open until -f says that its results are right" in done.output
+    assert "event 4: a black hole's event (SINK) stays open until -f confirms the results" in done.output
 
 
 @pytest.mark.parametrize(
     ("answer", "instead"),
     [
-        (CampaignOwnerRequestReply.ONE_TRY, "a test sends one task a cluster: submit it again"),
-        (CampaignOwnerRequestReply.FILE_REFUSED, "gridsub --retry-failed submits them anew"),
+        (CampaignOwnerRequestReply.ONE_TRY, "a test campaign sends one task to each cluster: submit it again"),
+        (CampaignOwnerRequestReply.FILE_REFUSED, "gridsub --retry-failed submits them again"),
     ],
 )
 def test_that_nothing_is_tried_again_is_told(
@@ -330,10 +330,10 @@ def test_only_the_owner_reads_where_tasks_could_not_start(tmp_path: Path) -> Non
     [
         (
             3,
-            "when it is put right: gridevents -c 12 -r has the failed tasks tried again,"
-            " gridevents -e 3 -f only closes it",
+            "after the cause is fixed: gridevents -c 12 -r retries the failed tasks,"
+            " gridevents -e 3 -f only closes the event",
         ),
-        (4, "it is over once that works; gridevents -e 4 -f has it tried at once"),
+        (4, "the event closes when this works again; gridevents -e 4 -f tries at once"),
     ],
 )
 def test_an_event_is_told_with_what_its_owner_may_do(published: str, number: int, cure: str) -> None:
@@ -396,7 +396,7 @@ def test_a_cluster_that_no_campaign_needs_is_not_asked(published: str) -> None:
     published_campaign_files.publish_campaign_value_by_class(ShownCampaignEvents(at=NOON), published)
 
     assert run(gridclusters, published, "-i").output.splitlines()[1] == (
-        "2: gamma (oar, free:unknown/unknown, not asked: no campaign goes on there)"
+        "2: gamma (oar, free:unknown/unknown, not queried: no campaign uses the cluster)"
     )
 
 
@@ -428,7 +428,7 @@ def test_a_site_without_campaigns_shows_no_clusters(tmp_path: Path) -> None:
     done = run(gridclusters, str(tmp_path))
 
     assert done.stdout == ""
-    assert done.stderr == "gridclusters: no cycle of gridbridge-runner has told of clusters yet\n"
+    assert done.stderr == "gridclusters: gridbridge-runner has published no cluster yet\n"
 
 
 def test_a_drained_cluster_is_shown_as_such(published: str) -> None:

@@ -73,7 +73,7 @@ def test_a_check_behind_the_script_submits_nothing(
     assert run(monkeypatch, capsys, "--clusters", "beta", "job.sh", "a", "--check") == (
         2,
         [
-            "gridsub: --check behind job.sh would be the script's own; expected"
+            "gridsub: --check after job.sh would be an argument of the script; expected"
             " gridsub --check job.sh, or gridsub --array 1 -- job.sh --check {}"
             " for a script that has such an option"
         ],

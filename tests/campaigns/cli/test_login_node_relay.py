@@ -199,7 +199,7 @@ def test_nothing_is_brought_into_what_others_may_have_put_there(
     assert (linked, unchosen, [*mine.iterdir()]) == (2, 2, [])
     first, second = capsys.readouterr().err.splitlines()
     assert first.endswith(f"{to}/0 is a link")
-    assert second.endswith("it is another person's; expected a folder of yours as DIR")
+    assert second.endswith("owned by another user; expected a folder of yours as DIR")
 
 
 SSH = """#!/bin/sh
@@ -207,7 +207,7 @@ SSH = """#!/bin/sh
 exit 255
 """
 NOT_REACHED = "alpha-master was not reached; nothing is changed there"
-LOST = "the connection to alpha-master was lost, and it may be done there; look at gridstat"
+LOST = "the connection to alpha-master was lost, and the request may be executed there; look at gridstat"
 EITHER = "alpha-master was not reached, or the connection was lost"
 
 

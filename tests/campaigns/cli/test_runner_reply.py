@@ -36,7 +36,7 @@ def test_a_wait_for_what_was_taken_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     with relay_and_runner_wait.report_late_runner_answer("griddel", after_s=3600.0, taken_s=0.0):
         assert told.wait(10.0)
 
-    assert lines == ["griddel: gridbridge-runner took it and has not answered; waiting on, 600 s at most"]
+    assert lines == ["griddel: gridbridge-runner took the request and has not answered; waiting on, 600 s at most"]
 
 
 def test_a_short_wait_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,7 +139,7 @@ def test_one_task_is_named_by_its_cigri_job_id(site: Site) -> None:
     assert (found["state"], found["exit_status"], found["parameters"]) == (*("program_error", 3), "it's $HOME")
     assert site.stat("-j", "7.1", "-C").output == "gamma: job 31, task 3\n"
     done = site.stat("-j", "7.2002", "-C")
-    assert (done.return_value, done.output[:41]) == (1, "gridstat: job 7.2002 was not sent to a cl")
+    assert (done.return_value, done.output[:41]) == (1, "gridstat: job 7.2002 has no job at a clus")
 
 
 @pytest.mark.parametrize("job", ["7.2003", "8.0"])
@@ -159,7 +159,7 @@ def test_an_output_that_is_not_there_is_told(site: Site, tmp_path: Path, monkeyp
     there, gone = site.stat("-j", "7.0", "-E"), site.stat("-j", "7.0", "-O")
 
     assert (there.return_value, there.output) == (0, "")
-    none = f"no {tmp_path}/0.1.out at beta: it has not begun there, or the file was removed"
+    none = f"no {tmp_path}/0.1.out at beta: the task has not started, or the file was removed"
     assert (gone.return_value, gone.output) == (1, f"gridstat: job 7.0: {none}\n")
 
 
@@ -169,7 +169,7 @@ def test_what_is_the_owners_is_refused_to_others(site: Site, options: list[str])
     done = site.stat(*options)
 
     assert done.return_value == 1
-    assert done.output == "gridstat: campaign 7: its file is there no more\n"
+    assert done.output == "gridstat: campaign 7: the campaign's file was removed\n"
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_what_root_does_not_know_was_not_deleted(helper: Helper, act: Callable[[
     one, _ = array(1)
     helper.says = (0, "\n", "")
     act(one)
-    with pytest.raises(RootLedgerUnreadable, match="nothing of array 1"):
+    with pytest.raises(RootLedgerUnreadable, match="lacks array 1"):
         act(replace(one, job_id=71))
     helper.says = (0, "71\n", "")
     act(replace(one, job_id=71))

@@ -121,7 +121,7 @@ def test_campaigns_that_an_older_state_file_does_not_know_are_paused(site: Site)
 
 @pytest.mark.parametrize(
     ("days", "is_known", "told"),
-    [(1, False, ["its failed tasks were tried again since"]), (1, True, []), (31, False, [])],
+    [(1, False, ["failed tasks were retried after the backup"]), (1, True, []), (31, False, [])],
     ids=["unknown", "known", "long ago"],
 )
 def test_that_tasks_were_tried_again_after_a_backup_is_told(
@@ -241,7 +241,7 @@ def test_nobody_brings_a_file_in_the_place_of_a_campaigns(site: Site) -> None:
         (site.mine / f"new.{name}").write_bytes(data)
 
     assert site.intake.take() == 0
-    assert site.answer(token) == {"refused": "another file came by this name"}
+    assert site.answer(token) == {"refused": "another file has the same token"}
     assert (site.brought / "c.1").read_bytes() == before
 
 
@@ -415,7 +415,7 @@ def of_beta(**values: object) -> dict[str, object]:
     ("header", "why"),
     [
         (asdict(SWEEP) | {"clusters": {"omega": {"exec_file": "x"}}}, "no cluster omega here"),
-        (asdict(SWEEP) | {"clusters": {}}, "no task, or no cluster"),
+        (asdict(SWEEP) | {"clusters": {}}, "the campaign has no task or no cluster"),
         ({"name": "sweep", "type": "odd"}, "not what gridsub writes"),
         ([1], "not what gridsub writes"),
         (asdict(SWEEP) | {"name": ""}, "name = ''"),
@@ -508,8 +508,8 @@ def test_what_is_wrong_with_a_file_fills_no_disk(site: Site, caplog: pytest.LogC
 @pytest.mark.parametrize(
     ("limits", "why"),
     [
-        (CampaignRunnerSection(files_per_uid=2), "you would have 3 campaign files of "),
-        (CampaignRunnerSection(mb_per_uid=1), "you would have 3 campaign files of 1.2 MB here; at most"),
+        (CampaignRunnerSection(files_per_uid=2), "you would have 3 campaign files with "),
+        (CampaignRunnerSection(mb_per_uid=1), "you would have 3 campaign files with 1.2 MB; expected at most"),
     ],
     ids=["files", "bytes"],
 )
@@ -859,7 +859,7 @@ def test_a_campaign_whose_owner_nobody_knows_now_waits(
         away.setattr(pwd, "getpwuid", Mock(side_effect=KeyError("uid not found")))
         taken = [site.intake.take() for _ in range(3)]
 
-    why = f"uid {os.getuid()} has no account now"
+    why = f"uid {os.getuid()} has no account"
     assert (taken, caplog.text.count(why)) == ([0, 0, 0], 1)
     assert site.intake.take() == 1
     assert site.answer(token) == {"campaign": 1}

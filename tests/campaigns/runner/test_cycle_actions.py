@@ -543,7 +543,7 @@ def test_an_array_that_root_can_not_delete_stays_until_it_can(
     do(SEND)
     EventAndSuccessRecordRows(campaigns._database).close(1, NOON)
     held = only(campaigns)
-    grid.failing["delete"] = RootLedgerUnreadable("root's ledger has nothing of array 1")
+    grid.failing["delete"] = RootLedgerUnreadable("root's ledger lacks array 1")
     for _ in range(2):
         do(CampaignCyclePlan(deleted=(held,)))
 

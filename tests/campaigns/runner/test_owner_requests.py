@@ -448,7 +448,7 @@ def test_one_request_takes_so_many_campaigns_up_at_most(site: Site, caplog: pyte
     told = site.requests.do(of_all)
 
     assert ({*told.values()}, site.taken_up) == ({CampaignOwnerRequestReply.NOT_TAKEN_UP}, [])
-    assert "21 campaigns; at most 20 by one request" in caplog.text
+    assert "21 ended campaigns to reopen; expected at most 20 in one request" in caplog.text
     site.requests.do(replace(of_all, numbers=of_all.numbers[1:]))
     assert len(site.taken_up) == TAKEN_UP_AT_ONCE
 

@@ -38,7 +38,7 @@ def test_what_a_script_says_beside_no_number_is_logged(tmp_path: Path, caplog: p
 
     stress_and_mail_programs.run_cluster_stress_scripts({"beta": ClusterCampaignsSection(stress_script=str(script))})
 
-    assert "why='it told no number: script: no such volume'" in caplog.text
+    assert "why='the script printed no number: script: no such volume'" in caplog.text
 
 
 def test_a_script_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ def test_a_cycle_that_was_killed_takes_no_part_in_twice(site: Site) -> None:
 @pytest.mark.parametrize(
     ("verbs", "why"),
     [
-        ([CampaignOwnerRequestVerb.CANCEL], "campaign 1 is cancelled; submit the rest as another one"),
+        ([CampaignOwnerRequestVerb.CANCEL], "campaign 1 is cancelled; submit the rest as a new campaign"),
         ([CampaignOwnerRequestVerb.CANCEL, CampaignOwnerRequestVerb.PURGE], "no campaign 1"),
     ],
 )
@@ -112,7 +112,7 @@ def test_nobody_adds_to_anothers_campaign(site: Site) -> None:
     site.intake.take()
 
     told = [site.answer(token)["refused"] for token in tokens]
-    assert told == ["campaign 1 is another's", "no campaign 7"]
+    assert told == ["campaign 1 is owned by another user", "no campaign 7"]
 
 
 def test_what_adds_nothing_is_refused(site: Site) -> None:
@@ -124,7 +124,7 @@ def test_what_adds_nothing_is_refused(site: Site) -> None:
     site.intake.take()
 
     assert site.answer(empty)["refused"] == "campaign 1 has 2 tasks; 1 to 10000000 in all"
-    assert "is a test, which sends one task" in site.answer(token)["refused"]
+    assert "is a test campaign, which sends one task" in site.answer(token)["refused"]
 
 
 def test_the_rules_see_all_tasks_that_it_will_have(site: Site) -> None:

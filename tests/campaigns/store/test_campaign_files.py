@@ -358,7 +358,7 @@ def test_a_campaign_without_its_file_has_no_parts(tmp_path: Path) -> None:
     campaign_files.remove_campaign_files(7, folder)
 
     assert os.listdir(folder) == []
-    with pytest.raises(campaign_files.ForeignOrMissingCampaignFile, match="there no more"):
+    with pytest.raises(campaign_files.ForeignOrMissingCampaignFile, match="file was removed"):
         campaign_files.read_own_campaign_file(7, folder)
 
 

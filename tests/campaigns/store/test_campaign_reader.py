@@ -109,7 +109,7 @@ def test_a_part_that_changed_is_refused(files: Files) -> None:
     files.lines(4)
     files.put("c.12.1", {ADDS_TO: 12, "token": "1"}, "c", "evil")
 
-    with pytest.raises(CampaignFileChanged, match="part 1 is not the file that it was"):
+    with pytest.raises(CampaignFileChanged, match="the file of part 1 has changed"):
         files.lines(3)
     assert files.lines(4) == {4: b"e"}
 
@@ -119,7 +119,7 @@ def test_a_file_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(f
     given = CampaignNumberRegister(str(files.folder))
     given.note(12, os.geteuid(), "0" * 64)
 
-    with pytest.raises(CampaignFileChanged, match=r"c\.12: not the file that it was when it was taken in"):
+    with pytest.raises(CampaignFileChanged, match=r"c\.12: the file has changed since the service accepted it"):
         files.lines(0)
     assert not files.ledger.has_file
 
@@ -132,7 +132,7 @@ def test_a_part_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(f
     given.note(12, os.geteuid(), "0" * 64, part=2)
 
     assert files.lines(0, 2) == {0: b"a", 2: b"c"}
-    with pytest.raises(CampaignFileChanged, match=r"c\.12\.2: not the file that it was when"):
+    with pytest.raises(CampaignFileChanged, match=r"c\.12\.2: the file has changed since"):
         files.lines(4)
 
 
@@ -170,7 +170,7 @@ def test_one_file_is_one_part(files: Files) -> None:
     files.lines(2)
     os.rename(files.folder / "c.12.1", files.folder / "c.12.2")
 
-    with pytest.raises(CampaignFileChanged, match="part 2 is not the file that it was"):
+    with pytest.raises(CampaignFileChanged, match="the file of part 2 has changed"):
         files.lines(4)
 
 
@@ -182,7 +182,7 @@ def test_one_file_is_one_campaign(tmp_path: Path, files: Files) -> None:
     os.rename(files.folder / "c.12", files.folder / "c.5000")
 
     with RootLedgerOfSubmittedTasks(5000, str(tmp_path / "ledger")) as ledger:
-        with pytest.raises(CampaignFileChanged, match=r"c\.5000: the file is that of c\.12"):
+        with pytest.raises(CampaignFileChanged, match=r"c\.5000: the campaign's file already belongs to c\.12"):
             RootVerifiedCampaignFiles(5000, str(files.folder)).note(ledger)
         assert ledger.uid == 0
     with RootLedgerOfSubmittedTasks(13, str(tmp_path / "ledger")) as ledger:
@@ -207,7 +207,7 @@ def test_what_was_not_added_to_this_campaign_is_no_part(files: Files, header: ob
     """Another campaign, or a part of one."""
     files.put("c.12.1", header, "c", "d")
 
-    with pytest.raises(CampaignFileChanged, match="not what the campaign's owner added to it"):
+    with pytest.raises(CampaignFileChanged, match="not a file of tasks that the campaign's owner added"):
         files.lines(2)
 
 
@@ -216,5 +216,5 @@ def test_another_person_adds_nothing(files: Files) -> None:
     """Whose file it is the kernel says."""
     os.chown(files.folder / "c.12.1", 1, -1)
 
-    with pytest.raises(CampaignFileChanged, match="not what the campaign's owner added to it"):
+    with pytest.raises(CampaignFileChanged, match="not a file of tasks that the campaign's owner added"):
         files.lines(2)

@@ -156,7 +156,10 @@ def test_another_file_is_refused(folder: str, uid: int, digest: str) -> None:
     with brought(folder):
         pass
 
-    with RootLedgerOfSubmittedTasks(12, folder) as ledger, pytest.raises(CampaignFileChanged, match="not the file"):
+    with (
+        RootLedgerOfSubmittedTasks(12, folder) as ledger,
+        pytest.raises(CampaignFileChanged, match="file has changed"),
+    ):
         ledger.require(uid, digest)
 
 
@@ -274,7 +277,7 @@ def test_a_folder_that_others_can_open_is_refused(folder: str) -> None:
     Path(folder).mkdir()
     Path(folder).chmod(0o755)
 
-    with pytest.raises(RootLedgerUnreadable, match="not a folder of ours alone"):
+    with pytest.raises(RootLedgerUnreadable, match="not a folder that only its owner can open"):
         brought(folder)
 
 

@@ -115,5 +115,5 @@ def test_it_is_told_which_names_got_a_number() -> None:
 
     told_of = renamed_tasks_warning(lines, make_task_names_unique(lines))
 
-    assert told_of == "2 tasks with a first word that comes again, so it got a number: -n#2 6"
+    assert told_of == "2 tasks got a number, because the first word was not unique: -n#2 6"
     assert renamed_tasks_warning(("a", "b"), make_task_names_unique(("a", "b"))) == ""

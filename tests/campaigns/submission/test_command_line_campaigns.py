@@ -199,9 +199,9 @@ def test_a_resource_that_looks_like_a_word_of_oarsub_is_told(asked: str, meant: 
     """The cluster may have it; that it does not is known much later."""
     said = campaigns_without_jdl.campaign_with_task_per_number("1-2", ("x",), replace(KNOWN, resources=(asked,)))
 
-    told = f"-l {asked}: a resource of Grid Engine; if {meant} is meant, write that"
+    told = f"-l {asked}: read as a resource of Grid Engine; expected {meant}?"
     assert (f"the command line: {told}" in said.warnings) is bool(meant)
-    assert sum("is meant" in one for one in said.warnings) == bool(meant)
+    assert sum("read as a resource" in one for one in said.warnings) == bool(meant)
 
 
 @pytest.mark.parametrize("text", ["a=$(id)", "=1", "-l=2", "a=1;b"])
@@ -269,7 +269,7 @@ def test_a_script_without_an_array_is_one_task(tmp_path: Path) -> None:
     assert run(said, tmp_path, 1) == "undefined 1\n"
     assert [each.partition(";")[0] for each in said.warnings] == [
         "job.sh: -v W: changes nothing yet".replace("job.sh:", "a/job.sh:2:"),
-        "a/job.sh: each task has an hour",
+        "a/job.sh: each task gets a walltime of one hour",
     ]
 
 
@@ -289,15 +289,15 @@ def test_every_mistake_of_a_script_is_told_with_its_line() -> None:
     assert [line.partition(";")[0] for line in str(told.value).splitlines()] == [
         "job.sh:1: -t 0-3: tasks and steps count from 1",
         "job.sh:1: -tc x: it is no number from 0 to 9999999",
-        "job.sh:2: -hold_jid 12: campaigns do not have it yet",
+        "job.sh:2: -hold_jid 12: campaigns do not support this yet",
         "job.sh:3: -frobnicate: unknown option",
-        "job.sh:4: -pe smp: its value is missing",
+        "job.sh:4: -pe smp: the option's value is missing",
         "job.sh:5: -l h_rt=soon: 'soon' is no number, memory or time",
-        "job.sh:5: -o host:/x: it is a file of one host",
+        "job.sh:5: -o host:/x: this is a path for one host only",
         "job.sh:5: -S : no path",
-        "job.sh:6: -N a/b: qsub takes no such name",
+        "job.sh:6: -N a/b: qsub refuses this name",
         "job.sh:6: -r maybe: wrong form",
-        "job.sh:6: -A: its value is missing",
+        "job.sh:6: -A: the option's value is missing",
     ]
 
 
@@ -328,7 +328,7 @@ def test_a_soft_limit_is_the_walltime_only_where_there_is_no_hard_one(
 
 def test_a_limit_of_tasks_at_once_is_shared_by_the_clusters() -> None:
     """There are never more, so that as many clusters at most can have a part."""
-    with pytest.raises(ConfigError, match=r"^job\.sh:1: -tc 1: the clusters share it, and 2 take part"):
+    with pytest.raises(ConfigError, match=r"^job\.sh:1: -tc 1: 2 clusters share this limit"):
         campaigns_without_jdl.campaign_of_job_script("job.sh", "#$ -t 1-9 -tc 1\n", (), AT)
 
 

@@ -59,7 +59,7 @@ def test_what_is_no_dataset_is_refused_with_what_would_be_right(value: object) -
 def test_a_dataset_of_one_cluster_alone_is_refused() -> None:
     own = {"datasets": {"a": {"path": "a"}}}
 
-    with pytest.raises(ConfigError, match="outside of clusters, for all of them"):
+    with pytest.raises(ConfigError, match="outside of clusters, for the whole campaign"):
         load({"clusters": {"beta": own}})
 
 

@@ -144,12 +144,12 @@ def test_a_key_that_stands_twice_is_told_with_what_is_right() -> None:
         ("#$ -j maybe", "job.sh:1: -j maybe: it says neither yes nor no; expected y or n"),
         (
             "#$ -l h_rt=0",
-            "job.sh:1: -l h_rt=0: a task needs a second at least; expected h_rt=H:M:S or seconds, from 1 second",
+            "job.sh:1: -l h_rt=0: the time is less than a second; expected h_rt=H:M:S or seconds, from 1 second",
         ),
-        (" \n\n", "job.sh: it is empty; expected a script with a command"),
+        (" \n\n", "job.sh: the script is empty; expected a script with a command"),
         (
             "echo\n#$ -tc 1",
-            "job.sh:2: -tc 1: the clusters share it, and 2 take part; expected --clusters with 1 cluster at most",
+            "job.sh:2: -tc 1: 2 clusters share this limit; expected --clusters with 1 cluster at most",
         ),
         ("echo\n#$ -l h_rt=9000:0:0", f"job.sh:2: -l h_rt=9000:0:0: out of range; {YEAR}"),
         ("#$ -pe smp 100001", f"job.sh:1: -pe smp 100001: out of range; {LAYOUT}"),

@@ -101,10 +101,10 @@ def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
         *[(each, "it can't be read") for each in ("a=1)", "()", "a=1 b=2", "OR a=1", "a='x;y'", "NOT")],
         (" OR ".join(f"(a=1{n} AND b=1{n})" for n in range(9)), "too many conditions"),
         ("(" * 9999 + "a=1" + ")" * 9999, "too many conditions"),
-        ("hostname=n1", "hostname can't be asked for by properties"),
-        ("h=n1", "h can't be asked for by properties"),
-        ("gb_besteffort=0", "gb_besteffort can't be asked for by properties"),
-        ("h_rt=9", "h_rt can't be asked for by properties"),
+        ("hostname=n1", "hostname is not allowed in properties"),
+        ("h=n1", "h is not allowed in properties"),
+        ("gb_besteffort=0", "gb_besteffort is not allowed in properties"),
+        ("h_rt=9", "h_rt is not allowed in properties"),
         *[(each, "it can't be read") for each in ("a=1,", ",a=1", "a=1,,b=2", "a=1 OR,b=2")],
         *[(each, "it can't be read") for each in ("a IN ()", "a IN (1", "a LIKE", "a IS 1", "a NOT = 1")],
         ("a IN (" + ",".join(map(str, range(65))) + ")", "too many conditions"),
@@ -251,7 +251,7 @@ def test_a_folder_that_begins_with_what_is_not_expanded_is_refused(folder: str) 
         jdl_reader.parse_jdl("n.json", text)
 
     first = folder.split("/")[0]
-    assert f"{first} is not known there; expected a folder, $HOME/... or /..." in str(refused.value)
+    assert f"{first} is not expanded there; expected a folder, $HOME/... or /..." in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_a_campaign_says_whether_rebalancing_may_move_its_tasks(text: str, expec
         (SWEEP.replace("{", '{"idempotent": 1,', 1), "idempotent = 1: it is no boolean; expected true or false"),
         (
             SWEEP.replace('"type": "normal"', '"idempotent": true'),
-            "beta.idempotent: it stands at one cluster; expected it outside of clusters, for all of them",
+            "beta.idempotent: set for one cluster; expected outside of clusters, for the whole campaign",
         ),
         (SWEEP.replace("{", '{"outputs": "result",', 1), 'outputs = "result": no list of files; expected ["'),
         (SWEEP.replace("{", '{"outputs": ["../x"],', 1), 'outputs = ["../x"]: wrong form; expected ["FILE"'),

@@ -64,14 +64,14 @@ def test_what_qsub_refuses_is_refused(options: str) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ("-b y", "campaigns do not have it yet; expected a script without it"),
-        ("-ar 5", "campaigns do not have it yet; expected a script without it"),
-        ("-@ file", "campaigns do not have it yet; expected a script without it"),
-        ("-hold_jid x", "campaigns do not have it yet; expected a script without it"),
-        ("-i /etc/motd", "campaigns do not have it yet; expected /dev/null, or a script without it"),
-        ("-o host:/x", "it is a file of one host; expected a path without HOST:"),
-        ("-v A-B=2", "a shell has no such variable; expected NAME=VALUE,..."),
-        ("-wd /home/$USER", "$USER is not known there; expected /FOLDER, ~/FOLDER or a folder"),
+        ("-b y", "campaigns do not support this yet; expected a script without it"),
+        ("-ar 5", "campaigns do not support this yet; expected a script without it"),
+        ("-@ file", "campaigns do not support this yet; expected a script without it"),
+        ("-hold_jid x", "campaigns do not support this yet; expected a script without it"),
+        ("-i /etc/motd", "campaigns do not support this yet; expected /dev/null, or a script without it"),
+        ("-o host:/x", "this is a path for one host only; expected a path without HOST:"),
+        ("-v A-B=2", "this is not the name of a shell variable; expected NAME=VALUE,..."),
+        ("-wd /home/$USER", "$USER is not expanded there; expected /FOLDER, ~/FOLDER or a folder"),
     ],
 )
 def test_what_tasks_can_not_have_is_refused_with_its_reason(options: str, problem: str) -> None:
@@ -108,7 +108,7 @@ def test_of_a_range_of_slots_a_task_has_the_least(slots: str, least: int) -> Non
     found = read(f"#$ -pe smp {slots}")
 
     unit = "slot" if least == 1 else "slots"
-    note = f"job.sh:2: -pe smp {slots}: each task has the least, {least} {unit}"
+    note = f"job.sh:2: -pe smp {slots}: each task gets the smallest number, {least} {unit}"
     assert (found.asked.environment, found.asked.slots) == ("smp", least)
     assert found.warnings == ([] if slots.isdigit() else [note])
 
@@ -120,7 +120,7 @@ def test_a_limit_that_is_none_is_the_longest_walltime(name: str, word: str) -> N
     said = campaigns_without_jdl.campaign_of_job_script("job.sh", script(f"#$ -l {name}={word}"), (), AT)
 
     assert said.jdl.clusters["beta"].walltime_s == YEAR_S
-    note = f"job.sh:2: -l {name}={word}: each task has a year, the longest walltime"
+    note = f"job.sh:2: -l {name}={word}: each task gets a year, the longest walltime"
     assert said.warnings == (note,)
 
 

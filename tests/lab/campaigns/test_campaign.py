@@ -161,7 +161,7 @@ def test_nobody_but_root_changes_a_campaign(site: Grid, sleeping: int) -> None:
     done = site.on(HOST, "griddel", str(sleeping), user="bob", timeout_s=200)
     paused, going = (site.on(HOST, "griddel", each, str(sleeping), timeout_s=200) for each in ("-p", "-r"))
 
-    assert (1, f"griddel: campaign {sleeping}: it is another's") == (done.status, done.err.strip())
+    assert (1, f"griddel: campaign {sleeping}: owned by another user") == (done.status, done.err.strip())
     told = f"Campaign {sleeping} paused", f"Campaign {sleeping} resumed"
     assert told == (paused.out.strip(), going.out.strip())
     assert _living(site, sleeping)

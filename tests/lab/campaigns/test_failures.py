@@ -58,7 +58,7 @@ def test_its_owner_alone_reads_what_a_failed_task_said(site: Grid, brought: Brou
     assert "what is that" in site.on(HOST, "gridevents", "-e", event, user="alice").out
     assert "what is that" not in site.on(HOST, "gridevents", "-e", event, user="bob").out
     denied = site.on(HOST, "gridevents", "-f", "-c", str(number), user="bob", timeout_s=200)
-    assert (1, True) == (denied.status, "it is another's" in denied.err)
+    assert (1, True) == (denied.status, "owned by another user" in denied.err)
     before = shown(site, number)["failed"]
     done = site.on(HOST, "gridevents", "-r", "-c", str(number), user="alice", timeout_s=200)
     assert 0 == done.status, done
@@ -100,8 +100,8 @@ def test_added_tasks_are_tasks_as_all_others(site: Grid, brought: Brought) -> No
     assert ["more", "0#2 again"] == [one["parameters"] for one in json.loads(told)["jobs"]]
     assert ["1", "2"] == [row[i] for row in ledger(site, number) if row[0] == "part" for i in (1, 3)]
     assert [1, 1] == [done.status for done in late]
-    over = f"gridsub: campaign {number} is terminated; submit the rest as another one\n"
-    assert [over, f"gridsub: campaign {number}: its file is not yours to read\n"] == [done.err for done in late]
+    over = f"gridsub: campaign {number} is terminated; submit the rest as a new campaign\n"
+    assert [over, f"gridsub: campaign {number}: owned by another user\n"] == [done.err for done in late]
 
 
 def test_a_prologue_and_an_epilogue_run_once_at_each_cluster(site: Grid, brought: Brought) -> None:

@@ -96,7 +96,7 @@ def test_a_dry_run_changes_nothing_and_runs_beside_the_runner(site: Grid) -> Non
 
     said = grid.sh(HOST, f"runuser -u gridbridge -- {PROGRAM} --dry-run", timeout_s=120)
 
-    assert "that people brought would be taken in first" in said
+    assert "inbox files would be processed first" in said
     assert grid.sh(HOST, LEFT).splitlines() == before.splitlines()
     start(grid)
     done = f"runuser -u gridbridge -- {PROGRAM} --dry-run"

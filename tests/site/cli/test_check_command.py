@@ -114,7 +114,7 @@ def test_a_check_tells_the_rules_and_what_would_go_where() -> None:
             "alpha: nobody knows its free slots yet",
             "beta: 3 free slots, 2 tasks would go there now",
             "7 would wait for free slots",
-            "17 tasks of campaigns before it wait as well, and go first",
+            "17 tasks of earlier campaigns wait as well, and go first",
         ],
     )
 
@@ -133,7 +133,7 @@ def test_a_check_tells_what_would_go_where_after_a_prologue() -> None:
 @pytest.mark.parametrize(
     ("wish", "told", "waits"),
     [
-        ({"queue": "long"}, "beta has no queue long: none goes there", "has what its tasks ask"),
+        ({"queue": "long"}, "beta has no queue long: none goes there", "has what its tasks request"),
         ({"queue": "all.q"}, "beta: 3 free slots, 1 task would go there now", ""),
         ({"project": "none"}, "beta has no project none: none goes there", "for ever"),
         (
@@ -199,7 +199,7 @@ def test_a_check_tells_where_no_task_fits(site: Path) -> None:
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "-l", "/core=3", "--", "run")
 
     assert lines[2:4] == [
-        "beta: a task needs 3 slots, and it has 2: none goes there",
+        "beta: a task needs 3 slots, and the cluster has 2: none goes there",
         "9 would wait for ever: no cluster of the campaign is large enough for a task",
     ]
 
@@ -370,7 +370,7 @@ def test_nobody_waits_for_a_campaign_that_is_there_no_more(tmp_path: Path, capsy
         published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=()), str(tmp_path))
 
     assert gridwait_module.wait_for_campaign_end("gridwait", 7, str(tmp_path), pause) == 1
-    assert capsys.readouterr().err.startswith("gridwait: campaign 7 is there no more: it was purged")
+    assert capsys.readouterr().err.startswith("gridwait: campaign 7 no longer exists: it was purged")
 
 
 @pytest.mark.parametrize(("failed", "status"), [(0, 0), (1, 1)])
@@ -412,7 +412,7 @@ def test_a_number_or_boolean_is_asked_for_by_its_value_alone(
     once = "mem = 3, gpu = TRUE AND mem = 3"
     fine, _ = sub("--check", "-j", json.dumps(jdl | {"properties": once}))
 
-    start = f"{JDL}: beta.properties: no string there, and so asked for by NAME = VALUE alone: "
+    start = f"{JDL}: beta.properties: not a string at this cluster, so only NAME = VALUE is supported: "
     assert (status, lines[-1], fine) == (1, f"{start}{told}", 0)
 
 
@@ -431,7 +431,7 @@ def test_two_values_of_one_resource_are_refused_before_a_cluster_has_told_its_re
 def test_a_check_tells_where_nobody_knows_how_slots_are_placed(site: Path, wish: dict[str, str], is_told: bool) -> None:
     """A cluster that has not told its parallel environments yet may spread a task's slots."""
     jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": wish}}
-    spread = "beta: it has not told its parallel environments yet"
+    spread = "beta: its parallel environments are not known yet"
 
     assert any(line.startswith(spread) for line in sub("--check", "-j", json.dumps(jdl))[1]) is is_told
     (site / "published/vocabularies").mkdir()

@@ -59,8 +59,8 @@ REASONS = (
     TaskSendExplanation(campaign=8, cluster="gamma", cause=TaskSentOrUnsentCause.NO_ANSWER),
 )
 WAITS = [
-    "  beta: 1 slot was free, and a task needs 2; a job has to end there (0 tasks of campaigns wait there, 0 more may)",
-    "  gamma: it did not answer; nothing is sent there until it does",
+    "  beta: 1 slot was free, and a task needs 2; a job must end first (0 tasks of campaigns wait there, 0 more may)",
+    "  gamma: the cluster did not answer; tasks are sent there after it answers",
 ]
 
 
@@ -121,20 +121,23 @@ def test_a_campaign_is_told_cluster_by_cluster(published: Path) -> None:
             "7.1",
             [
                 "  it ended at beta (job 31, task 4): program_error, exit status 3",
-                "  gridstat -j 7.1 -E shows its owner its standard error",
+                "  gridstat -j 7.1 -E shows the task's standard error to the owner",
             ],
         ),
         ("7.2", ["  it waits to be sent (attempt 1 ended as preempted)", *WAITS]),
         (
             "7.3",
-            ["  it was sent to beta: job 31, task 4", "  attempt 1 made way at beta for job 57, which lacked lic, mem"],
+            [
+                "  it was sent to beta: job 31, task 4",
+                "  attempt 1 was preempted at beta for job 57, which lacked lic, mem",
+            ],
         ),
         (
             "7.4",
             [
                 "  it ended at beta (job 31, task 4): moved",
-                "  attempt 1 was moved from beta, where it waited: the next one went to gamma",
-                "  attempt 2 was moved from gamma, where it waited: it is sent anew",
+                "  attempt 1 was moved from beta, where it waited: the next attempt went to gamma",
+                "  attempt 2 was moved from gamma, where it waited: the task is sent again",
             ],
         ),
         ("7.19", ["  it waits to be sent", *WAITS]),
@@ -147,7 +150,10 @@ def test_a_task_is_told_by_its_last_attempt(published: Path, task: str, told: li
 
 @pytest.mark.parametrize(
     ("state", "word"),
-    [(CampaignState.PAUSED, "it is paused; griddel -r lets it go on"), (CampaignState.CANCELLED, "it is cancelled")],
+    [
+        (CampaignState.PAUSED, "it is paused; griddel -r resumes the campaign"),
+        (CampaignState.CANCELLED, "it is cancelled"),
+    ],
 )
 def test_what_does_not_run_waits_for_no_cluster(published: Path, state: CampaignState, word: str) -> None:
     """Its state says why."""
@@ -160,7 +166,7 @@ def test_what_does_not_run_waits_for_no_cluster(published: Path, state: Campaign
     ("state", "told"),
     [
         (CampaignState.TERMINATED, ["  campaign 7 has ended"]),
-        (CampaignState.PAUSED, ["  campaign 7 is paused; griddel -r lets it go on"]),
+        (CampaignState.PAUSED, ["  campaign 7 is paused; griddel -r resumes the campaign"]),
     ],
 )
 def test_the_state_of_a_tasks_campaign_is_called_its_campaigns(
@@ -178,7 +184,7 @@ def test_a_cancelled_campaign_says_where_its_tasks_are_to_end(published: Path) -
     """Until they have, it is being cancelled."""
     show(published, replace(SWEEP, state=CampaignState.CANCELLED, ending_at=("beta", "gamma")))
 
-    told = "  it is being cancelled: what of it is at beta, gamma has not ended yet"
+    told = "  it is being cancelled: tasks at beta, gamma have not ended yet"
     assert why(published, "7").output.splitlines()[2:] == [told]
 
 
@@ -198,10 +204,10 @@ def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> Non
     events = ShownCampaignEvents(at=NOON, events=(event,))
 
     assert why(published, "7").output.splitlines()[-1] == (
-        f"{told}gridsub --retry-failed 7 submits them as another campaign"
+        f"{told}gridsub --retry-failed 7 submits them as a new campaign"
     )
     published_campaign_files.publish_campaign_value_by_class(events, str(published))
-    assert why(published, "7").output.splitlines()[-1] == (f"{told}gridevents -c 7 -r has them tried again")
+    assert why(published, "7").output.splitlines()[-1] == (f"{told}gridevents -c 7 -r retries them")
     refused = replace(
         event, kind=CampaignEventSubject.CAMPAIGN, code=CampaignEventCode.FILE_REFUSED, cluster="", tasks=0
     )
@@ -229,7 +235,7 @@ def test_a_task_that_ended_is_told_the_events_of_its_cluster_alone(published: Pa
 
     assert why(published, "7.1").output.splitlines()[2:] == [
         "  event 0, EXIT_ERROR: 1 task failed at beta",
-        "  gridstat -j 7.1 -E shows its owner its standard error",
+        "  gridstat -j 7.1 -E shows the task's standard error to the owner",
     ]
 
 
@@ -237,7 +243,7 @@ def test_a_campaign_whose_tasks_no_cycle_has_seen_wait_says_so(tmp_path: Path) -
     """It has just been brought, or its task has just failed and waits anew."""
     show(tmp_path, SWEEP)
 
-    assert why(tmp_path, "7").output.splitlines()[2:] == ["  the next cycle decides about what waits"]
+    assert why(tmp_path, "7").output.splitlines()[2:] == ["  the runner's next cycle decides about the waiting tasks"]
 
 
 def test_json_has_the_numbers(published: Path) -> None:
@@ -277,20 +283,20 @@ SILENT = replace(
 @pytest.mark.parametrize(
     ("reason", "told"),
     [
-        ({"cause": TaskSentOrUnsentCause.NO_ANSWER, "cluster": "gamma"}, "since 2026-01-01 12:00 UTC; nothing is"),
+        ({"cause": TaskSentOrUnsentCause.NO_ANSWER, "cluster": "gamma"}, "since 2026-01-01 12:00 UTC; tasks are"),
         (
             {"cause": TaskSentOrUnsentCause.CLOSED, "code": CampaignEventCode.BLACKLIST},
-            "closed to it by BLACKLIST, event 5; gridevents -e 5 -f opens it again",
+            "closed to the campaign by BLACKLIST, event 5; gridevents -e 5 -f opens the cluster again",
         ),
         (
             {"cause": TaskSentOrUnsentCause.CLOSED, "code": CampaignEventCode.SUBMIT_JOB, "until": NOON},
-            "closed to it by SUBMIT_JOB; one task is tried after 2026-01-01 12:00:00 UTC",
+            "closed to the campaign by SUBMIT_JOB; the runner tries one task after 2026-01-01 12:00:00 UTC",
         ),
         (
             {"cause": TaskSentOrUnsentCause.STRESSED, "stress": 0.9, "stress_limit": 0.8},
-            "its stress script says 0.9; nothing is sent there until that is below 0.8",
+            "the cluster's stress script prints 0.9; tasks are sent there below 0.8",
         ),
-        ({"cause": TaskSentOrUnsentCause.STRESSED, "stress_limit": 0.8}, "does not tell how stressed it is"),
+        ({"cause": TaskSentOrUnsentCause.STRESSED, "stress_limit": 0.8}, "prints no number"),
         (
             {"cause": TaskSentOrUnsentCause.JOB_RATIO, "free_slots": 4, "job_ratio": 0.25, "waiting": 1},
             "4 slots were free, and its job ratio is 0.25, so 1 task that waits there is enough",
@@ -298,7 +304,7 @@ SILENT = replace(
         (
             {"cause": TaskSentOrUnsentCause.OTHERS_FIRST, "free_slots": 4, "order": CampaignPrecedenceReason.PRIORITY}
             | {"before": (3, 4), "own": 1, "theirs": 5},
-            "4 slots were free, which went to campaigns 3, 4, of priority 5 against 1; it gets",
+            "4 slots were free, which went to campaigns 3, 4, of priority 5 against 1; this campaign gets",
         ),
         (
             {
@@ -307,12 +313,15 @@ SILENT = replace(
                 "order": CampaignPrecedenceReason.AGE,
                 "before": (10,),
             },
-            "1 slot was free, which went to campaign 10, which is older; it gets what they leave",
+            "1 slot was free, which went to campaign 10, which is older; this campaign gets the remaining slots",
         ),
-        ({"cause": TaskSentOrUnsentCause.OTHERS_FIRST, "free_slots": 4}, "4 slots were free, which go to others"),
+        (
+            {"cause": TaskSentOrUnsentCause.OTHERS_FIRST, "free_slots": 4},
+            "4 slots were free, which go to other",
+        ),
         (
             {"cause": TaskSentOrUnsentCause.TOO_LARGE, "slots": 9, "all_slots": 4},
-            "a task needs 9 slots, and all of the cluster has 4: none can start there",
+            "a task needs 9 slots, and the whole cluster has 4; request fewer slots",
         ),
     ],
     ids=[
@@ -395,7 +404,7 @@ def test_what_a_cluster_refused_was_not_sent_there(published: Path) -> None:
 
     lines = why(published, "7").output.splitlines()
 
-    assert "  gamma: 2 of its tasks were to be sent there, and it took none: event 9 says why" in lines
+    assert "  gamma: 2 of its tasks were to be sent there, and the cluster accepted none: event 9 says why" in lines
 
 
 @pytest.mark.parametrize(

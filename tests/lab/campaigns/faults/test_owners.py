@@ -159,7 +159,7 @@ def test_a_person_has_so_many_files_at_most(seen: Seen, what: str, would: str) -
     done = seen.refused[what]
 
     assert (1, True) == (done.status, would in done.err), done
-    assert "at most 2 of 1 MB: griddel --purge removes those of ended campaigns" in done.err
+    assert "at most 2 files with 1 MB: griddel --purge removes the files of ended campaigns" in done.err
 
 
 def test_without_room_of_ones_own_nothing_is_brought(seen: Seen) -> None:

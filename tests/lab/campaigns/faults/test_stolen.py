@@ -137,7 +137,7 @@ def test_a_file_that_was_changed_before_its_first_use_is_not_run(site: Grid, the
     status, why = sent(site, f"c.{there.changed}", "beta", "90", "0:1")
 
     assert status in (REFUSED, HAS_ENDED), why
-    words = f"array={there.changed}\\..*not the file that it was when it was taken in"
+    words = f"array={there.changed}\\..*the file has changed since the service accepted it"
     assert site.sh(HOST, f"grep '{words}' {runner.LOG}")
     assert runner.shown(site, there.changed)["failed"] == 1
     assert not [row for row in ledger(site, there.changed) if row[0] == "array"]
