@@ -1,4 +1,4 @@
-"""SQL tables of requested replica acts, of recent rebalancing acts, and of pauses."""
+"""SQL tables of actions on replicas, of recent moves, and of the pause of rebalancing."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
@@ -34,11 +34,11 @@ _END = (
 )
 HOST, JOB, READ, LEAVING, QUIESCED = "host", "job", "read", "leaving", "quiesced"
 UNREAD = "unread"  # a dataset that was unreadable at the last check
-MOVED = "moved"  # a campaign task that was marked to be moved
+MOVED = "moved"  # a campaign's task with a deletion mark for a move
 NOTES = Table(
     "rebalance_notes",
     METADATA,
-    Column("kind", PrintableTextColumn, primary_key=True),  # one of HOST, JOB, READ, ...
+    Column("kind", PrintableTextColumn, primary_key=True),
     Column("name", PrintableTextColumn, primary_key=True),
     Column("at", UtcTimeColumn, nullable=False),
 )
@@ -46,34 +46,34 @@ Place = tuple[int, int, int]  # campaign, array, index in the array
 
 
 class ReplicaActRows:
-    """The stored acts on replicas: each act is recorded before it begins and when it ends."""
+    """The service's actions on replicas; each action is recorded before its begin and at its end."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def all(self) -> tuple[ServiceReplicaAct, ...]:
-        """Return all stored replica acts, the oldest first."""
+        """Return all recorded actions on replicas, the oldest first."""
         return tuple(ServiceReplicaAct(**row) for row in self._database.rows(_ALL))
 
     def begin(self, carried: Iterable[ServiceReplicaAct]) -> None:
-        """Record replica acts before they begin; a continued act is recorded again."""
+        """Record actions on replicas before they begin; a continued action is recorded again."""
         rows = [asdict(replica) for replica in carried]
         if rows:
             self._database.execute(self._database.upsert(CARRIED), rows)
 
     def end(self, token: str, at: datetime, why: str) -> None:
-        """Record the end of a replica act; `why` is empty for success."""
+        """Record the end of an action on a replica; `why` is empty for success."""
         self._database.execute(_END, {"of": token, "ended_at": at, "why": why})
 
     def forget(self, before: datetime) -> None:
-        """Delete the replica acts that ended before a time."""
+        """Delete the records of actions on replicas that ended before a time."""
         self._database.execute(
             delete(CARRIED).where(and_(CARRIED.c.ended_at.is_not(None), CARRIED.c.ended_at < before))
         )
 
 
 class RebalanceNoteRows:
-    """The stored notes of recent moves, replica checks, pending removals and the pause."""
+    """Notes of recent moves, of verified replicas, of pending removals and of the pause."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -83,23 +83,23 @@ class RebalanceNoteRows:
         return RecentPlacementMoveTimes(hosts=self._of(HOST), jobs=self._of(JOB))
 
     def note_moved(self, moved: Iterable[Place], at: datetime) -> None:
-        """Record that campaign tasks were marked to be moved."""
+        """Record that campaign tasks got a deletion mark for a move."""
         self.note(MOVED, (_place(task) for task in moved), at)
 
     def moved(self) -> dict[Place, datetime]:
-        """Return when each campaign task was marked to be moved."""
+        """Return when each campaign task got its deletion mark for a move."""
         return {_read_place(name): at for name, at in self._of(MOVED).items()}
 
     def read(self) -> dict[str, datetime]:
-        """Return when each dataset's replicas were last verified, or when that was last tried."""
+        """Return when each dataset's replicas were last verified, or when verification was last tried."""
         return self._of(READ)
 
     def unread(self) -> dict[str, datetime]:
-        """Return the datasets whose last verification failed, with its time."""
+        """Return the datasets whose last verification failed, with the time of the failure."""
         return self._of(UNREAD)
 
     def note_read(self, read: Iterable[str], unread: Iterable[str], at: datetime) -> None:
-        """Record which datasets were verified now, and which could not be read."""
+        """Record the datasets that were verified now, and the datasets that could not be read."""
         good, bad = list(read), list(unread)
         with self._database.transaction():
             self.note(READ, [*good, *bad], at)
@@ -109,22 +109,22 @@ class RebalanceNoteRows:
                 self._database.execute(delete(NOTES).where(of))
 
     def note(self, kind: str, names: Iterable[str], at: datetime) -> None:
-        """Record names of a kind (HOST, JOB, READ, ...) with the time of the act."""
+        """Record names of one kind (HOST, JOB, READ, ...) with a time."""
         rows = [{"kind": kind, "name": name, "at": at} for name in names]
         if rows:
             self._database.execute(self._database.upsert(NOTES), rows)
 
     def leaving(self) -> frozenset[tuple[str, str]]:
-        """Return the dataset and area of each replaced replica that must still be removed."""
+        """Return the dataset and storage area of each replaced replica that must still be removed."""
         parts = (name.partition(" ") for name in self._of(LEAVING))
         return frozenset((dataset, area) for dataset, _, area in parts)
 
     def leave(self, dataset: str, area: str, at: datetime) -> None:
-        """Record that a dataset's replica must still be removed from an area."""
+        """Record that a dataset's replica must still be removed from a storage area."""
         self.note(LEAVING, [f"{dataset} {area}"], at)
 
     def left(self, dataset: str, area: str) -> None:
-        """Record that a dataset's replaced replica was removed from an area."""
+        """Record that a dataset's replaced replica was removed from a storage area."""
         of = and_(NOTES.c.kind == LEAVING, NOTES.c.name == f"{dataset} {area}")
         self._database.execute(delete(NOTES).where(of))
 
@@ -138,13 +138,13 @@ class RebalanceNoteRows:
         return self._of(QUIESCED).get("")
 
     def quiesce(self, at: datetime | None) -> None:
-        """Pause all moves from a time on; resume them with None."""
+        """Pause all moves from a time on; None resumes the moves."""
         with self._database.transaction():
             self._database.execute(delete(NOTES).where(NOTES.c.kind == QUIESCED))
             self.note(QUIESCED, [""] if at else [], at or datetime.max)
 
     def forget(self, before: datetime) -> None:
-        """Delete the notes of moves and checks that are older than a time."""
+        """Delete the notes of moves and verifications that are older than a time."""
         of = and_(NOTES.c.kind.not_in((LEAVING, QUIESCED)), NOTES.c.at < before)
         self._database.execute(delete(NOTES).where(of))
 

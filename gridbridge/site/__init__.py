@@ -1,1 +1,1 @@
-"""Commands over all capabilities: check, setup, status, why, explain, drain, replay, metrics."""
+"""The commands gridbridge check, setup, status, why, explain, drain, replay and metrics."""

@@ -1,6 +1,6 @@
-"""Checks whether the site's admission rules can be loaded: a broken rule refuses all jobs.
+"""Checks whether the site's admission rules can be loaded: a broken rule refuses all campaigns.
 
-A separate process loads the rules, as the site's code may print, exit or hang. usage: python3 -I -m
+A separate process loads the rules, because the site's code may print, exit or hang. Usage: python3 -I -m
 gridbridge.site.admission_rule_check FOLDER OWNER
 """
 
@@ -24,7 +24,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 def check_admission_rules_load(
     account: str, folder: str = ADMISSION, owner: int = safe_files.ROOT
 ) -> Iterator[CheckFinding]:
-    """Load the rules as the service's account, and report failures; no finding without rules."""
+    """Load the rules as the service account, and report failures; no finding if there are no rules."""
     if not os.path.lexists(folder):
         return
     item = f"admission rules {folder}"
@@ -38,7 +38,7 @@ def check_admission_rules_load(
             state=FindingSeverity.BROKEN,
             found=words,
             right="rules that can be loaded",
-            hint="mend that file, or move it out of the folder: every campaign is refused",
+            hint="correct the rule's file, or move the file out of the folder; until then every campaign is refused",
         )
         return
     yield CheckFinding(item=item, state=FindingSeverity.OK, found="loaded")

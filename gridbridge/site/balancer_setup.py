@@ -34,14 +34,14 @@ from gridbridge.site.transfer_queue_setup import (
 
 SUDO_S = 10.0
 LEAVING = (ElasticNodeState.REMOVING.value, ElasticNodeState.GONE.value)
-TRIED = ("unname", "gridbridge-check")  # gridbridge-as-root's arguments in a query of `sudo -l`
+TRIED = ("unname", "gridbridge-check")  # arguments of gridbridge-as-root in a query of `sudo -l`
 
 
 def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
-    """Return the steps of the balancer's set-up in order; refuse on a host without qmaster."""
+    """Return the steps of the balancer's set-up in order; refuse on a host without a qmaster."""
     facts = _own_facts(policy)
     if master := balancer_setup_requirements.qmaster_host_if_other(facts):
-        raise GridbridgeError(f"the balancer runs where the qmaster is: run this on {master}")
+        raise GridbridgeError(f"the balancer runs on the qmaster's host; expected this command on {master}")
     return setup_steps_of_findings(
         policy, require_correctable_findings(balancer_setup_requirements.balancer_setup_findings(facts, policy))
     )
@@ -58,7 +58,7 @@ def qmaster_on_other_host(policy: Policy) -> str:
 
 
 def count_published_balancer_nodes() -> int:
-    """Return how many nodes the balancer last published, which no program would remove."""
+    """Return the number of nodes that the balancer published, and that nobody removes without a balancer."""
     with suppress(StateError):
         published = balancer_round_outputs.read_published_balance()
         rows = published.nodes if published else ()
@@ -75,11 +75,11 @@ def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
         facts = _facts(policy)
     except GridbridgeError as error:
         is_shut = isinstance(error, SshAccessRejected) and os.geteuid() != 0
-        finding = CheckFinding(item="balancer", state=FindingSeverity.WARNING, found=f"not judged: {error}")
+        finding = CheckFinding(item="balancer", state=FindingSeverity.WARNING, found=f"not checked: {error}")
         yield running_site_findings.caller_without_account_finding("balancer") if is_shut else finding
         return
     if master := balancer_setup_requirements.qmaster_host_if_other(facts):
-        text = f"not judged here: it runs on {master}"
+        text = f"not checked here: the balancer runs on {master}"
         yield CheckFinding(item="balancer", state=FindingSeverity.NOTE, found=text)
         return
     yield from balancer_setup_requirements.balancer_setup_findings(facts, policy)
@@ -91,7 +91,7 @@ def _own_facts(policy: Policy) -> BalancerFacts:
     refuse_setup_of_embedded_site(policy)
     facts = _facts(policy)
     if facts.hidden:
-        raise GridbridgeError(f"{min(facts.hidden)}: not visible to this user; run it as root")
+        raise GridbridgeError(f"{min(facts.hidden)}: not visible to this user; run this command as root")
     return facts
 
 
@@ -119,7 +119,7 @@ def _facts(policy: Policy) -> BalancerFacts:
 
 
 def _cell(policy: Policy) -> BalancerCellRights | None:
-    """Return the rights of accounts in the site's own cell; None if home is not Grid Engine."""
+    """Return the rights of accounts in the home cell; None if the home cluster is not Grid Engine."""
     home = configured_cluster_address(policy, policy.site.cluster)
     makes = batch_adapter_of_cluster(home).makes_queues
     if makes is None:
@@ -137,7 +137,7 @@ def _cell(policy: Policy) -> BalancerCellRights | None:
 
 
 def _may_be_root(account: str) -> bool | None:
-    """Query sudo whether an account may run gridbridge-as-root; None if unknown."""
+    """Ask sudo whether an account may run gridbridge-as-root; None if unknown."""
     if os.geteuid() != 0 or not local_host_facts.uid_of_account(account):
         return None
     try:
@@ -148,7 +148,7 @@ def _may_be_root(account: str) -> bool | None:
 
 
 def _last() -> LastPublishedBalancerRound | None:
-    """Return the balancer's last published round; None if it can't be read."""
+    """Return the balancer's last published round; None if there is none or it can't be read."""
     with suppress(StateError):
         if published := balancer_round_outputs.read_published_balance():
             return LastPublishedBalancerRound(

@@ -43,7 +43,7 @@ def plan_besteffort_setup(policy: Policy, request: BestEffortSetupRequest) -> tu
 
 
 def besteffort_consumable_warnings(policy: Policy, request: BestEffortSetupRequest) -> tuple[str, ...]:
-    """Return warnings about consumables with which best-effort tasks can block local jobs."""
+    """Return warnings about consumables by which best-effort tasks can block local jobs."""
     cell = read_besteffort_setup(policy, request.cluster)
     blocks = BestEffortQueueLayout(cell, _model(cell, request), request.most)
     findings = besteffort_findings.besteffort_consumable_findings(request.cluster, cell, blocks)
@@ -51,7 +51,7 @@ def besteffort_consumable_warnings(policy: Policy, request: BestEffortSetupReque
 
 
 def plan_besteffort_removal(policy: Policy, request: BestEffortSetupRequest) -> tuple[SetupStep, ...]:
-    """Return the steps that remove the best-effort queues; their tasks rerun elsewhere."""
+    """Return the steps that remove the best-effort queues; running tasks are preempted and run again."""
     cell = read_besteffort_setup(policy, request.cluster)
     return setup_steps_of_edits(policy, besteffort_removal_edits(request.cluster, cell))
 
@@ -65,7 +65,7 @@ def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFindi
     except GridbridgeError as error:
         item = f"{cluster}: best-effort queues"
         is_shut = isinstance(error, SshAccessRejected) and os.geteuid() != 0
-        text = f"not judged: {error}"
+        text = f"not checked: {error}"
         yield (
             running_site_findings.caller_without_account_finding(item)
             if is_shut
@@ -81,7 +81,7 @@ def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFindi
 
 
 def read_besteffort_setup(policy: Policy, cluster: str) -> BestEffortCellFacts:
-    """Read a cell's queues; ConfigError for a cell where this host can't make queues."""
+    """Read a cell's queues; raise ConfigError for a cell in which this host can't make queues."""
     if cluster not in policy.clusters:
         defined = ", ".join(policy.clusters)
         raise ConfigError((f"{CONFIG}: no [cluster.{cluster}]; there are {defined}",))
@@ -101,9 +101,9 @@ def _makes_queues(policy: Policy, cluster: str) -> bool:
 
 def _why_not(policy: Policy, cluster: str) -> str:
     if _makes_queues(policy, cluster):
-        return f"{cluster} is reached by ssh: its administrators run this on a host of their own"
+        return f"{cluster}: reached by ssh; expected this command on a host of {cluster}"
     kind = policy.clusters[cluster].kind
-    return f"{cluster} is of kind {kind}: nothing is set up (OAR has best-effort jobs of its own)"
+    return f"{cluster}: no set-up for kind {kind}; expected a Grid Engine cluster (OAR has its own best-effort jobs)"
 
 
 def _model(cell: BestEffortCellFacts, request: BestEffortSetupRequest) -> str:
@@ -114,7 +114,7 @@ def _model(cell: BestEffortCellFacts, request: BestEffortSetupRequest) -> str:
     model = choose_besteffort_model_queue(cell, request.like)
     if not model:
         local = ", ".join(non_gridbridge_queue_names(cell)) or "none"
-        raise ConfigError((f"--like {request.like}: the local queues are {local}",))
+        raise ConfigError((f"--like {request.like}: no local queue; expected one of: {local}",))
     if cell.queues[model].get(HOSTLIST, "NONE") == "NONE":
-        raise GridbridgeError(f"queue {model} is on no host; give another --like")
+        raise GridbridgeError(f"queue {model}: no hosts; expected another --like")
     return model

@@ -1,6 +1,6 @@
-"""Checks of `gridbridge check` for storage areas, provider lists, versions and the runner.
+"""Checks storage areas, provider lists, versions and the runner for `gridbridge check`.
 
-Providers are asked by a separate program under the balancer's account, which owns the credentials.
+A separate program under the balancer's account asks the providers, because this account owns the credentials.
 """
 
 import json
@@ -39,7 +39,7 @@ from gridbridge.shell.program_runs import run_program
 from gridbridge.shell.program_startup import setpriv_command_prefix, version_with_commit
 
 LIMIT_S = 20.0
-MOST = 20_000  # most checked names in a storage area; users can add more
+MOST = 20_000  # limit of checked names in a storage area; users can add more
 LIST = """[ -d "$1/" ] && [ -r "$1/" ] || exit 1
 find "$1/" -mindepth 1 -maxdepth 1 -printf '%u %y %f\\0' 2>/dev/null | head -zn "$2" """
 ACCOUNTS = "xargs -d '\\n' getent passwd -- | cut -d: -f1"  # names may exceed one command line
@@ -56,9 +56,9 @@ LOCKS = {
 
 
 def check_storage_area_owners(policy: Policy) -> tuple[CheckFinding, ...]:
-    """Check account names of folders in storage areas that other accounts own.
+    """Check that no folder of a storage area has another account's name.
 
-    Only areas are checked that root, or the service's account at the cluster, can list.
+    Only areas that root, or the service's account at the cluster, can list are checked.
     """
     return tuple(_findings(policy))
 
@@ -73,9 +73,9 @@ def _findings(policy: Policy) -> Iterator[CheckFinding]:
 
 
 def _taken(cluster: Away, storage: StorageAreaSection) -> tuple[dict[str, str] | None, bool]:
-    """Return account names taken by other owners, each with the owner, and whether names were cut.
+    """Return names of accounts that others' folders have, with the owners, and whether names were left out.
 
-    None if the area can't be listed.
+    The first value is None if the area can't be listed.
     """
     try:
         entries = _ask(cluster, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
@@ -83,7 +83,7 @@ def _taken(cluster: Away, storage: StorageAreaSection) -> tuple[dict[str, str] |
         text = "".join(f"{name}\n" for name in strange).encode()
         accounts = _ask(cluster, ACCOUNTS, text=text).splitlines() if strange else []
     except GridbridgeError:
-        return None, False  # other findings name a silent cluster
+        return None, False  # other findings report a silent cluster
     taken_names = {name: strange[name] for name in accounts if name in strange}
     return taken_names, len(entries) > MOST
 
@@ -95,34 +95,36 @@ def _ask(cluster: Away, script: str, *words: str, text: bytes = b"") -> str:
 
 
 def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFinding]:
-    """Check whether each pool's provider lists its machines, by one query each."""
+    """Check by one query for each pool whether the pool's provider lists its machines."""
     pools = [name for name, pool in policy.pools.items() if pool.provider]
     if not pools:
         return
     if os.geteuid() not in (0, local_host_facts.uid_of_account(BALANCE_ACCOUNT)):
-        yield CheckFinding(item=PROVIDER_LISTS_ITEM, state=FindingSeverity.NOTE, found="not asked: run it as root")
+        yield CheckFinding(
+            item=PROVIDER_LISTS_ITEM, state=FindingSeverity.NOTE, found="not checked: run the check as root"
+        )
         return
     try:
         troubles = _troubles(path)
     except CommandFailed as error:
-        yield CheckFinding(item=PROVIDER_LISTS_ITEM, state=FindingSeverity.WARNING, found=f"not judged: {error.words}")
+        yield CheckFinding(item=PROVIDER_LISTS_ITEM, state=FindingSeverity.WARNING, found=f"not checked: {error.words}")
         return
     yield from (_provider_finding(pool, troubles.get(pool)) for pool in pools)
 
 
 def _provider_finding(pool: str, trouble: str | None) -> CheckFinding:
     item = f"pool {pool}: its provider's list"
-    if trouble is None:  # the checked file is not the service's gridbridge.toml
-        return CheckFinding(item=item, state=FindingSeverity.NOTE, found=f"not asked: {CONFIG} lacks the pool")
+    if trouble is None:  # the check reads another file than the service
+        return CheckFinding(item=item, state=FindingSeverity.NOTE, found=f"not checked: {CONFIG} lacks the pool")
     if not trouble:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found="it gives one")
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="the provider gives a list")
     hint = "no node of the pool is added or removed"
-    right = "a list of its machines"
+    right = "a list of the provider's machines"
     return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=trouble, right=right, hint=hint)
 
 
 def _troubles(path: str) -> Mapping[str, str]:
-    """Return for each pool why its provider gave no list; CommandFailed after a timeout."""
+    """Return for each pool why its provider gave no list; raise CommandFailed after a timeout."""
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": BALANCE_HOME}
     argv = (*setpriv_command_prefix(BALANCE_ACCOUNT), sys.executable, *LIST_PROGRAM, path)
     printed = run_program(argv, environment, LIST_LIMIT_S).checked().stdout
@@ -145,7 +147,7 @@ def check_running_versions() -> CheckFinding:
 
 
 def check_runner_activity(clock: Clock, folder: str = PUBLISHED, brought: str = CAMPAIGNS) -> Iterator[CheckFinding]:
-    """Check whether a runner runs while campaigns or requests wait; paused campaigns do not."""
+    """Check whether a runner runs while campaigns or requests wait; paused campaigns do not count."""
     with suppress(OSError, GridbridgeError):
         shown = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, folder)
         cycle = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
@@ -156,7 +158,7 @@ def check_runner_activity(clock: Clock, folder: str = PUBLISHED, brought: str = 
 
 
 def _untaken(folder: str) -> int:
-    """Return how many files wait for the runner; 0 if the folder can't be listed."""
+    """Return the number of files that wait for the runner; 0 if the folder can't be listed."""
     with suppress(OSError, GridbridgeError):
         return len(
             campaign_files.list_unprocessed_inbox_files(campaign_files.list_campaign_inbox_files(folder), folder)

@@ -1,4 +1,4 @@
-"""Drains a cluster: no more jobs or tasks are sent to it, and running jobs continue."""
+"""Drains a cluster: no more jobs or tasks are sent to the cluster, and running jobs continue."""
 
 import os
 import pwd
@@ -15,11 +15,10 @@ MAX_CHARACTERS = 500
 
 
 def drain_cluster(cluster: str, reason: str, now: datetime, folder: str = PUBLISHED) -> None:
-    """Close a cluster to campaigns, and close the transfer queues that lead to it.
+    """Close a cluster to campaigns, and close the transfer queues that lead to the cluster.
 
-    The poller and the runner apply the drain in their next cycles. Raises GridbridgeError for a
-    cluster that gridbridge sends nothing to, StateError for accounts other than root and the
-    service account.
+    The poller and the runner apply the drain in their next cycles. Raises GridbridgeError for a cluster that gets no
+    jobs or tasks, and StateError for accounts other than root and the service account.
     """
     _refuse_unknown(cluster, folder)
     if not reason.isprintable() or not 0 < len(reason) <= MAX_CHARACTERS:
@@ -29,10 +28,10 @@ def drain_cluster(cluster: str, reason: str, now: datetime, folder: str = PUBLIS
 
 
 def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> None:
-    """Reopen a drained cluster; GridbridgeError for a cluster that is not drained."""
+    """Reopen a drained cluster; raise GridbridgeError for a cluster that is not drained."""
     if not drains.undrain_cluster(cluster, folder):
         drained = ", ".join(sorted(drains.list_drained_clusters(folder))) or "none"
-        raise GridbridgeError(f"{cluster} is not drained; drained clusters: {drained}")
+        raise GridbridgeError(f"{cluster}: not drained; drained clusters: {drained}")
 
 
 def _refuse_unknown(cluster: str, folder: str) -> None:
@@ -40,13 +39,13 @@ def _refuse_unknown(cluster: str, folder: str) -> None:
     queues = {route.cluster for route in service.routes} if service else set()
     clusters = sorted(queues | {row.name for row in campaign_client.published_campaign_clusters(folder)})
     if cluster not in clusters:
-        names = ", ".join(clusters) or "none, for no poller or runner has told of one yet"
-        raise GridbridgeError(f"nothing is sent to {cluster!r}; what can be drained: {names}")
+        names = ", ".join(clusters) or "none, because no poller or runner has published a cluster yet"
+        raise GridbridgeError(f"{cluster!r}: nothing is sent to this cluster; expected one of: {names}")
 
 
 def require_queue_to_cluster(cluster: str, reached: Iterable[str]) -> None:
     """Raise GridbridgeError for a cluster that no transfer queue leads to."""
     clusters = sorted(set(reached))
     if cluster not in clusters:
-        hint = f"there are some to: {', '.join(clusters)}" if clusters else "there is none"
+        hint = f"expected one of: {', '.join(clusters)}" if clusters else "there is no transfer queue"
         raise GridbridgeError(f"no transfer queue leads to {cluster!r}; {hint}")

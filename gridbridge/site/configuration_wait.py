@@ -1,4 +1,4 @@
-"""Waits until the service has read the new gridbridge.toml; a line of setup's script."""
+"""Waits until the service has read the new gridbridge.toml; a program that setup's script runs."""
 
 from collections.abc import Callable
 
@@ -13,11 +13,11 @@ from gridbridge.site.site_inspection import inspect_poller
 
 LIMIT_S = 30.0  # services check the file once a round; a round may be slow
 LOOK_S = 0.2
-NOBODY = "no gridbridge-poller runs: the queue is closed until the load sensor has started one"
+NOBODY = "no gridbridge-poller runs: the queue is closed until the load sensor has started a poller"
 
 
 def main() -> None:
-    """Wait; print a line if a running service does not read the file."""
+    """Wait; print a line if a running service has not read the file."""
     clock = Clock()
     try:
         trouble = wait_for_configuration_reload(_look(clock), clock)
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def configuration_lag_reason() -> str:
-    """Say why the service has not read the present gridbridge.toml; empty if it has."""
+    """Return why the service has not read the present gridbridge.toml; empty if it has."""
     facts = _look(Clock())()
     return service_fault_findings.stale_configuration_reason(facts) if facts.configuration else NOBODY
 
@@ -39,7 +39,7 @@ def _look(clock: Clock) -> Callable[[], PollerProcessFacts]:
 
 
 def wait_for_configuration_reload(look: Callable[[], PollerProcessFacts], clock: Clock) -> str:
-    """Wait until the service has read the file; return why not, at once if it refuses the file."""
+    """Wait until the service has read gridbridge.toml; return why it has not, at once after a refusal."""
     began_s = clock.steady_s()
     while service_fault_findings.is_config_reload_awaited(facts := look()) and clock.steady_s() - began_s < LIMIT_S:
         clock.sleep(LOOK_S)

@@ -1,6 +1,6 @@
-"""Build metrics for Prometheus, named by its conventions.
+"""Builds metrics for Prometheus, named by Prometheus' conventions.
 
-Labels are clusters, queues, states, pools, causes and kinds. They never name people or jobs.
+Labels are clusters, queues, states, pools, causes and kinds. Labels never name people or jobs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,7 +49,7 @@ class MetricFamily:
 
 
 def metric_without_labels(name: str, means: str, value: float | None) -> MetricFamily:
-    """Return a metric without labels; it has no sample if the value is unknown."""
+    """Return a metric without labels; the metric has no sample if the value is unknown."""
     samples = () if value is None else (MetricSample(value=value),)
     return MetricFamily(name=PREFIX + name, means=means, samples=samples)
 
@@ -116,7 +116,7 @@ def _service_families(shown: PublishedFilesSnapshot) -> Iterator[MetricFamily]:
     )
     yield metric_without_labels(
         "storage_full",
-        "Whether a folder of the service takes nothing more, so that all queues are closed",
+        "Whether a folder of the service is full, so that all queues are closed",
         float(bool(service.full)) if service else None,
     )
 
@@ -127,7 +127,7 @@ def _remote_cluster_families(shown: PublishedFilesSnapshot, now: datetime) -> It
     ]
     yield metric_with_labels(
         "cluster_up",
-        "Whether a cluster answered the last question",
+        "Whether a cluster answered the last query",
         "cluster",
         [((cluster.cluster,), float(cluster.answers)) for cluster in judged],
     )
@@ -139,19 +139,19 @@ def _remote_cluster_families(shown: PublishedFilesSnapshot, now: datetime) -> It
     )
     yield metric_with_labels(
         "cluster_waiting_tasks",
-        "Tasks of anybody that could start at a cluster",
+        "Waiting tasks of all users that could start at a cluster",
         "cluster",
         [((cluster.cluster,), cluster.waiting) for cluster in judged],
     )
     yield metric_with_labels(
         "cluster_free_slots",
-        "Free slots of a cluster's own queues",
+        "Free slots of a cluster, without transfer queues",
         "cluster",
         [((cluster.cluster,), cluster.free_slots) for cluster in judged],
     )
     yield metric_with_labels(
         "cluster_drained",
-        "Whether somebody drained a cluster",
+        "Whether a cluster is drained",
         "cluster",
         [((name,), float(name in shown.drained)) for name in shown.clusters],
     )
@@ -192,7 +192,7 @@ def _transfer_queue_families(shown: PublishedFilesSnapshot, now: datetime) -> It
     )
     yield metric_with_labels(
         "queue_pending_limit_tasks",
-        "Waiting tasks at its cluster with which a transfer queue closes",
+        "Number of waiting tasks at the remote cluster that closes a transfer queue",
         labels,
         [((queue.queue, queue.cluster), queue.pending_limit) for queue in routes],
     )
@@ -202,13 +202,13 @@ def _open_transfer_families(shown: PublishedFilesSnapshot) -> Iterator[MetricFam
     labelled = [(_target(transfer, shown), transfer) for transfer in shown.transfers]
     yield metric_with_labels(
         "transfers",
-        "Open transfers by what their remote jobs are",
+        "Open transfers by the state of their remote jobs",
         "queue cluster state",
         [((*target, _state(transfer)), 1) for target, transfer in labelled],
     )
     yield metric_with_labels(
         "transfers_missing",
-        "Open transfers whose remote job its cluster does not list",
+        "Open transfers with a remote job that the remote cluster does not list",
         "cluster",
         [((name,), 0) for name in shown.clusters]
         + [((target[1],), 1) for target, transfer in labelled if transfer.missing_since],
@@ -220,14 +220,14 @@ def _open_transfer_families(shown: PublishedFilesSnapshot) -> Iterator[MetricFam
             since[target] = min(at, since.get(target, at))
     yield metric_with_labels(
         "transfers_waiting_since_timestamp_seconds",
-        "Since when the transfer that has waited longest waits at its cluster",
+        "When the longest present wait of a transfer at a cluster began",
         "queue cluster",
         since.items(),
     )
 
 
 def _target(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> tuple[str, str]:
-    """Return a transfer's queue and cluster; "other" for names that are not configured now."""
+    """Return a transfer's queue and cluster; "other" for names that gridbridge.toml lacks."""
     routes = shown.service.routes if shown.service else ()
     queues = {route.queue for route in routes}
     clusters = {*shown.clusters, *(route.cluster for route in routes)}
@@ -236,7 +236,7 @@ def _target(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> tuple
 
 
 def _state(transfer: PublishedTransfer) -> str:
-    """Return a transfer's state as a metric label, from a closed set."""
+    """Return a transfer's state as a metric label, from a fixed list."""
     if transfer.there.is_listed:
         return transfer.there.word
     return UNLISTED if transfer.phase == StarterPhase.RELEASED else SENDING
@@ -248,13 +248,13 @@ def rebalance_metric_families(
     """Yield metrics of rebalancing rounds, for each kind of round that has ever started."""
     yield metric_with_labels(
         "rebalance_ended_timestamp_seconds",
-        "When the last round of a kind ended",
+        "When the last rebalancing round of a kind ended",
         "kind",
         [((kind.value,), unix_timestamp(last.ended_at)) for kind, last in rounds.items()],
     )
     yield metric_with_labels(
         "rebalance_late",
-        "Whether no round of a kind has ended for long since one began",
+        "Whether a rebalancing round of a kind takes too long",
         "kind",
         [((kind.value,), float(is_rebalance_round_late(kind, last, now))) for kind, last in rounds.items()],
     )
@@ -268,16 +268,23 @@ def elastic_metric_families(shown: PublishedBalancerFigures) -> Iterator[MetricF
 
 
 def _balancer_round_families(shown: PublishedBalancerFigures) -> Iterator[MetricFamily]:
-    yield _balance_gauge(shown, "round_timestamp_seconds", "When the last round was", unix_timestamp(shown.at))
     yield _balance_gauge(
-        shown, "seen_timestamp_seconds", "When a round last saw the whole cell", unix_timestamp(shown.seen_at)
+        shown, "round_timestamp_seconds", "When the balancer's last round ran", unix_timestamp(shown.at)
     )
-    yield _balance_gauge(shown, "round_duration_seconds", "How long the last round took", shown.took_s)
     yield _balance_gauge(
-        shown, "acting", "Whether nodes are added and removed, and it is not only said", float(shown.is_acting)
+        shown,
+        "seen_timestamp_seconds",
+        "When a round of the balancer last observed the whole cluster",
+        unix_timestamp(shown.seen_at),
     )
-    yield _balance_gauge(shown, "rounds_total", "Rounds", shown.rounds)
-    yield _balance_gauge(shown, "blind_rounds_total", "Rounds that saw nothing", shown.blind_rounds)
+    yield _balance_gauge(shown, "round_duration_seconds", "How long the balancer's last round took", shown.took_s)
+    yield _balance_gauge(
+        shown, "acting", "Whether the balancer adds and removes nodes, instead of only planning", float(shown.is_acting)
+    )
+    yield _balance_gauge(shown, "rounds_total", "Rounds of the balancer", shown.rounds)
+    yield _balance_gauge(
+        shown, "blind_rounds_total", "Rounds in which the balancer could not observe the cluster", shown.blind_rounds
+    )
 
 
 def _cell_families(shown: PublishedBalancerFigures) -> Iterator[MetricFamily]:
@@ -285,15 +292,15 @@ def _cell_families(shown: PublishedBalancerFigures) -> Iterator[MetricFamily]:
     if counted is None:
         return
     rows: Iterable[tuple[str, str, float]] = (
-        ("hosts", "Execution hosts that the cell lists", counted.hosts),
-        ("running_tasks", "Tasks that run here", counted.running),
-        ("queued_tasks", "Tasks that wait and could start", counted.queued),
-        ("slots", "Slots on hosts that work", counted.slots),
-        ("free_slots", "Slots that a task can have now", shown.free_slots),
-        ("wanted_slots", "Slots that the tasks need which wait and could start", shown.wanted_slots),
-        ("longest_wait_seconds", "How long the oldest of these waits", shown.longest_wait_s),
-        ("task_duration_mean_seconds", "Mean run time of the tasks that ended of late", counted.duration_s),
-        ("task_wait_mean_seconds", "Mean wait of these tasks", counted.wait_s),
+        ("hosts", "Execution hosts of the cluster", counted.hosts),
+        ("running_tasks", "Running tasks", counted.running),
+        ("queued_tasks", "Waiting tasks that could start", counted.queued),
+        ("slots", "Slots of working hosts", counted.slots),
+        ("free_slots", "Slots that are free for tasks", shown.free_slots),
+        ("wanted_slots", "Slots that waiting tasks need", shown.wanted_slots),
+        ("longest_wait_seconds", "Longest wait of a waiting task", shown.longest_wait_s),
+        ("task_duration_mean_seconds", "Mean run time of recently ended tasks", counted.duration_s),
+        ("task_wait_mean_seconds", "Mean wait of recently ended tasks", counted.wait_s),
         ("load_mean", "Mean load of the hosts", counted.load),
     )
     for name, means, value in rows:
@@ -302,20 +309,20 @@ def _cell_families(shown: PublishedBalancerFigures) -> Iterator[MetricFamily]:
 
 def _node_families(shown: PublishedBalancerFigures) -> Iterator[MetricFamily]:
     where = shown.cluster
-    yield _balance_gauge(shown, "min_nodes", "The least nodes that there may be now", shown.min_nodes)
-    yield _balance_gauge(shown, "max_nodes", "The most nodes that there may be now", shown.max_nodes)
-    yield _balance_gauge(shown, "cost_per_hour", "What the nodes that are there cost", shown.cost_hour)
-    yield _balance_gauge(shown, "month_cost", "What nodes have cost this month", shown.cost_month)
+    yield _balance_gauge(shown, "min_nodes", "Smallest allowed number of nodes", shown.min_nodes)
+    yield _balance_gauge(shown, "max_nodes", "Largest allowed number of nodes", shown.max_nodes)
+    yield _balance_gauge(shown, "cost_per_hour", "Cost of the present nodes in an hour", shown.cost_hour)
+    yield _balance_gauge(shown, "month_cost", "Cost of nodes in this month", shown.cost_month)
     yield metric_with_labels(
         "balance_nodes",
-        "Nodes of the balancer's own",
+        "Nodes that the balancer added",
         "cluster pool state",
         [((where, row.pool, row.state), row.nodes) for row in shown.nodes],
     )
     for name, means in (
-        ("added", "Nodes that came"),
-        ("removed", "Nodes that were given back"),
-        ("failed", "Nodes that never came, or were given up"),
+        ("added", "Nodes that joined the cluster"),
+        ("removed", "Nodes that were removed"),
+        ("failed", "Nodes that failed to join the cluster, or were given up"),
     ):
         yield metric_with_labels(
             f"balance_nodes_{name}_total",
@@ -325,7 +332,7 @@ def _node_families(shown: PublishedBalancerFigures) -> Iterator[MetricFamily]:
         )
     yield metric_with_labels(
         "balance_refused_jobs",
-        "Jobs for which the cluster does not grow, by cause",
+        "Jobs for which the balancer adds no nodes, by cause",
         "cluster cause",
         [((where, row.cause), row.jobs) for row in shown.refused],
     )
@@ -345,7 +352,7 @@ class PublishedCampaignFiles:
 
 
 def campaign_metric_families(published: PublishedCampaignFiles) -> Iterator[MetricFamily]:
-    """Yield metrics of campaigns, and of the clusters that they use."""
+    """Yield metrics of campaigns, and of the clusters that campaigns use."""
     if published.campaigns:
         yield from _campaign_families(published.campaigns)
     if published.grid:
@@ -353,7 +360,7 @@ def campaign_metric_families(published: PublishedCampaignFiles) -> Iterator[Metr
     if published.events:
         yield metric_with_labels(
             "campaign_events",
-            "Open events of campaigns and clusters, by what happened",
+            "Open events of campaigns and clusters, by code",
             "code cluster",
             [((event.code.value, event.cluster), 1) for event in published.events.events if event.closed_at is None],
         )
@@ -368,13 +375,13 @@ def _campaign_families(shown: ShownCampaigns) -> Iterator[MetricFamily]:
     )
     yield metric_with_labels(
         "campaigns",
-        "Campaigns that are known, by state",
+        "Campaigns by state",
         "state",
         [((campaign.state.value,), 1) for campaign in shown.campaigns],
     )
     yield metric_with_labels(
         "campaign_tasks",
-        "Tasks of the campaigns that go on: to be sent, ended well, failed for good, or cancelled",
+        "Tasks of unfinished campaigns: unsent, succeeded, failed for good, or cancelled",
         "state",
         [
             *((("waiting",), campaign.waiting) for campaign in alive),
@@ -385,14 +392,14 @@ def _campaign_families(shown: ShownCampaigns) -> Iterator[MetricFamily]:
     )
     yield metric_with_labels(
         "campaign_tasks_ended_last_hour",
-        "Tasks of the campaigns that go on that ended at a cluster in the last hour",
+        "Tasks of unfinished campaigns that ended at a cluster in the last hour",
         "cluster",
         [((cluster.cluster,), cluster.ended_per_h or 0) for campaign in alive for cluster in campaign.at],
     )
     errors = shown.errors
     yield metric_without_labels(
         "campaign_forecast_median_error_ratio",
-        "Median error of the forecasts made halfway, as a share of the time that was left",
+        "Median error of forecasts made halfway through campaigns, as a share of the remaining time",
         errors.median_error if errors else None,
     )
 
@@ -407,13 +414,13 @@ def _campaign_cluster_families(grid: ShownCampaignClusters) -> Iterator[MetricFa
     )
     yield metric_with_labels(
         "campaign_cluster_slots",
-        "Slots of a cluster, as campaigns find it",
+        "Slots of a cluster, as the campaign runner counts them",
         "cluster",
         [((cluster.name,), cluster.slots) for cluster in clusters],
     )
     yield metric_with_labels(
         "campaign_cluster_used_slots",
-        "Slots of a cluster that anybody uses",
+        "Used slots of a cluster, of all users",
         "cluster",
         [((cluster.name,), cluster.used) for cluster in clusters],
     )

@@ -1,4 +1,4 @@
-"""Collect the metrics of all capabilities from published files, and print or serve them."""
+"""Collects the metrics of all capabilities from published files, and prints or serves them."""
 
 import os
 import socket
@@ -35,7 +35,7 @@ TOTAL = "_total"
 ACCEPT = "HTTP_ACCEPT"
 IDLE_CLIENT_S = 10.0  # time limit for a client that connects and sends nothing
 REQUEST_LIMIT_S = 30.0  # time limit for a request and its response
-MAX_CONNECTIONS = 64  # most open connections; each has two threads
+MAX_CONNECTIONS = 64  # limit of open connections; each has two threads
 
 
 def collect_published_metrics(
@@ -43,8 +43,8 @@ def collect_published_metrics(
 ) -> tuple[tuple[MetricFamily, ...], tuple[str, ...]]:
     """Return all metrics, and a line for each capability with unreadable files.
 
-    A capability without published files has no metrics; unreadable files also set
-    gridbridge_published_readable to 0. StateError if neither folder exists.
+    A capability without published files has no metrics. Unreadable files also set gridbridge_published_readable to 0.
+    Raises StateError if neither folder exists.
     """
     parts: dict[str, Callable[[], Iterable[MetricFamily]]] = {}
     if os.path.isdir(folder):
@@ -93,7 +93,7 @@ def _elastic_families(folder: str) -> Iterable[MetricFamily]:
 
 
 class MetricsAddressUnavailable(GridbridgeError):
-    """Raised when the metrics server can't listen on its address."""
+    """Raised if the metrics server can't listen on its address."""
 
 
 class _Families(Collector):
@@ -115,9 +115,9 @@ def format_prometheus_text(families: Iterable[MetricFamily]) -> bytes:
 def serve_metrics(measure: Measure, host: str, port: int, announce: Callable[[int], None]) -> None:
     """Serve current metrics to each HTTP GET, until the process ends.
 
-    Calls `announce` with the port, which the system chooses for port 0. Raises
-    MetricsAddressUnavailable. Idle and slow clients are disconnected. Beyond the most connections
-    the oldest client is disconnected, so that no client can occupy all connections.
+    `announce` is called with the port, which the system chooses for port 0. Raises MetricsAddressUnavailable. Idle and
+    slow clients are disconnected. Beyond MAX_CONNECTIONS the oldest client is disconnected, so that no client can
+    occupy all connections.
     """
     try:
         server, _ = start_http_server(port, host, _registry(measure))
@@ -132,7 +132,7 @@ def serve_metrics(measure: Measure, host: str, port: int, announce: Callable[[in
 
 
 class _ConnectionLimit:
-    """Open connections; one connection too many disconnects the oldest."""
+    """The open connections; one connection too many disconnects the oldest."""
 
     def __init__(self, most: int) -> None:
         self._most, self._turn = most, threading.Lock()

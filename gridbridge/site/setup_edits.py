@@ -1,4 +1,4 @@
-"""Makes the edits of a set-up, and records the former values of shared settings."""
+"""Makes the edits of a set-up, and records the former values of settings shared with the site."""
 
 import json
 from dataclasses import asdict
@@ -20,7 +20,7 @@ RESTART_S = 120  # a stopping execd reports its jobs first, and shared disks are
 
 
 def run_setup_edit(edit: SetupEdit, policy: Policy) -> None:
-    """Run an edit's printed shell line; CommandFailed has its error message."""
+    """Run the shell line of an edit; raise CommandFailed with the error message."""
     limit_s: float = RESTART_S
     if edit.verb != SetupEditVerb.SHELL and cell_environment_line_for_edit(edit, policy):
         limit_s = configured_cluster_address(policy, edit.cell).timeout_s
@@ -33,7 +33,7 @@ def setup_edit_command(edit: SetupEdit) -> str:
 
 
 def cell_environment_line_for_edit(edit: SetupEdit, policy: Policy) -> str:
-    """Return the line that sets a shell's environment to a cluster; empty for this host's edits."""
+    """Return the line that selects an edit's cluster in a shell; empty for an edit of this host."""
     cluster = configured_cluster_address(policy, edit.cell) if edit.cell else None
     makes = batch_adapter_of_cluster(cluster).makes_queues if cluster else None
     return makes.shell_environment_line(cluster) if cluster and makes else ""
@@ -46,7 +46,7 @@ def edit_as_standalone_shell_line(edit: SetupEdit, policy: Policy) -> str:
 
 
 def record_former_settings(undo: tuple[SharedSettingUndo, ...], path: str = FORMER) -> None:
-    """Record how to restore shared settings; recorded settings keep their first value."""
+    """Record how to restore shared settings; an earlier record of a setting is kept."""
     earlier = read_former_settings(path)
     keys = {_key(setting.done) for setting in earlier}
     new = [setting for setting in undo if _key(setting.done) not in keys]
@@ -65,7 +65,7 @@ def read_former_settings(path: str = FORMER) -> list[SharedSettingUndo]:
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError) as error:
-        raise StateError(f"{path}: not what setup wrote: {error}") from error
+        raise StateError(f"{path}: invalid record of former settings: {error}") from error
 
 
 def delete_former_settings(path: str = FORMER) -> None:

@@ -1,7 +1,7 @@
 """Collects facts about this host, both qmasters and logins by ssh for `gridbridge check`; judges nothing.
 
-Answers of programs are cached during one inspection, because its parts send the same queries in parallel. No
-program that changes state may run inside the cache.
+Results of programs are cached during one inspection, because several checks send the same queries. No program that
+changes state may run inside the cache.
 """
 
 import os
@@ -78,7 +78,7 @@ def _host_facts(policy: Policy) -> TransferHostFacts:
 
 
 def free_space_of_state_folders() -> dict[str, FolderFreeSpace]:
-    """Return the free space of the spool and of the published folder."""
+    """Return the free space of the spool, the published folder and the campaigns' folder."""
     by_folder = {
         folder: local_host_facts.free_bytes_and_files_of_folder(folder) for folder in (SPOOL, PUBLISHED)
     } | free_space_of_campaign_filesystem()
@@ -86,15 +86,15 @@ def free_space_of_state_folders() -> dict[str, FolderFreeSpace]:
 
 
 def is_writable_by_others(folder: str) -> bool:
-    """Say whether a folder exists and accounts other than root can write to it."""
+    """Say whether a folder exists and accounts other than root can write to the folder."""
     facts = local_host_facts.read_owner_mode_and_kind(folder, follow=True)
     return facts is not None and (facts.owner != 0 or bool(facts.mode & OTHERS_WRITE))
 
 
 def inspect_poller(sha256: str | None, now_s: float) -> PollerProcessFacts:
-    """Return whether the poller runs, the age of its values, and the configuration it has read.
+    """Return whether the poller runs, the age of its load values, and the configuration that it has read.
 
-    Without a digest (None) the configuration is not compared: the poller reads another file.
+    If `sha256` is None, the configuration is not compared, because the poller reads another file.
     """
     home_facts = local_host_facts.read_owner_mode_and_kind(HOME)
     uid = home_facts.owner if home_facts else 0
@@ -113,7 +113,7 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerProcessFacts:
 
 
 def query_cell_version_and_clock(cluster: str, policy: Policy, clock: Clock) -> ClusterFacts:
-    """Return a cluster's version and clock, or why it did not answer."""
+    """Return a cluster's version and clock, or why the cluster did not answer."""
     remote = configured_cluster_address(policy, cluster)
     return batch_adapter_of_cluster(remote).answers.query_cluster_facts(remote, clock.now_s())
 
@@ -126,7 +126,7 @@ def embedded_home_queue_slots(policy: Policy) -> dict[str, int]:
 
 
 def transfer_queue_states(policy: Policy) -> dict[str, QueueInstanceState]:
-    """Return the state of every transfer queue instance that the cell lists."""
+    """Return the state of every transfer queue instance that the home cluster lists."""
     home = configured_cluster_address(policy, policy.site.cluster)
     instances = home_queue_setup_adapter(home).query_queue_instances(home, policy.site.cluster)
     ours = (instance for instance in instances if instance.name.partition("@")[0] in policy.queues)
@@ -144,7 +144,7 @@ def _paths(policy: Policy) -> dict[str, PathFacts]:
 
 
 def _tree(folder: str) -> NonRootWritablePaths | None:
-    """Say which accounts besides root can change a folder; None if it is missing or hidden."""
+    """Return which accounts besides root can change a folder; None if the folder is missing or hidden."""
     try:
         above = dict(safe_files.write_risks_along_path(folder))
         within = [doubts for _, doubts in safe_files.write_risks_below_folder(folder)]
@@ -164,7 +164,7 @@ def _strict(policy: Policy) -> tuple[str, ...]:
 
 
 def _import_trouble(account: str) -> str:
-    """Run our interpreter as an ordinary user, if one exists; return its error message."""
+    """Run gridbridge's interpreter as an ordinary user, if there is one; return the error message."""
     if not local_host_facts.uid_of_account(account):
         return ""
     argv = (*setpriv_command_prefix(account), PYTHON, "-I", "-c", f"import {HOT}")
@@ -176,7 +176,7 @@ def _import_trouble(account: str) -> str:
 
 
 def _load() -> tuple[float, float, frozenset[str]]:
-    """Return the load values' time of publication, maximum age and names; 0 and empty for none."""
+    """Return the time, the maximum age and the names of the load values; 0 and empty if there are none."""
     try:
         taken_at_s, stale_s, values = published_file_formats.parse_load_values_file(
             published_file_formats.load_values_path()
@@ -205,7 +205,7 @@ def _configuration(sha256: str, now_s: float) -> ServiceConfigurationFacts | Non
 
 @contextmanager
 def cache_program_results() -> Iterator[None]:
-    """Run each program once, for the first thread that needs it; failures are cached, too."""
+    """Run each program once, for the first thread that needs the result; failures are cached, too."""
     replace_program_runs_by(_Answers().answer)
     try:
         yield
@@ -222,7 +222,7 @@ class _Answers:
     def answer(
         self, argv: tuple[str, ...], env: dict[str, str], ask: Callable[[], CompletedProgram]
     ) -> CompletedProgram:
-        """Return a program's cached result; after a timeout it is not rerun at that cell."""
+        """Return a program's cached result; after a timeout no program is run again for the same cell."""
         question = (argv, tuple(sorted(env.items())))
         cell = tuple(variable for variable in question[1] if variable[0] not in UNNAMED)
         at_cell = (argv[:1], cell)
@@ -247,7 +247,7 @@ class _Answers:
 def _settle(answer: Future[CompletedProgram], ask: Callable[[], CompletedProgram]) -> None:
     try:
         answer.set_result(ask())
-    except BaseException as error:  # threads waiting for this result get the error
+    except BaseException as error:  # threads that wait for this result get the error
         answer.set_exception(error)
 
 
@@ -258,7 +258,7 @@ NO_ACCOUNT = "no such account here"
 
 
 def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyLoginFacts, ...]:
-    """Test each user's ssh login to each cluster by ssh; non-root callers test their own."""
+    """Test each user's ssh login to each cluster by ssh; callers other than root test only their own."""
     logins = [
         (name, cluster.ssh, cluster.users.account_of(person), person)
         for name, cluster in _by_ssh(policy)
@@ -301,21 +301,21 @@ def _missing(policy: Policy, cluster: str) -> str:
     try:
         ssh.run_over_ssh(login, (RSYNC, "--version"), {}, LIMIT_S)
     except CommandFailed as error:
-        return login.host if error.status == ssh.NOT_FOUND else ""  # other findings report others
+        return login.host if error.status == ssh.NOT_FOUND else ""  # other findings report other errors
     except GridbridgeError:
         return ""
     return ""
 
 
 def _by_ssh(policy: Policy) -> list[tuple[str, ClusterSection]]:
-    """Return the clusters that are reached by ssh, with or without a queue."""
+    """Return the clusters that are reached by ssh, with or without a transfer queue."""
     return [(name, cluster) for name, cluster in policy.clusters.items() if cluster.ssh]
 
 
 def _people(policy: Policy, named: RemoteAccounts) -> Iterator[str]:
-    """Yield the users whose keys can be tested; all other commands use the service's key.
+    """Yield the users whose keys can be tested.
 
-    If a cluster lists users, only listed users have an account at the cluster.
+    If a cluster lists users, only these users have an account at the cluster.
     """
     people = [person for person in named if person != policy.site.service_account]
     if os.geteuid() == 0:
@@ -330,7 +330,7 @@ def _facts(cluster: str, address: str, account: str, person: str) -> SshKeyLogin
 
 
 def _trouble(address: str, account: str, person: str) -> str:
-    """Log in with OpenSSH's client, as job starters do; return why this failed."""
+    """Log in with OpenSSH's client, as job starters do; return the reason of a failure."""
     try:
         ssh.run_over_ssh(
             parse_ssh_login_address(address, account, person), ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient()

@@ -45,9 +45,9 @@ ENDLESS = 9999999  # slots for a range without an end (sge_pe(5))
 class SubmissionExplanation:
     """The command that would submit a job to a remote cluster, or the reason for a refusal."""
 
-    job: str  # the job's id; empty if it is not submitted yet
+    job: str  # the job's id; empty: not submitted yet
     cluster: str
-    command: str = ""  # shell command line; it reads the wrapper from standard input
+    command: str = ""  # shell command line, which reads the wrapper from standard input
     notes: tuple[str, ...] = ()
     kept: str = ""  # the job's options that exclude the queue; also in `notes`
     refused: str = ""
@@ -57,18 +57,17 @@ class SubmissionExplanation:
 class _Asked:
     """The job whose submission is explained."""
 
-    job: str  # home job id; empty if the job is not submitted yet
-    name: str  # the transfer's name; an unsubmitted job has the id JOB in it
+    job: str  # home job id; empty: not submitted yet
+    name: str  # name of the transfer, with the word JOB for an unknown id
     submitted: JobRequestAndSubmitOptions
 
 
 def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> SubmissionExplanation:
     """Explain how a job would be submitted to a remote cluster; nothing is changed.
 
-    `words` are a job's id, or the arguments of qsub; `to` is a cluster or a transfer queue. Raises
-    ParseError for a job that qsub would refuse, and ConfigError. GridbridgeError for a job that
-    home does not list, and for a cluster that no queue leads to, or several queues with different
-    requests.
+    `words` are a job's id, or the arguments of qsub; `to` is a cluster or a transfer queue. Raises ParseError for a job
+    that qsub would refuse, ConfigError, and GridbridgeError: for a job that the home cluster does not list, for a
+    cluster without a transfer queue, and for several queues with different requests.
     """
     policy, wrong = configuration_in_force.load_config_or_one_in_force(path)
     queue = _queue(to, policy)
@@ -77,17 +76,17 @@ def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> S
     if explanation.refused:
         return explanation
     notes = _in_turn(policy, job.submitted)
-    notes += (f"by the file in force, for the service refuses: {wrong}",) if wrong else ()
+    notes += (f"by the older gridbridge.toml, because the service refuses the new file: {wrong}",) if wrong else ()
     return replace(explanation, notes=(*explanation.notes, *map(replace_control_characters, notes)))
 
 
 def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
-    """Return the clusters that transfer queues lead to; ConfigError like `explain_submission`."""
+    """Return the clusters that transfer queues lead to; raise ConfigError for a wrong configuration."""
     return tuple(sorted(set(configuration_in_force.load_config_or_one_in_force(path)[0].remotes)))
 
 
 def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
-    """Yield each transfer queue with its reason to refuse a home job; empty if it would take it."""
+    """Yield each transfer queue with its reason to refuse a home job; empty if the queue would take the job."""
     try:
         question = _submitted((job,), policy, configured_cluster_address(policy, policy.site.cluster))
     except GridbridgeError as error:
@@ -102,7 +101,7 @@ def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str
 
 
 def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplanation:
-    """Explain how a job would be submitted to the cluster of a queue."""
+    """Explain how a job would be submitted by a transfer queue."""
     job, name, submitted = question.job, question.name, question.submitted
     remote = policy.queues[queue].cluster
     request, pe, slots = submitted.request, submitted.pe, submitted.slots
@@ -122,7 +121,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     cwd = submitted.cwd or os.path.expanduser(f"~{request.owner}")
     if far.login:
         cwd = folder if folder.startswith("/") or not folder else f"~{account}/{folder}"
-        notes += (f"with files that are carried, in {cwd} there",) if folder else ()
+        notes += (f"with staged files, in {cwd} at {remote}",) if folder else ()
         notes += (f"by ssh, at {far.login.host} as {account}",)
     spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
     explains = batch_adapter_of_cluster(far).explains
@@ -132,7 +131,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     reason = transfer_queue_admission.why_request_excludes_queue(queue, request)
     notes += (reason,) if reason else ()
     if pe and spec.slots == ENDLESS:
-        notes += ("with as many slots as are granted",)
+        notes += ("with as many slots as Grid Engine grants",)
     return SubmissionExplanation(
         job=job,
         cluster=remote,
@@ -143,7 +142,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
 
 
 def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
-    """Return the job to explain, as the home cluster lists it or would submit it."""
+    """Return the job to explain, as the home cluster lists or would submit the job."""
     if transfer := _transfer(words, policy):
         submitted = require_job_request_reader(home).query_submitted_job(home, transfer.job, transfer.task)
         return _Asked(job=transfer.local, name=str(transfer), submitted=submitted)
@@ -161,7 +160,7 @@ def _refusal(submitted: JobRequestAndSubmitOptions) -> str:
 
 
 def _unfit(policy: Policy, queue: str, job: JobRequestAndSubmitOptions) -> str:
-    """Return why a queue does not accept a job at home, as far as known; else empty."""
+    """Return why a transfer queue does not accept a job at home, as far as known; else empty."""
     remote, owner = policy.queues[queue].cluster, job.request.owner
     users, account = policy.clusters[remote].users, policy.site.service_account
     if why := transfer_queue_admission.why_cluster_refuses_owner(owner, users, account, f"cluster.{remote}.users"):
@@ -177,13 +176,13 @@ def _unfit(policy: Policy, queue: str, job: JobRequestAndSubmitOptions) -> str:
 
 
 def _in_turn(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple[str, ...]:
-    """Return a sentence on the order of the queues that accept a job, if queue_order sets one."""
+    """Return a sentence on the order of the queues that accept a job, if queue_order sets an order."""
     order = policy.site.queue_order
     if order is QueueOrder.SEQ_NO:
         return ()
     try:
         offers = transfer_queue_setup.queues_with_cluster_load(policy)
-    except GridbridgeError:  # the rest of the explanation is printed all the same
+    except GridbridgeError:  # the other parts of the explanation are printed all the same
         return ()
     takers = [offer for offer in offers if not _unfit(policy, offer.queue, job)]
     return (describe_queue_order(takers, order),) if len(takers) > 1 else ()
@@ -204,14 +203,14 @@ def _carried(ours: TransferRoute, request: JobRequest, account: str, name: str) 
 
 
 def _queue(to: str, policy: Policy) -> str:
-    """Return the transfer queue of this name, or a queue that leads to the cluster of this name."""
+    """Return the transfer queue of this name, or a transfer queue to the cluster of this name."""
     if to in policy.queues:
         return to
     require_queue_to_cluster(to, policy.remotes)
     names = [name for name, queue in policy.queues.items() if queue.cluster == to]
     if len({_adds(policy.queues[name]) for name in names}) > 1:
         ways = " or ".join(f"--to {name}" for name in names)
-        raise GridbridgeError(f"the queues to {to} ask for different things; expected {ways}")
+        raise GridbridgeError(f"{to}: its transfer queues request different resources; expected {ways}")
     return names[0]
 
 

@@ -1,4 +1,4 @@
-"""Completes a request for a transfer queue from the configuration and the remote size."""
+"""Completes a request for a transfer queue from the configuration and the remote cluster's size."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,12 +25,12 @@ from gridbridge.shell import local_host_facts as host
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import TransferQueueMaker, TransferRemoteClusterSetup
 
-QUARTER, TENTH = 4, 10  # shares of slots, from Transfer Queues how-to, Configuration
+QUARTER, TENTH = 4, 10  # shares of slots, from the Transfer Queues how-to, section Configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueueRequest:
-    """The transfer queue requested on the command line; setup chooses values for None."""
+    """The transfer queue requested on the command line; setup chooses values that are None."""
 
     cluster: str
     queue: str | None = None
@@ -43,7 +43,7 @@ class TransferQueueRequest:
 def complete_queue_request(
     policy: Policy, options: TransferQueueRequest, must_exist: bool = False
 ) -> WantedTransferQueue:
-    """Complete a queue request from gridbridge.toml, else from an existing queue.
+    """Complete a request from gridbridge.toml, else from an existing transfer queue.
 
     Values that neither source sets follow from the remote cluster's size.
     """
@@ -83,7 +83,7 @@ def complete_queue_request(
 
 
 def _like_standing(policy: Policy, options: TransferQueueRequest, name: str) -> TransferQueueRequest:
-    """Fill in slots and limit from an existing transfer queue without a section in the file."""
+    """Fill in slots and limit from an existing transfer queue without a section in gridbridge.toml."""
     if options.short_jobs:
         return options
     home = configured_cluster_address(policy, policy.site.cluster)
@@ -109,7 +109,7 @@ def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeMappingRule
 
 
 def _people(policy: Policy, cluster: str) -> tuple[str, ...]:
-    """Return the people with a listed account at the cluster."""
+    """Return the users with a listed account at the cluster."""
     return tuple(person for person in policy.clusters[cluster].users if person != policy.site.service_account)
 
 
@@ -118,7 +118,7 @@ def refuse_setup_of_embedded_site(policy: Policy) -> None:
     if policy.is_personal:
         folder = policy.clusters[policy.site.cluster].folder
         make = f"{PYTHON} -I -m gridbridge.batch.embedded {folder} queue NAME ..."
-        raise ConfigError((f"{policy.site.cluster} is of kind embedded: nothing is set up but its queue: {make}",))
+        raise ConfigError((f"{policy.site.cluster}: an embedded cluster needs only a queue; expected {make}",))
 
 
 def _far_account(policy: Policy, cluster: str) -> str:
@@ -137,16 +137,16 @@ def _refuse(policy: Policy, options: TransferQueueRequest, queue: str, section: 
         defined = ", ".join(policy.clusters)
         raise ConfigError((f"{CONFIG}: no [cluster.{options.cluster}]; there are {defined}",))
     if options.cluster == policy.site.cluster:
-        raise ConfigError((f"{options.cluster} is the local cluster; give a remote one",))
+        raise ConfigError((f"{options.cluster}: the local cluster; expected a remote cluster",))
     if section and section.cluster != options.cluster:
-        raise ConfigError((f"{CONFIG}: [queue.{queue}] leads to {section.cluster}",))
+        raise ConfigError((f"{CONFIG}: [queue.{queue}] leads to {section.cluster}; expected another --queue",))
     for name in (queue, options.host):
         if name is not None and not OBJECT_NAME.holds(name):
-            raise ConfigError((f"{name!r}: {OBJECT_NAME.right}",))
+            raise ConfigError((f"{name!r}: wrong name; expected {OBJECT_NAME.right}",))
 
 
 def _share(policy: Policy, options: TransferQueueRequest) -> tuple[int, int]:
-    """Return slots and pending limit: 1/4 and 1/10 of the cluster; for short jobs 1/10 and 0."""
+    """Return slots and pending limit: 1/4 and 1/10 of the cluster's slots; for short jobs 1/10 and 0."""
     if options.short_jobs:
         return options.slots or _part(policy, options, TENTH), 0
     slots = options.slots or _part(policy, options, QUARTER)
@@ -159,20 +159,20 @@ def _part(policy: Policy, options: TransferQueueRequest, divisor: int) -> int:
 
 
 def count_remote_batch_slots(policy: Policy, cluster: str) -> int:
-    """Return a remote cluster's batch slots, except those of its own transfer queues."""
+    """Return a remote cluster's batch slots, without slots of the remote cluster's own transfer queues."""
     remote = configured_cluster_address(policy, cluster)
     return remote_setup_adapter(remote).count_batch_slots(remote)
 
 
 def remote_setup_adapter(cluster: Away) -> "TransferRemoteClusterSetup[Away]":
-    """Return the adapter's ability to set up a cluster; ConfigError if the adapter lacks it."""
+    """Return the adapter's functions that set up a remote cluster; raise ConfigError if there are none."""
     if ability := batch_adapter_of_cluster(cluster).sets_up:
         return ability
-    raise ConfigError((f"nothing is set up at a cluster of kind {cluster.kind}",))
+    raise ConfigError((f"setup changes nothing at a cluster of kind {cluster.kind}",))
 
 
 def home_queue_setup_adapter(home: Away) -> "TransferQueueMaker[Away]":
-    """Return home's ability to make transfer queues; ConfigError if its adapter lacks it."""
+    """Return the adapter's functions that make transfer queues; raise ConfigError if there are none."""
     if ability := batch_adapter_of_cluster(home).makes_queues:
         return ability
-    raise ConfigError((f"set-up makes no transfer queues in a cluster of kind {home.kind}",))
+    raise ConfigError((f"setup makes no transfer queues in a cluster of kind {home.kind}",))

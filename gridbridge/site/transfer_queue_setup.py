@@ -46,12 +46,12 @@ from gridbridge.site.transfer_queue_request import (
 )
 from gridbridge.state import published_json
 
-AWAITED = "the service takes gridbridge.toml, if one runs"
+AWAITED = "wait until a running service has read gridbridge.toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupStep:
-    """One edit of a set-up: its description, its shell line, and how to undo it."""
+    """One step of a set-up: its description, its shell line, and how to undo it."""
 
     what: str
     line: str
@@ -73,7 +73,7 @@ def plan_transfer_queue_setup(policy: Policy, options: TransferQueueRequest) -> 
 
 
 def uncorrectable_queue_warnings(policy: Policy, options: TransferQueueRequest) -> tuple[str, ...]:
-    """Return warnings about a transfer queue that no step of setup can correct."""
+    """Return warnings about faults of a transfer queue that no step of setup can correct."""
     request = complete_queue_request(policy, options)
     stages = inspect_ssh_stage_dirs(policy, options.cluster).items()
     findings = (
@@ -92,7 +92,7 @@ def _warning(finding: CheckFinding) -> str:
 
 
 def why_new_queue_stays_closed(options: TransferQueueRequest) -> str:
-    """Say why a new queue on this host stays closed until its service reads the new file."""
+    """Return why a new queue on this host stays closed until the service reads gridbridge.toml; else empty."""
     return (
         configuration_wait.configuration_lag_reason()
         if options.host in (None, local_host_facts.this_host_name())
@@ -105,16 +105,16 @@ def plan_transfer_queue_removal(
 ) -> tuple[SetupStep, ...]:
     """Return the steps that remove a transfer queue's set-up; refuse a queue that does not exist.
 
-    If the remote cluster does not answer, it may be gone for ever. Then only the set-up at home is
-    removed, and a warning says that the remote cluster was not changed.
+    If the remote cluster does not answer, it may be gone for ever. Then only the set-up at home is removed, and a
+    warning says that the remote cluster was not changed.
     """
     request = complete_queue_request(policy, options, must_exist=True)
     situation = _own_situation(policy, request, warn)
     siblings = [name for name, queue in policy.queues.items() if queue.cluster == options.cluster]
     if siblings and request.queue not in {*siblings, *situation.home.queues}:
-        raise GridbridgeError(f"no queue {request.queue}; to {options.cluster} lead: {', '.join(siblings)}")
+        raise GridbridgeError(f"queue {request.queue}: no such transfer queue; expected one of: {', '.join(siblings)}")
     if used := _slots_used(policy, request):
-        reason = f"jobs are in {used} of its slots; qmod -d {request.queue}, then wait or qdel them"
+        reason = f"jobs use {used} of its slots; run qmod -d {request.queue}, then wait for the jobs or qdel them"
         warn(f"queue {request.queue} can't be removed yet: {reason}")
     return _removal(policy, situation)
 
@@ -126,7 +126,7 @@ def _slots_used(policy: Policy, request: WantedTransferQueue) -> int:
 
 
 def plan_queue_leftover_removal(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
-    """Return the steps for the remains of a transfer queue after its removal."""
+    """Return the steps that remove the remains of a transfer queue after its removal."""
     request = complete_queue_request(policy, options, must_exist=True)
     return _removal(policy, _own_situation(policy, request, unheard=lambda _: None))
 
@@ -150,15 +150,15 @@ def plan_host_setup(policy: Policy) -> tuple[SetupStep, ...]:
     findings = account_and_file_findings.transfer_host_findings(inspect_local_host(policy), policy.site)
     for finding in findings:
         if finding.found == UNSEEN:
-            raise GridbridgeError(f"{finding.item}: {finding.found}; run it as root")
+            raise GridbridgeError(f"{finding.item}: {finding.found}; run this command as root")
     return setup_steps_of_findings(policy, findings)
 
 
 def apply_setup_steps(steps: Iterable[SetupStep], policy: Policy, report: Callable[[SetupStep], None]) -> None:
-    """Apply the steps in order; stop at the first failure. A repeated run continues there."""
+    """Apply the steps in order; stop at the first failure. A repeated run continues at the failed step."""
     for step in steps:
         if step.where:
-            raise GridbridgeError(f"to be run on {step.where}: {step.environment}; {step.line}")
+            raise GridbridgeError(f"run on {step.where}: {step.environment}; {step.line}")
         setup_edits.record_former_settings(step.undo)
         _make(step, policy)
         report(step)
@@ -177,7 +177,7 @@ def setup_step_without_undo(step: SetupStep) -> SetupStep:
 
 
 def delete_unneeded_former_settings(policy: Policy) -> None:
-    """Delete the record of former settings if no transfer queue is left."""
+    """Delete the record of former settings if the home cluster has no transfer queue left."""
     home = configured_cluster_address(policy, policy.site.cluster)
     if not any(map(is_transfer_queue, home_queue_setup_adapter(home).query_queue_settings(home).values())):
         setup_edits.delete_former_settings()
@@ -206,13 +206,13 @@ class HomeTransferQueueSettings:
     """The home cluster's settings for the transfer queues of a host."""
 
     setup: CellQconfSettings
-    slots: Mapping[str, int]  # slots of each queue on the host
+    slots: Mapping[str, int]  # queue: slots on the host
 
 
 def read_home_queue_setup(policy: Policy, of_host: str) -> HomeTransferQueueSettings:
     """Read the home cluster's settings for a transfer queue.
 
-    CommandFailed or StateError without an answer.
+    Raises CommandFailed or StateError if the home cluster does not answer.
     """
     home = configured_cluster_address(policy, policy.site.cluster)
     makes = home_queue_setup_adapter(home)
@@ -227,10 +227,10 @@ def read_transfer_queue_setup(
     home: HomeTransferQueueSettings,
     unheard: Callable[[str], None] | None = None,
 ) -> TransferSetupSituation:
-    """Read the remote cell's settings, too; CommandFailed or StateError without an answer.
+    """Read the remote cluster's settings for a transfer queue, and add them to the home cluster's settings.
 
-    With `unheard`, no error is raised: `unheard` is called with the reason, and the cell counts as
-    empty.
+    Raises CommandFailed or StateError if the remote cluster does not answer. With `unheard`, no error is raised:
+    `unheard` is called with the reason, and the remote cluster counts as empty.
     """
     slots = dict(home.slots)
     slots |= {name: queue.slots for name, queue in policy.queues.items() if name in slots}
@@ -239,7 +239,7 @@ def read_transfer_queue_setup(
     except GridbridgeError as error:
         if unheard is None:
             raise
-        unheard(f"{request.remote} was not asked and nothing is changed there: {error}")
+        unheard(f"{request.remote} was not queried and is not changed: {error}")
         remote = CellQconfSettings.bare("", {})
     return TransferSetupSituation(
         wanted=request,
@@ -254,7 +254,6 @@ def read_transfer_queue_setup(
 
 
 def _away(policy: Policy, request: WantedTransferQueue, home: CellQconfSettings) -> CellQconfSettings:
-    """Read the remote cluster's settings for a transfer queue."""
     remote = configured_cluster_address(policy, request.remote)
     return remote_setup_adapter(remote).read_remote_setup(remote, request.host, home)
 
@@ -262,16 +261,16 @@ def _away(policy: Policy, request: WantedTransferQueue, home: CellQconfSettings)
 def _own_situation(
     policy: Policy, request: WantedTransferQueue, unheard: Callable[[str], None] | None = None
 ) -> TransferSetupSituation:
-    """Read both cells' settings; refuse a queue that the site made without gridbridge."""
+    """Read both clusters' settings; refuse a queue that the site made without gridbridge."""
     keep_ssh_connections_open(policy)
     situation = read_transfer_queue_setup(policy, request, read_home_queue_setup(policy, request.host), unheard)
     if request.queue not in policy.queues and is_existing_non_transfer_queue(situation):
-        raise GridbridgeError(f"queue {request.queue} is no transfer queue; give another --queue")
+        raise GridbridgeError(f"queue {request.queue}: no transfer queue; expected another --queue")
     return situation
 
 
 def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
-    """Return the findings; refuse if setup has no edit that corrects a finding."""
+    """Return the findings; raise GridbridgeError if setup can't correct a finding."""
     listed = tuple(findings)
     hopeless = (finding for finding in listed if finding.state == FindingSeverity.BROKEN and not finding.mend)
     for finding in hopeless:
@@ -280,12 +279,12 @@ def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[C
 
 
 def _named(edit: SetupEdit) -> str:
-    """Describe an edit of a set-up that belongs to no finding."""
+    """Describe an edit that belongs to no finding."""
     words = (edit.cell, edit.verb.value, edit.kind, edit.name, edit.attribute)
     if edit.verb == SetupEditVerb.SHELL and edit.name:
-        return f"take away {edit.name}"
+        return f"remove {edit.name}"
     if edit.verb == SetupEditVerb.SHELL:
-        return "wait until nothing is left of it" if edit.cell else "take the section out"
+        return "wait until the removal is complete" if edit.cell else "remove the section from gridbridge.toml"
     return " ".join(word for word in words if word)
 
 
@@ -305,7 +304,7 @@ ATTRIBUTE = "seq_no"
 def plan_queue_sequence_numbers(
     policy: Policy, folder: str = PUBLISHED, former: str = ORDERED
 ) -> tuple[SetupStep, ...]:
-    """Return the steps that change sequence numbers, with a reason for each queue's number."""
+    """Return the steps that change transfer queues' seq_no, with a reason for each queue."""
     order = policy.site.queue_order
     queue_offers = queues_with_cluster_load(policy, folder)
     if order is QueueOrder.SEQ_NO:
@@ -318,7 +317,7 @@ def plan_queue_sequence_numbers(
 def check_queue_order(
     policy: Policy, queues: Mapping[str, QconfSettings], folder: str = PUBLISHED, former: str = ORDERED
 ) -> Iterator[CheckFinding]:
-    """Check whether the configured order is set up; a single queue has no order.
+    """Check whether the queues' seq_no follow the configured order; a single queue has no order.
 
     Only root can read the queues' original numbers.
     """
@@ -329,14 +328,14 @@ def check_queue_order(
 
 
 def _former(path: str) -> dict[str, int]:
-    """Return the queues' original numbers, from before any set-up."""
+    """Return the queues' original seq_no, from before any set-up."""
     return {change.undo.name: int(change.undo.value) for change in setup_edits.read_former_settings(path)}
 
 
 def apply_queue_sequence_numbers(
     steps: Sequence[SetupStep], policy: Policy, report: Callable[[SetupStep], None], former: str = ORDERED
 ) -> None:
-    """Apply the steps; original numbers are recorded until they are restored."""
+    """Apply the steps that change seq_no; original numbers are recorded until they are restored."""
     is_back = policy.site.queue_order is QueueOrder.SEQ_NO
     if not is_back:
         setup_edits.record_former_settings(tuple(undo for step in steps for undo in step.undo), former)
@@ -349,7 +348,7 @@ def apply_queue_sequence_numbers(
 def queues_with_cluster_load(policy: Policy, folder: str = PUBLISHED) -> tuple[TransferQueueWithClusterLoad, ...]:
     """Return the existing transfer queues with their clusters' last answers to the service.
 
-    CommandFailed if home does not answer.
+    Raises CommandFailed if the home cluster does not answer.
     """
     home = configured_cluster_address(policy, policy.site.cluster)
     return tuple(_offers(policy, home_queue_setup_adapter(home).query_queue_settings(home), folder))

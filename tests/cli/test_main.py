@@ -56,7 +56,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("setup", "transfer", "beta", "--pending-limit", "10000000"), "10000000 is not in the range"),
         (("setup", "transfer", "beta", "--slots", "many"), "'many' is not a valid integer"),
         (("setup", "transfer", "gamma"), "no [cluster.gamma]; there are alpha, beta"),
-        (("setup", "transfer", "alpha"), "alpha is the local cluster"),
+        (("setup", "transfer", "alpha"), "alpha: the local cluster"),
         (("setup", "transfer", "beta", "--queue", "a b"), "letters, digits"),
         (("setup", "transfer", "beta", "--host", "$(x)"), "letters, digits"),
         (
@@ -128,8 +128,8 @@ def test_a_second_setup_makes_no_change_while_another_one_does(
     told = capsys.readouterr()
     assert (status, told.out) == (2, "")
     assert told.err.splitlines() == [
-        "setup: another one runs: waiting",
-        f"gridbridge: another setup still runs, and holds {configured}.lock: repeat this later",
+        "setup: waiting for the end of another setup",
+        f"gridbridge: another setup still runs, and holds {configured}.lock; repeat this command later",
     ]
 
 
@@ -145,7 +145,7 @@ def test_who_is_not_root_makes_no_balancer(
 
     status = run(monkeypatch, "setup", "balance", "--apply")
 
-    only = "--apply: only root may do this; without --apply the lines are printed"
+    only = "--apply: not root; expected root, or no --apply to print the changes"
     assert (status, capsys.readouterr().err) == (2, f"gridbridge: {only}\n")
 
 

@@ -39,18 +39,18 @@ def test_all_but_what_a_site_is_may_change(changes: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"site": SiteSection(cluster="beta")}, '[site] cluster = "beta": the service has "alpha"'),
+        ({"site": SiteSection(cluster="beta")}, '[site] cluster = "beta": the running service uses "alpha"'),
         (
             {"site": replace(SITE, service_account="grid")},
-            '[site] service_account = "grid": the service has "gridbridge"',
+            '[site] service_account = "grid": the running service uses "gridbridge"',
         ),
         (
             {"site": replace(SITE, state="sqlite:////x")},
-            '[site] state = "sqlite:////x": the service has "sqlite:////var/lib/gridbridge/state.db"',
+            '[site] state = "sqlite:////x": the running service uses "sqlite:////var/lib/gridbridge/state.db"',
         ),
         (
             {"clusters": {"alpha": EMBEDDED, "beta": EMBEDDED}},
-            '[cluster.alpha] kind = "embedded": the service has "gridengine"',
+            '[cluster.alpha] kind = "embedded": the running service uses "gridengine"',
         ),
     ],
     ids=["name", "account", "state", "kind"],
@@ -60,7 +60,7 @@ def test_what_a_site_is_takes_a_new_service(changes: dict[str, object], told: st
 
     (problem,) = find_unreloadable_changes(POLICY, after, "FILE")
 
-    anew = "only a new service takes that: end the poller when nothing is away"
+    anew = "restart the poller when no transfer is open"
     assert problem == f"FILE: {told}; {anew}"
 
 
@@ -77,8 +77,8 @@ def test_the_account_of_who_has_a_job_away_stays() -> None:
     (problem,) = find_unreloadable_changes(before, after, "FILE", away)
 
     assert problem == (
-        'FILE: [cluster.delta.users] alice = "bo": a job of alice is there as "al";'
-        " put that back, and change it when none is away"
+        'FILE: [cluster.delta.users] alice = "bo": a job of alice runs at delta as "al";'
+        ' restore "al" until no such job is left'
     )
     assert find_unreloadable_changes(before, after, "FILE", [("dave", "delta", "q"), ("bob", "gone", "q")]) == ()
 
@@ -92,7 +92,7 @@ def test_a_queue_leads_where_its_jobs_are() -> None:
 
     assert problem == (
         'FILE: [queue.transfer-beta] cluster = "delta": jobs of this queue are at "beta";'
-        ' put that back, and make another queue for "delta"'
+        ' restore "beta", and make another queue for "delta"'
     )
     assert find_unreloadable_changes(POLICY, after, "FILE", [("alice", "delta", "transfer-beta")]) == ()
     assert find_unreloadable_changes(POLICY, POLICY, "FILE", away) == ()

@@ -148,7 +148,7 @@ def test_what_only_a_new_service_can_take_is_refused_as_a_whole(site: Site) -> N
     site.turn(), site.turn()
 
     (told,) = site.refused
-    assert told.startswith('FILE: [site] service_account = "grid": the service has "gridbridge";')
+    assert told.startswith('FILE: [site] service_account = "grid": the running service uses "gridbridge";')
     assert site.interval_s == 5
 
 
@@ -161,7 +161,7 @@ def test_an_account_changes_once_no_job_is_away_as_it(site: Site) -> None:
     (told,) = site.refused
     site.configuration.take(at_once=True)
 
-    assert told.startswith('FILE: [cluster.delta.users] alice = "other": a job of alice is there')
+    assert told.startswith('FILE: [cluster.delta.users] alice = "other": a job of alice runs at delta')
     assert site.refused == ()
     assert site.configuration.policy.clusters["delta"].users == {"alice": "other"}
 

@@ -58,11 +58,11 @@ def test_the_check_and_the_status_tell_since_when_none_has_ended(
     published_json.publish_rebalance_round_begin(RebalanceRoundKind.DATASETS, NOON - 27 * HOUR, str(tmp_path))
 
     assert told(tmp_path, NOON) == [
-        ("rebalancing: datasets", FindingSeverity.WARNING, "no round ended since one began 27 h ago")
+        ("rebalancing: datasets", FindingSeverity.WARNING, "no round has ended since a round began 27 h ago")
     ]
     status_command.print_status_report(status_and_why_reports.build_site_status_report(NOON, str(tmp_path)), NOON)
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == "rebalancing: no round about datasets has ended since one began 27 h ago"
+    assert last == "rebalancing: no round about datasets has ended since a round began 27 h ago"
 
 
 @pytest.mark.parametrize("is_asked", [False, True])

@@ -69,16 +69,16 @@ def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
     assert lines[-1] == "qconf -rattr queue slots 1 gb-be2"
     assert besteffort_setup.plan_besteffort_removal(policy, asked()) == ()
     (told,) = besteffort_setup.besteffort_consumable_warnings(policy, asked())
-    assert told.startswith("alpha: consumable slots: best-effort tasks use it at n1")
+    assert told.startswith("alpha: consumable slots: best-effort tasks use slots at n1")
 
 
 @pytest.mark.parametrize(
     ("wanted", "why"),
     [
-        (asked("gamma"), "best-effort jobs of its own"),
-        (asked("delta"), "is reached by ssh"),
+        (asked("gamma"), "its own best-effort jobs"),
+        (asked("delta"), "reached by ssh"),
         (asked("beta"), r"no \[cluster.beta\]"),
-        (asked(like="none.q"), "--like none.q: the local queues are all.q"),
+        (asked(like="none.q"), "--like none.q: no local queue; expected one of: all.q"),
     ],
     ids=["OAR", "ssh", "unknown", "no such queue"],
 )

@@ -51,8 +51,8 @@ def test_a_job_that_waits_is_told_with_its_hindrances_and_each_transfer_queue(tm
 
     assert found
     assert (found.job, found.owner) == (str(NUMBER), "alice")
-    assert found.sentences[0] == "it waits for 10 min (qw)"
-    assert "it can't start: (-l arch=none) cannot run at host n1" in found.sentences
+    assert found.sentences[0] == "the job waits for 10 min (qw)"
+    assert "the job can't start: (-l arch=none) cannot run at host n1" in found.sentences
     assert [(one.queue, one.cluster, one.would_take) for one in found.queues] == [("transfer-delta", "delta", True)]
 
 
@@ -61,7 +61,7 @@ def test_a_held_job_is_never_verified(tmp_path: Path) -> None:
     found = look(site(tmp_path, "hqw", without_messages()), tmp_path)
 
     assert found
-    assert found.sentences[0] == "it waits, held for 10 min (hqw)"
+    assert found.sentences[0] == "the job waits, held for 10 min (hqw)"
     assert not (tmp_path / "asked").exists()
 
 
@@ -100,7 +100,7 @@ def test_a_home_that_gives_no_answer_is_told_as_that(tmp_path: Path, client: str
     config = site(tmp_path)
     (tmp_path / "qstat").write_text(f"#!/bin/sh\n{client}\n")
 
-    with pytest.raises(HomeBatchSystemSilent, match="alpha gives no answer: qstat"):
+    with pytest.raises(HomeBatchSystemSilent, match="alpha: no answer: qstat"):
         look(config, tmp_path)
 
 

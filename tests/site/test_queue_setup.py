@@ -68,7 +68,7 @@ def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Poli
     cells = {step.edit.cell for step in steps}
     assert steps[0].line == "qconf -dq transfer-beta"
     assert cells == {"alpha", ""}
-    assert warned == ["beta was not asked and nothing is changed there: qconf: unable to send message to qmaster"]
+    assert warned == ["beta was not queried and is not changed: qconf: unable to send message to qmaster"]
     assert (
         transfer_queue_setup.plan_queue_leftover_removal(policy, TransferQueueRequest(cluster="beta"))[0].line
         == steps[0].line
@@ -95,8 +95,8 @@ def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(policy: Poli
     )
 
     assert warned[1:] == [
-        "queue transfer-beta can't be removed yet: jobs are in 2 of its slots;"
-        " qmod -d transfer-beta, then wait or qdel them"
+        "queue transfer-beta can't be removed yet: jobs use 2 of its slots;"
+        " run qmod -d transfer-beta, then wait for the jobs or qdel them"
     ]
 
 

@@ -103,7 +103,7 @@ def test_what_only_a_new_service_can_take_is_told_and_the_rest_is_not_taken_eith
     site.until(lambda: site.shown()["refused"], "the file to be refused")
 
     (told,) = [line for line in site.checked() if line.startswith(ITEM)]
-    assert told.startswith(f"{ITEM}: {OLDER}; it refuses the new one: {TOML}: [site] service_account")
+    assert told.startswith(f"{ITEM}: {OLDER}; the service refuses the new file: {TOML}: [site] service_account")
     assert '"slots": 4' in site.sh(f"cat {PUBLISHED}/service.json")
 
 

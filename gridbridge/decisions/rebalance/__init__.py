@@ -1,1 +1,1 @@
-"""Rebalancing rules: which copies move, for hosts, jobs and datasets."""
+"""Rebalancing rules: which copies of tasks and datasets move, and to which hosts."""

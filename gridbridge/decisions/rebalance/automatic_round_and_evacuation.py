@@ -1,7 +1,6 @@
-"""Automatic rebalancing round: failed hosts first, then one host or one job.
+"""Plans an automatic rebalancing round: evacuates failed hosts, or else balances one host or one job.
 
-The rules are those of Hydra's HostFailWorker: a plan reports losses beforehand, and owners' wishes are
-overridden.
+The rules are those of Hydra's HostFailWorker: an evacuation overrides owners' wishes, and its plan reports losses.
 """
 
 from collections.abc import Iterable
@@ -54,9 +53,9 @@ BLOCKING_STATES = (
 def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the moves of one automatic rebalancing round.
 
-    The first failed host with movable copies is evacuated. No balancing begins while tasks are
-    moving. Otherwise the lightest host, then the heaviest host, then the job with the largest
-    tasks is tried. Each attempt without a move gives its reason.
+    The first failed host with movable copies is evacuated. Otherwise the lightest host is balanced, or the heaviest
+    host, or the job with the largest tasks; while tasks are moving, nothing is balanced. Each attempt without a move
+    gives its reason.
     """
     board, tried = ProjectedPlacement(snapshot, rules), list[RebalanceMovePlan]()
     for host in failed_hosts_with_copies(board):
@@ -76,7 +75,7 @@ def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -
         if tried[-1].moves:
             return last_plan_with_all_rejections(tried)
         counted = f"{number_with_noun(len(_live(board)), 'host')} and {number_with_noun(len(board.jobs), 'job')}"
-        words.append(f"{counted}: nothing is to be moved")
+        words.append(f"{counted}: nothing to move")
     return replace(last_plan_with_all_rejections(tried), sentence="; ".join(filter(None, words)))
 
 
@@ -86,7 +85,7 @@ def _evacuated(board: ProjectedPlacement, host: PlacementHost) -> RebalanceMoveP
 
 
 def _even_jobs(board: ProjectedPlacement) -> RebalanceMovePlan:
-    """Plan the repair or even spread of the first job with a possible move."""
+    """Plan the repair or the even spread of the first job with a possible move."""
     draft, words = (MovePlanDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round), "")
     for job in _jobs(board, board.rules):
         words = draft_job_repair_or_spread(draft, job, is_asked=False)
@@ -108,7 +107,7 @@ def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePl
 
 
 def last_plan_with_all_rejections(tried: Iterable[RebalanceMovePlan]) -> RebalanceMovePlan:
-    """Return the last plan with the rejected moves of all plans."""
+    """Return the last plan, with the rejected moves of all plans."""
     plans = tuple(tried)
     moved = {(move.job, move.number, move.target) for advice in plans for move in advice.moves}
     rejected = dict[tuple[str, int, str], RejectedMove]()
@@ -121,13 +120,13 @@ def last_plan_with_all_rejections(tried: Iterable[RebalanceMovePlan]) -> Rebalan
 
 
 def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
-    """Say why balancing waits: tasks are moving, or an evacuation is unfinished.
+    """Return why no host is balanced now: tasks are moving, or an evacuation is unfinished; else empty.
 
-    A host with a full disk does not block balancing, because the disk may stay full for long.
+    A full disk does not block balancing, because a disk may stay full for long.
     """
     moves = PlacementTaskState.MOVING  # a local name, for speed: tasks may be a million
     if moving := sum(task.state is moves for task in snapshot.tasks):
-        return f"{number_with_noun(moving, 'task is', 'tasks are')} moved already: nothing else is begun"
+        return f"{number_with_noun(moving, 'task is', 'tasks are')} being moved: no other move begins"
     awaited = _awaited(snapshot)
     if not awaited:
         return ""
@@ -137,7 +136,7 @@ def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
 
 
 def _awaited(snapshot: PlacementSnapshot) -> set[str]:
-    """Return dead or drained hosts with waiting tasks that can leave."""
+    """Return the dead or drained hosts with waiting tasks that can be moved."""
     hosts = {host.name: host for host in snapshot.hosts if host.state in BLOCKING_STATES}
     lost = {host.name for host in hosts.values() if host.state is PlacementHostState.DEAD or not host.is_up}
     if not hosts:
@@ -158,12 +157,12 @@ def _lost(task: PlacementTask) -> bool:
 
 def _why_none(snapshot: PlacementSnapshot, rules: RebalanceSection) -> str:
     if not rules.level:
-        return "level is 0: nothing is moved without being asked"
+        return "level of [rebalance] is 0: rounds move nothing"
     return why_host_balancing_waits(snapshot)
 
 
 def failed_hosts_with_copies(board: ProjectedPlacement) -> list[PlacementHost]:
-    """Return dead, full and drained hosts with copies, in order of evacuation."""
+    """Return dead, full and drained hosts that have copies, in order of evacuation."""
     served = (host for host in board.snapshot.hosts if host.state in EVACUATED_STATES)
     return sorted((host for host in served if board.has_held(host.name)), key=_turn)
 
@@ -177,7 +176,7 @@ def _live(board: ProjectedPlacement) -> list[PlacementHost]:
 
 
 def _jobs(board: ProjectedPlacement, rules: RebalanceSection) -> list[PlacementJobOrDataset]:
-    """Return the jobs that an automatic round may rebalance, largest tasks first."""
+    """Return the jobs that an automatic round may rebalance, the job with the largest tasks first."""
     now, pause = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
     recent_jobs = board.snapshot.recent.jobs
     jobs = (
@@ -196,9 +195,9 @@ def _mean_bytes(board: ProjectedPlacement, job: PlacementJobOrDataset) -> float:
 
 
 def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
-    """Plan the evacuation of a host that is in the snapshot.
+    """Plan the evacuation of a host in the snapshot.
 
-    A host that is dead or down is lost. The copies on any other host are read from this host.
+    A host that is dead or down is lost, and other copies of its tasks are used. Otherwise the host's copies are moved.
     """
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
@@ -227,25 +226,25 @@ def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
     moves = draft.moves[before:]
     staying = len(tasks) - len({(move.job, move.number) for move in moves}) - lost
     words = [describe_moves(moves, "nothing is moved"), _room(board, host)]
-    words += [f"{number_with_noun(under_way, 'is on its way', 'are on their way')} already"] if under_way else []
-    words += [f"{lost} can't be saved"] if lost else []
+    words += [f"{number_with_noun(under_way, 'copy is', 'copies are')} under way already"] if under_way else []
+    words += [f"{number_with_noun(lost, 'task')} can't be saved"] if lost else []
     words += filter(None, [describe_lost_datasets(board, host)])
-    words += [f"{number_with_noun(staying, 'task stays', 'tasks stay')} there"] if staying > 0 else []
+    words += [f"{number_with_noun(staying, 'task stays', 'tasks stay')} at {host.name}"] if staying > 0 else []
     return f"{host.name} {_standing(host, is_lost=is_lost, is_full=is_full)}: {'; '.join(words)}"
 
 
 def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> str:
-    """Count datasets whose only whole replica was on a lost host; empty for none.
+    """Count datasets whose only whole replica was on a lost host; empty if there is none.
 
-    Only the owner of a dataset knows whether the original is unchanged.
+    Only a dataset's owner knows whether the original is unchanged.
     """
     if not (many := board.lost.get(host.name)):
         return ""
-    return f"{number_with_noun(many, 'dataset')} without any other whole replica, but for the original"
+    return f"{number_with_noun(many, 'dataset')} without another whole replica; originals may exist"
 
 
 def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
-    """Name the state of a host: full, lost or drained; a healthy host is given up."""
+    """Name the state of a host: full, lost, drained or given up."""
     if is_full:
         return "is full"
     if is_lost:
@@ -254,22 +253,22 @@ def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
 
 
 def _why_not(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
-    """Say why a host is not evacuated; empty if the host is evacuated.
+    """Return why a host is not evacuated; empty if an evacuation is possible.
 
-    A disk shared with other files is not compared as a whole: each copy is checked alone.
+    For a disk shared with other files, each copy is checked on its own.
     """
     if is_full:
         return ""
     if not (host.is_shared or _is_room_elsewhere(board, host)):
         size = format_gigabytes(host.used_bytes)
-        return f"the other hosts have no room for its {size}: nothing is moved"
+        return f"the other hosts have no room for {size}: nothing is moved"
     if is_lost and (other_host := _down_with_copies(board, host)):
-        return f"{other_host} is down and has copies of the same tasks: bring it up first, or drop it"
+        return f"{other_host} is down and has copies of the same tasks: start {other_host} first, or mark it as dead"
     return ""
 
 
 def _is_room_elsewhere(board: ProjectedPlacement, host: PlacementHost) -> bool:
-    """Say whether other hosts have room (or unknown disks) for a host's copies."""
+    """Say whether other hosts have room for a host's copies, or disks of unknown size."""
     other_hosts, used, most = _disks(board, host)
     if not host.max_bytes or any(not other_host.max_bytes for other_host in other_hosts):
         return True
@@ -277,14 +276,14 @@ def _is_room_elsewhere(board: ProjectedPlacement, host: PlacementHost) -> bool:
 
 
 def _disks(board: ProjectedPlacement, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
-    """Return a host's live peers, the used bytes including `host`, and the capacity."""
+    """Return the other live hosts of a kind, the used bytes of all, and the others' capacity."""
     other_hosts = [other_host for other_host in board.live(host.kind) if other_host.name != host.name]
     used = host.used_bytes + sum(other_host.used_bytes for other_host in other_hosts)
     return other_hosts, used, sum(other_host.max_bytes for other_host in other_hosts)
 
 
 def _down_with_copies(board: ProjectedPlacement, host: PlacementHost) -> str:
-    """Return another host that is down but may come back with a copy of a lost task."""
+    """Return a host that is down, but not dead, and has a copy of an evacuated host's task."""
     for task in board.at(host.name):
         for name in task.hosts:
             other_host = board.hosts.get(name)
@@ -302,14 +301,14 @@ def _room(board: ProjectedPlacement, host: PlacementHost) -> str:
     """Say how full the disks are with and without the evacuated host."""
     other_hosts, used, most = _disks(board, host)
     if not other_hosts:
-        return "no other host takes anything now"
+        return "no other host takes copies now"
     if not most or not host.max_bytes:
-        return "no disk is known"
-    return f"disks {used / (most + host.max_bytes):.0%} full with it, {used / most:.0%} without"
+        return "the sizes of the disks are unknown"
+    return f"disks {used / (most + host.max_bytes):.0%} full with {host.name}, {used / most:.0%} without"
 
 
 def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
-    """Plan replacements for a lost host's copies; return the number of lost tasks."""
+    """Plan new copies for a lost host's copies; return the number of lost tasks."""
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
@@ -331,7 +330,7 @@ def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTas
 
 
 def _is_left(board: ProjectedPlacement, name: str, lost: PlacementHost) -> bool:
-    """Say whether a copy survives on a known, readable host other than `lost`."""
+    """Say whether a copy survives on a readable host other than `lost`."""
     other_host = board.hosts.get(name)
     return other_host is not None and name != lost.name and is_host_readable(other_host)
 
@@ -339,7 +338,7 @@ def _is_left(board: ProjectedPlacement, name: str, lost: PlacementHost) -> bool:
 def _anew(
     draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost, source: str
 ) -> None:
-    """Plan a replica that replaces a lost replica, copied from the host `source`."""
+    """Plan a copy that replaces a lost spare copy, read from the host `source`."""
     if host.name in draft.board.task(task).replicas:
         draft.board.forget(task, host.name)
     if not draft.is_over and len(draft.board.task(task).replicas) < job.replicas:

@@ -1,7 +1,7 @@
-"""Host rebalancing: moves that bring a host's load closer to the mean.
+"""Plans moves that bring a host's disk usage and load closer to the mean.
 
-Source: Hydra's document "Spawn Balancing", section "Host Rebalancing": disks first, then active
-jobs. The document counts where Hydra's code differs (docs/decisions).
+Source: Hydra's document "Spawn Balancing", section "Host Rebalancing": disks first, then active jobs. Where Hydra's
+code differs, the document counts (docs/decisions).
 """
 
 from collections.abc import Iterable, Iterator
@@ -60,16 +60,16 @@ def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> Rebalan
 
 
 def _by_disk(*, is_light: bool) -> str:
-    """Say how a host's disk compares if disk usage causes no move."""
+    """Describe a host's disk usage if the usage causes no move."""
     if is_light:
-        return "is light by its disk, and no copy is to come"
-    return "is like the others by its disk"
+        return "has a lightly used disk, and no copy can be moved there"
+    return "has an average disk usage"
 
 
 def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset) -> None:
-    """Plan moves that give a host its share of a job's copies, or one copy less.
+    """Plan moves that give a host its share of a job's copies.
 
-    A busy host gets one copy less than its share, a quiet host its full share.
+    A busy host gets one copy less than its share.
     """
     board = draft.board
     share = board.share(job, host)
@@ -101,7 +101,7 @@ def _why_none(host: PlacementHost) -> str:
 
 
 def _is_heavy(board: ProjectedPlacement, host: PlacementHost) -> bool:
-    """Say whether copies have to leave a host: drained, full or heavy disk."""
+    """Say whether copies have to leave a host: the host is drained, or its disk is full or heavily used."""
     if host.state == PlacementHostState.DRAIN or board.is_full(host):
         return True
     if host.max_bytes <= 0:
@@ -110,14 +110,14 @@ def _is_heavy(board: ProjectedPlacement, host: PlacementHost) -> bool:
 
 
 def _leave_unlisted(draft: MovePlanDraft, host: PlacementHost) -> None:
-    """Record that tasks of unlisted jobs stay: Hydra's document excludes such tasks."""
+    """Reject moves of tasks whose jobs the snapshot lacks, as Hydra's document does."""
     for task in draft.board.at(host.name):
         if task.job not in draft.board.jobs:
-            draft.refuse(task, "", why_task_state_forbids_move(task) or "its job is not listed")
+            draft.refuse(task, "", why_task_state_forbids_move(task) or "the snapshot lacks the task's job")
 
 
 def _other_hosts(board: ProjectedPlacement, host: PlacementHost) -> list[PlacementHost]:
-    """Return the other live hosts of a kind, the most offered bytes first."""
+    """Return the other live hosts of a kind, the host with the most offered bytes first."""
     other_hosts = (other_host for other_host in board.live(host.kind) if other_host.name != host.name)
     return _emptiest(board, other_hosts)
 
@@ -128,12 +128,12 @@ def _emptiest(board: ProjectedPlacement, hosts: Iterable[PlacementHost]) -> list
 
 
 def _extreme(board: ProjectedPlacement, other_hosts: list[PlacementHost]) -> list[PlacementHost]:
-    """Return the first of sorted hosts: the part other_extreme of all live hosts."""
+    """Return the first of sorted hosts: the part `other_extreme` of all live hosts."""
     return other_hosts[: ceil(board.rules.other_extreme * (len(other_hosts) + 1))]
 
 
 def _push_off(draft: MovePlanDraft, host: PlacementHost) -> None:
-    """Plan moves to the emptiest hosts while a host's disk is above the mean."""
+    """Plan moves to the emptiest hosts while a host's disk usage is above the mean."""
     board = draft.board
     targets = _usable(draft, host, _extreme(board, _other_hosts(board, host)))
     for task in _movable(draft, host.name):
@@ -149,7 +149,7 @@ def _has_to_give(board: ProjectedPlacement, host: PlacementHost) -> bool:
 
 
 def _usable(draft: MovePlanDraft, host: PlacementHost, targets: list[PlacementHost]) -> list[PlacementHost]:
-    """Return target hosts that take copies; record all other targets as rejected."""
+    """Return the target hosts that take copies; record the other targets as rejected."""
     board, first = draft.board, next(iter(draft.board.at(host.name)), None)
     usable = []
     for target in targets:
@@ -162,7 +162,7 @@ def _usable(draft: MovePlanDraft, host: PlacementHost, targets: list[PlacementHo
 
 
 def _pull_onto(draft: MovePlanDraft, host: PlacementHost) -> None:
-    """Plan moves from the fullest hosts while a host's disk is below the mean."""
+    """Plan moves from the fullest hosts while a host's disk usage is below the mean."""
     board = draft.board
     sources = _extreme(board, _other_hosts(board, host)[::-1])
     if reason := why_host_takes_no_copy(board, host):
@@ -182,7 +182,7 @@ def _to_first(
 
 
 def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost) -> bool:
-    """Plan a move between two hosts' disks, or record why the move is rejected."""
+    """Plan a move to another host's disk, or record why the move is rejected."""
     reason = _disk_reason(draft, task, source, target)
     if reason:
         draft.refuse(task, target.name, reason)
@@ -192,7 +192,7 @@ def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, targ
 
 
 def _disk_reason(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost) -> str:
-    """Say why a copy does not move from one host's disk to another host's disk.
+    """Return why a copy does not move to another host's disk; empty if the copy may move.
 
     A target never gets as full as the source, so that the fullest host never gets fuller.
     """
@@ -209,7 +209,7 @@ def _disk_reason(draft: MovePlanDraft, task: PlacementTask, source: PlacementHos
 
 
 def _movable(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
-    """Give a host's tasks that may move to even out disks; record why others stay."""
+    """Yield a host's tasks that may move to even out disks; record why other tasks are not moved."""
     board = draft.board
     smallest = board.rules.min_task_bytes
     for task in board.at(host):
@@ -237,7 +237,7 @@ def _sentence(draft: MovePlanDraft, host: PlacementHost, disk: float, standing: 
     mean = draft.board.mean_disk(host.kind)
     if host.max_bytes <= 0:
         return f"{host.name}: {describe_moves(draft.moves, 'nothing is moved')}"
-    used = f"{disk:.0%} of its disk used, {mean:.0%} in the mean"
+    used = f"{disk:.0%} of the disk used, {mean:.0%} in the mean"
     return f"{host.name} {standing} ({used}): {describe_moves(draft.moves, 'nothing is moved')}"
 
 

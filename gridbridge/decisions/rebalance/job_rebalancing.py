@@ -1,4 +1,4 @@
-"""Job rebalancing: repair missing copies first, then spread copies evenly.
+"""Plans the repair of a job's missing copies, or else an even spread of the copies over hosts.
 
 Source: Hydra's document "Spawn Balancing", section "Job Rebalancing".
 """
@@ -34,7 +34,7 @@ def plan_job_repair_or_spread(
 ) -> RebalanceMovePlan:
     """Plan the repair of a job in the snapshot, or an even spread of its copies.
 
-    `is_asked` (the caller named the job) overrides the owner's wish that the job stays.
+    With `is_asked` a person named the job, and its owner can't forbid moves.
     """
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
@@ -44,8 +44,8 @@ def plan_job_repair_or_spread(
 def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset, *, is_asked: bool) -> str:
     """Plan the repair of a job, or an even spread of its copies; describe the plan."""
     wrong = draft_job_repair(draft, job)
-    lack = number_with_noun(wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have")
-    still_wrong = f"{lack} wrong ones, still" if wrong else ""
+    lack = number_with_noun(wrong, "task still lacks copies or has", "tasks still lack copies or have")
+    still_wrong = f"{lack} wrong copies" if wrong else ""
     if draft.moves:
         words = (f"job {job.name} is repaired first: {describe_moves(draft.moves, '')}", still_wrong)
         return "; ".join(filter(None, words))
@@ -61,7 +61,7 @@ def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset,
 
 
 def _waits(draft: MovePlanDraft, job: PlacementJobOrDataset) -> bool:
-    """Say whether a task of a job is waiting; otherwise record why each task stays."""
+    """Say whether a task of a job is waiting; otherwise record why each task is not moved."""
     if job.name in draft.board.waiting:
         return True
     for task in draft.board.of_job[job.name]:
@@ -72,9 +72,9 @@ def _waits(draft: MovePlanDraft, job: PlacementJobOrDataset) -> bool:
 
 
 def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
-    """Plan missing live copies and replicas, and the removal of wrong replicas.
+    """Plan missing copies of a job's tasks and the removal of wrong replicas; count tasks still incomplete.
 
-    The limit of bytes does not apply to repairs. Return the number of tasks that stay incomplete.
+    The limit of bytes does not apply to repairs.
     """
     board = draft.board
     tasks = _lacking(board, job)
@@ -102,7 +102,7 @@ def _lacking(board: ProjectedPlacement, job: PlacementJobOrDataset) -> list[Plac
 
 
 def _needs_nothing(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
-    """Say whether a task needed no repair before the planned moves, as most tasks."""
+    """Say whether a task needed no repair before the planned moves; true of most tasks."""
     replicas, readable = task.replicas, board.readable
     if len(replicas) != job.replicas or task.spoilt or task.live not in readable:
         return False
@@ -110,7 +110,7 @@ def _needs_nothing(board: ProjectedPlacement, job: PlacementJobOrDataset, task: 
 
 
 def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
-    """Say whether a task has all its copies on readable hosts after the moves."""
+    """Say whether a task has all its copies on readable hosts after the planned moves."""
     now = board.task(task)
     known_hosts = {name for name in now.hosts if name in board.hosts}
     is_right = len(known_hosts) == len(now.hosts) == 1 + job.replicas
@@ -119,19 +119,19 @@ def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: Place
 
 
 def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
-    """Say whether a host has more copies than its share, or at least two less."""
+    """Say whether a host has more copies of a job than its share, or at least two less."""
     surpluses = (above for kind in board.kinds for _, above in board.above(job, kind))
     return any(above > 0 or above < -1 for above in surpluses)
 
 
 def _even(board: ProjectedPlacement, job: PlacementJobOrDataset) -> str:
-    return "nothing can be moved" if is_job_unevenly_spread(board, job) else "its copies are spread evenly"
+    return "nothing can be moved" if is_job_unevenly_spread(board, job) else "the copies are spread evenly"
 
 
 def _make_live(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """Make the first readable replica the live copy of a task without a live copy.
+    """Use the first readable replica as the running copy of a task without a running copy.
 
-    Copies on unknown hosts do not count. Without any copy, the live copy is made from the original.
+    Copies on hosts outside the snapshot do not count. If there is no copy at all, the original is copied.
     """
     hosts = (draft.board.hosts.get(name) for name in task.replicas)
     first = next((host for host in hosts if host and is_host_readable(host)), None)
@@ -146,9 +146,9 @@ def _make_live(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Placement
 
 
 def _drop_wrong(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """Remove duplicate replicas, and replicas on the live host or unknown hosts.
+    """Remove duplicate replicas, and replicas beside the running copy or on hosts outside the snapshot.
 
-    Replicas beyond the requested number are removed as well, the last replica first.
+    Replicas beyond the wanted number are removed as well, the last replica first.
     """
     now = draft.board.task(task)
     hosts = {now.live}
@@ -171,7 +171,7 @@ def _delete(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
 
 
 def _add_missing(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """Plan one missing replica of a task from its live copy."""
+    """Plan one missing replica of a task, copied from the running copy."""
     now = draft.board.task(task)
     if draft.is_over or len(now.replicas) >= job.replicas or draft.again_reason(task):
         return
@@ -180,7 +180,7 @@ def _add_missing(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Placeme
 
 
 def _drop_spoilt(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """Remove a task's damaged copies once the task has enough whole copies."""
+    """Remove a task's damaged copies after the task has enough whole copies."""
     now = draft.board.task(task)
     if not now.live or len(now.replicas) < job.replicas or draft.again_reason(task):
         return
@@ -210,23 +210,24 @@ def _is_loaded(board: ProjectedPlacement, host: PlacementHost) -> bool:
 
 
 class JobCopyRedistribution:
-    """The hosts of a kind by their number of a job's copies, until a copy moves."""
+    """The hosts of a kind sorted by their copies of a job, valid until a copy moves."""
 
     def __init__(self, draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> None:
         board, above = draft.board, dict(draft.board.above(job, kind))
         self.above = above
-        # hosts that lack most copies of the job first, then the lowest load
+        # hosts that lack most copies of the job come first, then hosts of the lowest load
         self.order = sorted(board.by_load(kind), key=lambda host: above[host.name])
         self._draft, self._job, self._is_asked = draft, job, is_asked
         self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
-        self._takers: list[PlacementHost] | None = None  # computed on first use
-        self._reasons: dict[str, str] = {}  # reason (or empty) why a host takes no copy
+        self._takers: list[PlacementHost] | None = None
+        self._reasons: dict[str, str] = {}  # host: reason why the host takes no copy; empty: the host takes copies
         self._is_told = False
 
     def push(self, source: PlacementHost, *, is_extra: bool = False) -> bool:
         """Plan one copy's move off a host, to the host with the fewest copies.
 
-        `is_extra` (the source is only busy) excludes busy targets, which would return the copy.
+        With `is_extra` the source has its share but is busy; busy targets are excluded, because they would return the
+        copy.
         """
         targets: list[PlacementHost] | None = None
         reason = self._draft.taken_reason(self._job, source.name)
@@ -249,8 +250,7 @@ class JobCopyRedistribution:
     def pull(self, target: PlacementHost, *, is_extra: bool = False) -> bool:
         """Plan one copy's move to a host, from the host with the most copies.
 
-        Hosts below their share give no copy. `is_extra` (the target is only quiet) excludes quiet
-        sources.
+        Hosts below their share give no copy. With `is_extra` the target only lacks load; quiet sources are excluded.
         """
         draft, job, empty = self._draft, self._job, set[str]()
         reason = _target_reason(draft, job, target)
@@ -280,7 +280,6 @@ class JobCopyRedistribution:
         return self._draft.board.is_busy(host)
 
     def _taking(self) -> list[PlacementHost]:
-        """Return the hosts that may take any copy of the job."""
         if self._takers is None:
             why = {host.name: _target_reason(self._draft, self._job, host) for host in self.order}
             self._takers = [host for host in self.order if not why[host.name]]
@@ -308,7 +307,7 @@ def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, targ
 
 
 def _target_reason(draft: MovePlanDraft, job: PlacementJobOrDataset, target: PlacementHost) -> str:
-    """Say why a host takes no copy of a job, independent of the task."""
+    """Return why a host takes no copy of any task of a job; empty if the host takes copies."""
     board = draft.board
     return (
         draft.host_reason(target)
@@ -326,9 +325,9 @@ def _full_reason(board: ProjectedPlacement, target: PlacementHost) -> str:
 
 
 def _busy_reason(board: ProjectedPlacement, target: PlacementHost) -> str:
-    """Say that a busy host gets no copy of a job (Hydra, "Job Rebalancing").
+    """Return a reason if a host is busier than the mean (Hydra, "Job Rebalancing"); else empty.
 
-    A host with a known number of free slots is judged by these slots instead.
+    If the number of free slots is known, the free slots decide instead.
     """
     if target.room is None and board.is_busy(target):
         return f"{target.name} is far busier than the mean"
@@ -338,7 +337,7 @@ def _busy_reason(board: ProjectedPlacement, target: PlacementHost) -> str:
 def _extreme_reason(
     board: ProjectedPlacement, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> str:
-    """Reject a move that makes disks uneven: the next round would undo the move."""
+    """Return a reason against a move that makes disks uneven: the next round would undo the move."""
     if board.is_disk_heavy(target, task.size_bytes) and task.size_bytes:
         return f"the disk of {target.name} would be far fuller than the mean"
     is_light = board.is_disk_light(source, -task.size_bytes) and task.size_bytes

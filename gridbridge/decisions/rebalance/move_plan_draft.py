@@ -1,4 +1,4 @@
-"""Drafts of move plans: planned moves, rejected moves and remaining limits."""
+"""Drafts plans of moves, and gives the reason for each rejected move."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -20,17 +20,17 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     happened_within,
 )
 
-MAX_LISTED_REFUSALS = 10_000  # rejected moves listed in one plan: a round looks at a million tasks
-UNLISTED = "more moves were rejected than are listed"
+MAX_LISTED_REFUSALS = 10_000  # limit of rejected moves in one plan, because a round may look at a million tasks
+UNLISTED = "the list of rejected moves is incomplete"
 
 
 class MovePlanDraft:
-    """A move plan under construction: planned and rejected moves, remaining limits."""
+    """A plan under construction: planned moves, rejected moves and remaining limits."""
 
     def __init__(self, board: ProjectedPlacement, most: int, most_bytes: int | None) -> None:
         self.board = board
         self._most = most
-        self._bytes_left = most_bytes  # None: no limit on bytes
+        self._bytes_left = most_bytes  # None: no limit of bytes
         self._moves = list[PlacementMove]()
         self._rejected = dict[tuple[str, int, str], RejectedMove]()
         self._is_cut = False
@@ -43,7 +43,7 @@ class MovePlanDraft:
 
     @property
     def moves(self) -> tuple[PlacementMove, ...]:
-        """The planned moves so far, in the order of execution."""
+        """The planned moves, in the order of execution."""
         return tuple(self._moves)
 
     @property
@@ -52,7 +52,7 @@ class MovePlanDraft:
         return len(self._moves) >= self._most
 
     def allow(self, most: int) -> None:
-        """Set the plan's limit of moves, including the moves planned so far."""
+        """Set the plan's limit of moves; already planned moves count."""
         self._most = most
 
     def room(self, most: int) -> int:
@@ -60,7 +60,7 @@ class MovePlanDraft:
         return max(0, min(most, self._most - len(self._moves)))
 
     def limit_reason(self, task: PlacementTask) -> str:
-        """Say which limit of the round a task's move would exceed; empty for none."""
+        """Return the round's limit that a task's move would exceed; empty if there is none."""
         if reason := self.again_reason(task):
             return reason
         if self._bytes_left is not None and task.size_bytes > self._bytes_left:
@@ -68,25 +68,25 @@ class MovePlanDraft:
         return ""
 
     def again_reason(self, task: PlacementTask) -> str:
-        """Return a rejection reason if this round already moves the task; else empty."""
+        """Return a reason if this round already moves the task; else empty."""
         return "this round moves the task already" if task.key in self._keys else ""
 
     def taken_reason(self, job: PlacementJobOrDataset, source: str) -> str:
-        """Return a rejection reason if tasks_per_host copies of a job leave a host."""
+        """Return a reason if no further copy of a job may leave a host (tasks_per_host); else empty."""
         most = self.board.rules.tasks_per_host
         is_enough = self._moves_from[job.name, source] >= most
         leave = number_with_noun(most, "of the job's copies leaves", "of the job's copies leave")
         return f"{leave} {source} already" if is_enough else ""
 
     def given_reason(self, job: PlacementJobOrDataset, target: str) -> str:
-        """Return a rejection reason if tasks_per_host copies of a job go to a host."""
+        """Return a reason if no further copy of a job may move to a host (tasks_per_host); else empty."""
         most = self.board.rules.tasks_per_host
         is_enough = self._given[job.name, target] >= most
         go = number_with_noun(most, "of the job's copies goes", "of the job's copies go")
         return f"{go} to {target} already" if is_enough else ""
 
     def refuse(self, task: PlacementTask, target: str, reason: str) -> None:
-        """Record why a move is rejected; the first reason for a task and target counts."""
+        """Record why a move is rejected; only the first reason for a task and target is kept."""
         if not self.is_listing:
             return
         rejected = RejectedMove(job=task.job, number=task.number, target=target, reason=reason)
@@ -94,12 +94,12 @@ class MovePlanDraft:
 
     @property
     def is_listing(self) -> bool:
-        """Whether the list of rejected moves is still below its maximum length."""
+        """Whether the list of rejected moves is below its maximum length."""
         self._is_cut = len(self._rejected) >= MAX_LISTED_REFUSALS
         return not self._is_cut
 
     def host_reason(self, host: PlacementHost) -> str:
-        """Say why a host takes no copy at all; the reason is cached until the next move."""
+        """Return why a host takes no copy at all; the reason is cached until the next move."""
         if host.name not in self._host_reasons:
             self._host_reasons[host.name] = why_host_takes_no_copy(self.board, host)
         return self._host_reasons[host.name]
@@ -107,7 +107,7 @@ class MovePlanDraft:
     def takers(self, task: PlacementTask, kind: str) -> list[PlacementHost]:
         """Return the live hosts of a kind that take copies, cached until the next move.
 
-        The hosts that take no copy are recorded as rejected targets of the first task asked for.
+        Hosts that take no copy are recorded as rejected targets of the first task only.
         """
         if kind not in self._takers:
             live = self.board.live(kind)
@@ -118,9 +118,9 @@ class MovePlanDraft:
         return self._takers[kind]
 
     def movable(self, job: PlacementJobOrDataset, host: str, *, is_asked: bool) -> Iterator[PlacementTask]:
-        """Give a job's movable tasks at a host by number; record why other tasks stay.
+        """Yield a job's movable tasks at a host by number; record why other tasks are not moved.
 
-        The complete list of a host is cached until the next move.
+        A host's complete list is cached until the next move.
         """
         if (fixed := self._fixed.get((job.name, host))) is not None:
             yield from fixed
@@ -166,7 +166,7 @@ class MovePlanDraft:
 def draft_moves_owner_round_robin(
     draft: MovePlanDraft, tasks: Iterable[PlacementTask], advise: Callable[[PlacementTask], object]
 ) -> None:
-    """Plan moves of the owners' tasks in turn, one move an owner, up to the limit."""
+    """Plan moves of tasks by turns of their owners, one move in each turn, up to the limit."""
     waiting: dict[str, deque[PlacementTask]] = {}
     for task in tasks:
         waiting.setdefault(draft.board.jobs[task.job].owner, deque()).append(task)
@@ -180,12 +180,12 @@ def draft_moves_owner_round_robin(
 
 
 def live_or_replica_move_kind(task: PlacementTask, source: str) -> PlacementMoveKind:
-    """Return LIVE for a task's live copy at a host, and REPLICA for any other copy."""
+    """Return LIVE for a task's running copy at a host, and REPLICA for a spare copy."""
     return PlacementMoveKind.LIVE if task.live == source else PlacementMoveKind.REPLICA
 
 
 def describe_moves(moves: tuple[PlacementMove, ...], nothing: str) -> str:
-    """Describe moves by number and target hosts; return `nothing` without moves."""
+    """Describe moves by number and target hosts; return `nothing` if there are no moves."""
     if not moves:
         return nothing
     copied = [move for move in moves if move.kind != PlacementMoveKind.DELETE]
@@ -203,7 +203,7 @@ def draft_new_task_copy(
     source: str,
     kind: PlacementMoveKind = PlacementMoveKind.REPLICA,
 ) -> bool:
-    """Plan one more copy of a task from the host `source`; say whether a host fits.
+    """Plan a new copy of a task from the host `source`; say whether a host takes the copy.
 
     An empty `source` stands for the task's original, if the original exists.
     """
@@ -225,8 +225,8 @@ def rank_copy_target_hosts(
 ) -> list[PlacementHost]:
     """Return the hosts that take another copy of a task, the best host first.
 
-    Hosts with a damaged copy of the task come first, then hosts in a new zone, then the lowest
-    load. Each copy of the same job adds sibling_weight to the load.
+    Hosts with a damaged copy of the task come first, then hosts in a new zone, then hosts of the lowest load. Each copy
+    of the same job adds sibling_weight to a host's load.
     """
     board, now = draft.board, draft.board.task(task)
     held = {board.hosts[host].zone for host in now.hosts if host in board.hosts}
@@ -260,21 +260,21 @@ STAYING = {
     TaskNotMovedReason.DROPPED: "a recent move of the task failed",
     TaskNotMovedReason.RECALLED: "the task was recalled as often as its queue allows",
     TaskNotMovedReason.STUCK: "moves of the task have failed for a long time: the service's log says why",
-    TaskNotMovedReason.SILENT: ("the cluster is silent: it may start the task, which would run twice"),
+    TaskNotMovedReason.SILENT: "the cluster does not answer and may start the task: a moved task would run twice",
 }
 GB = 1e9
 
 
 def why_host_takes_no_copy(board: ProjectedPlacement, host: PlacementHost) -> str:
-    """Say why a host takes no copy of any task; empty if the host takes copies."""
+    """Return why a host takes no copy of any task; empty if the host takes copies."""
     return next(_of_host(board, host), "")
 
 
 def why_task_is_not_moved(board: ProjectedPlacement, task: PlacementTask, *, is_asked: bool) -> str:
-    """Say why a task moves to no host; `is_asked` overrides the owner's wish."""
+    """Return why a task is not moved at all; with `is_asked` an owner can't forbid the move."""
     job = board.jobs.get(task.job)
     if job is None:
-        return "its job does not exist"
+        return "the task's job does not exist"
     if task.state != PlacementTaskState.WAITING:
         return why_task_state_forbids_move(task)
     if job.spare and not is_asked:
@@ -285,7 +285,7 @@ def why_task_is_not_moved(board: ProjectedPlacement, task: PlacementTask, *, is_
 
 
 def why_task_state_forbids_move(task: PlacementTask) -> str:
-    """Say why a task's state keeps the task from moving; empty for a waiting task."""
+    """Return why a task's state forbids a move; empty for a waiting task."""
     if task.state is PlacementTaskState.STAYING:
         return STAYING[task.stays]
     is_waiting = task.state is PlacementTaskState.WAITING
@@ -293,12 +293,12 @@ def why_task_state_forbids_move(task: PlacementTask) -> str:
 
 
 def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> str:
-    """Say why a copy may not move from `source` (empty: a new copy) to `target`."""
+    """Return why a copy may not move from `source` to `target`; an empty `source` means a new copy."""
     return next(_of_copy(board, task, source, target), "")
 
 
 def why_host_takes_no_more_of_job(board: ProjectedPlacement, job: PlacementJobOrDataset, target: PlacementHost) -> str:
-    """Say why a host takes no more of a job: share used, or host barred."""
+    """Return why a host takes no more copies of a job; empty if the host takes copies."""
     if job.hosts is not None and target.name not in job.hosts:
         return _barred(job, target.name)
     most = board.share(job, target)
@@ -351,12 +351,12 @@ def _barred(job: PlacementJobOrDataset, name: str) -> str:
     if name in job.away:
         return f"the copies at {name} can't be read now"
     if name in job.full:
-        return f"{name} has no free slot for it"
-    return f"its job does not go to {name}"
+        return f"{name} has no free slot for the task"
+    return f"the task's job is not allowed at {name}"
 
 
 def _is_spread(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> bool:
-    """Say whether a task's copies stay in different zones, or cover all zones."""
+    """Say whether all copies of a task are in different zones, or cover all zones."""
     zones = board.zones(target.kind)
     if len(zones) < 2:
         return True

@@ -1,7 +1,7 @@
-"""Loads and copies of hosts as they would be after the moves planned so far.
+"""Computes the loads and copies of hosts as they would be after the planned moves.
 
-Loads follow Hydra's SpawnBalancer: used bytes of the disk, and the mean share of used slots. Only
-hosts of one kind are compared.
+As in Hydra's SpawnBalancer, load is the used bytes of the disk and the mean share of used slots. Only hosts of one kind
+are compared.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
-EXPONENT = 2.5  # of disk and slot load in a host's score: the last tenth of a disk counts most
+EXPONENT = 2.5  # exponent of disk and slot load in a host's score, so that the last tenth of a disk counts most
 _KEY = attrgetter("job", "number")
 _NUMBER = attrgetter("number")
 
@@ -39,22 +39,22 @@ class ProjectedPlacement:
         self.readable = frozenset(
             host.name for host in snapshot.hosts if host.is_up and host.state != PlacementHostState.DEAD
         )
-        self.moving = 0  # tasks being moved
+        self.moving = 0  # number of tasks being moved
         self.waiting = set[str]()  # jobs with a waiting task
-        self.lost = defaultdict[str, int](int)  # datasets whose only whole copy is lost, by host
+        self.lost = defaultdict[str, int](int)  # host: number of datasets whose only whole copy is lost with the host
         self.of_job = defaultdict[str, list[PlacementTask]](list)
         self._at = defaultdict[str, list[PlacementTask]](list)
         self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
         self._count(snapshot.tasks)
-        self._placed = dict[str, dict[str, list[PlacementTask]]]()  # tasks by job and host, filled on demand
-        self._changes = list[tuple[str, str, int]]()  # job, host, change of the count
+        self._placed = dict[str, dict[str, list[PlacementTask]]]()  # job: host: tasks; filled on demand
+        self._changes = list[tuple[str, str, int]]()  # job, host, change of the number of copies
         self._moved = dict[tuple[str, int], PlacementTask]()
         self._gained = defaultdict[str, int](int)
-        self._came = defaultdict[str, int](int)  # slots of moved live copies, by host
+        self._came = defaultdict[str, int](int)  # host: slots of running copies that move to the host
         self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
         self._kinds = _by_kind(snapshot.hosts)
         self._zones = {kind: frozenset(host.zone for host in live if host.zone) for kind, live in self._kinds.items()}
-        self._of_slots = {  # an example host by kind and number of slots
+        self._of_slots = {  # kind: number of slots: an example host
             kind: {host.slots: host for host in self.live(kind)} for kind in self.kinds
         }
         self._by_load = dict[str, list[PlacementHost]]()
@@ -66,7 +66,7 @@ class ProjectedPlacement:
         }
 
     def _count(self, tasks: Iterable[PlacementTask]) -> None:
-        """Count the copies of all tasks in one pass: tasks may be a million."""
+        """Count the copies of all tasks in one pass, because there may be a million tasks."""
         of_job, at, all_counts = self.of_job, self._at, self._counts
         waits, moves = PlacementTaskState.WAITING, PlacementTaskState.MOVING
         for task in tasks:
@@ -89,7 +89,7 @@ class ProjectedPlacement:
         return self._kinds.get(kind, ())
 
     def task(self, task: PlacementTask) -> PlacementTask:
-        """Return a task with its copies after the moves planned so far."""
+        """Return a task with its copies after the planned moves."""
         return self._moved.get(task.key, task)
 
     def at(self, host: str) -> list[PlacementTask]:
@@ -114,15 +114,15 @@ class ProjectedPlacement:
         return placed
 
     def count(self, job: str, host: str) -> int:
-        """Return how many tasks and replicas of a job a host has after the planned moves."""
+        """Return the number of a job's copies at a host after the planned moves."""
         counts = self._counts.get(job)
         return counts[host] if counts and host in counts else 0
 
     def share(self, job: PlacementJobOrDataset, host: PlacementHost) -> int:
         """Return a host's fair share of a job's copies, by the host's slots.
 
-        n tasks with R replicas on hosts of equal slots: ceil(n * (1 + R) / hosts). A host that is
-        barred for the job has a share of 0.
+        For n tasks with R replicas on hosts of equal slots the share is ceil(n * (1 + R) / hosts). A host that the job
+        may not use has a share of 0.
         """
         copies = len(self.of_job[job.name]) * (1 + job.replicas)
         slots, total = host.slots, self._slots_for(job, host.kind)
@@ -135,7 +135,7 @@ class ProjectedPlacement:
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
     def above(self, job: PlacementJobOrDataset, kind: str) -> Iterator[tuple[str, int]]:
-        """Give each live host of a kind with its number of copies above its share."""
+        """Yield each live host of a kind, with its number of copies above its share."""
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.live(kind)
         if job.hosts is not None:
@@ -144,7 +144,7 @@ class ProjectedPlacement:
         return ((host.name, counts.get(host.name, 0) - fair[host.slots]) for host in live)
 
     def _slots_for(self, job: PlacementJobOrDataset, kind: str) -> int:
-        """Return the slots of all live hosts of a kind that are allowed for a job."""
+        """Return the slots of all live hosts of a kind that a job may use."""
         if job.hosts is None:
             return self._slots.get(kind, 0)
         key = job.name, kind
@@ -157,7 +157,7 @@ class ProjectedPlacement:
         return max(0, host.free_bytes - self._gained[host.name])
 
     def offered(self, host: PlacementHost) -> int:
-        """Return a host's offered bytes: the free bytes, or half after a recent replica."""
+        """Return the bytes that a host offers: its free bytes, or half of them after a recent replica."""
         free = self.free(host)
         at = self.snapshot.recent.replicated.get(host.name)
         pause = timedelta(seconds=self.rules.replicated_rest_s)
@@ -191,15 +191,15 @@ class ProjectedPlacement:
         return self._zones.get(kind, frozenset())
 
     def mean_disk(self, kind: str) -> float:
-        """Return the mean disk usage of a kind's live hosts before any move, 0 to 1."""
+        """Return the mean disk usage (0 to 1) of a kind's live hosts before any move."""
         return self._mean_disk.get(kind, 0.0)
 
     def is_disk_heavy(self, host: PlacementHost, more_bytes: int = 0) -> bool:
-        """Say whether a host's disk with `more_bytes` added is far fuller than the mean."""
+        """Say whether a host's disk usage is far above the mean, with `more_bytes` added."""
         return self._is_above(self.disk(host, more_bytes), self.mean_disk(host.kind))
 
     def is_disk_light(self, host: PlacementHost, more_bytes: int = 0) -> bool:
-        """Say whether a host's disk with `more_bytes` added is far below the mean."""
+        """Say whether a host's disk usage is far below the mean, with `more_bytes` added."""
         return self._is_below(self.disk(host, more_bytes), self.mean_disk(host.kind))
 
     def is_busy(self, host: PlacementHost) -> bool:
@@ -213,14 +213,14 @@ class ProjectedPlacement:
     def is_full(self, host: PlacementHost) -> bool:
         """Say whether a host's disk is so full that copies have to leave the host.
 
-        The recorded state DISK_FULL counts only for a disk of unknown size.
+        The recorded state DISK_FULL counts only if the disk's size is unknown.
         """
         if host.max_bytes <= 0:
             return host.state == PlacementHostState.DISK_FULL
         return self.free(host) <= self.rules.full_free_bytes
 
     def has_room(self, host: PlacementHost, slots: int) -> bool:
-        """Say whether one more task with this number of slots could start at a host."""
+        """Say whether a host has enough free slots for one more task."""
         return host.room is None or self._came[host.name] + slots <= host.room
 
     def take(self, move: PlacementMove, task: PlacementTask) -> None:
@@ -239,7 +239,7 @@ class ProjectedPlacement:
             self._gained[host] += now.size_bytes
 
     def forget(self, task: PlacementTask, host: str) -> None:
-        """Remove a replica on a lost host from a task."""
+        """Remove a task's replica on a lost host from the projection."""
         now = self.task(task)
         self._moved[now.key] = replace(now, replicas=_without(now.replicas, host))
         self._count_copy(task, host, -1)
@@ -253,7 +253,6 @@ class ProjectedPlacement:
         self._by_load.clear()
 
     def _count_copy(self, task: PlacementTask, host: str, by: int) -> None:
-        """Add `by` to the count of a job's copies at a host."""
         self._counts[task.job][host] += by
         self._changes.append((task.job, host, by))
         if (placed := self._placed.get(task.job)) is None:
@@ -271,7 +270,7 @@ class ProjectedPlacement:
 def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
     """Return a task with its copies after a move.
 
-    A live copy that moves to a replica's host takes the replica's place without a transfer.
+    If the running copy moves to a replica's host, the replica becomes the running copy, and nothing is copied.
     """
     if move.kind == PlacementMoveKind.LIVE:
         other_replicas = tuple(host for host in task.replicas if host != move.target)
@@ -285,7 +284,6 @@ def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
 
 
 def _hosts_of(task: PlacementTask) -> Iterable[str]:
-    """Return the hosts of a task's copies without duplicates."""
     if task.live and not task.replicas:
         return (task.live,)
     return dict.fromkeys(task.hosts)
@@ -300,9 +298,9 @@ def _without(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
 
 
 def _measured(snapshot: PlacementSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
-    """Return a snapshot in which alive hosts with a full disk are DISK_FULL.
+    """Return a snapshot in which alive hosts with a full disk have the state DISK_FULL.
 
-    Any other recorded state of a host is kept. The rule is that of Hydra's HostFailWorker.
+    A host's state other than alive is kept. The rule is that of Hydra's HostFailWorker.
     """
 
     def is_full(host: PlacementHost) -> bool:

@@ -1,10 +1,8 @@
-"""Rebalancing rounds for datasets: each dataset is a job, each area a host.
+"""Plans rebalancing rounds for datasets: a dataset is a job of one task, and a storage area is a host.
 
-A dataset is a job of one task. Failed areas are evacuated first, then datasets are repaired. Disks are evened
-out only if nothing was moved before (Hydra, "Job Rebalancing": repair, then spread).
-
-By Hydra's "optimal host", a target is up, writable, without a copy, and has more than the minimum of free
-bytes. The copy takes at most a part of the free bytes. Copies spread over as many clusters as possible.
+A round evacuates failed areas, then repairs datasets, and evens out disks only if nothing else was moved (Hydra, "Job
+Rebalancing"). A target area must be up and writable, with enough free bytes and no copy of the dataset (Hydra's
+"optimal host"). Replicas spread over as many clusters as possible.
 """
 
 from collections import Counter, defaultdict
@@ -48,14 +46,14 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 
 KIND = "storage"
-ONLY = 1  # task number of a dataset's single task
+ONLY = 1  # number of a dataset's only task
 NOWHERE = frozenset[str]()
-MOST_DOUBLED = 6  # most doublings of the pause after failures
+MOST_DOUBLED = 6  # limit of doublings of the pause after failures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetReplicaChange:
-    """A dataset's step: make a replica in `target`, then remove one in `source`."""
+    """A change of a dataset's replicas: make a replica in `target`, then remove the replica in `source`."""
 
     dataset: str
     target: str = ""
@@ -63,7 +61,7 @@ class DatasetReplicaChange:
 
 
 def datasets_as_placement_snapshot(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
-    """Return the rebalancing snapshot of storage areas and datasets."""
+    """Return storage areas and datasets in the form that rebalancing plans need."""
     areas = {area.storage: area for area in storage_state.areas}
     datasets = sorted(storage_state.kept, key=lambda delegated: delegated.name)
     going = {carried.dataset for carried in storage_state.carried if carried.ended_at is None}
@@ -109,14 +107,14 @@ def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSe
     if tried[-1].moves:
         return last_plan_with_all_rejections(tried)
     counted = f"{number_with_noun(len(board.live(KIND)), 'area')} and {number_with_noun(len(board.jobs), 'dataset')}"
-    words.append(f"{counted}: nothing is to be carried")
+    words.append(f"{counted}: nothing to move")
     return replace(last_plan_with_all_rejections(tried), sentence="; ".join(filter(None, words)))
 
 
 def dataset_changes_for_moves(
     snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]
 ) -> tuple[DatasetReplicaChange, ...]:
-    """Return the steps on datasets that execute planned moves, in the same order.
+    """Return the changes of datasets' replicas that planned moves require, in the same order.
 
     No replica is removed from an area that is down.
     """
@@ -148,16 +146,16 @@ def _losses(board: ProjectedPlacement) -> list[str]:
 
 
 def _waiting(snapshot: PlacementSnapshot) -> list[PlacementTask]:
-    """Return the datasets that no command or action is changing, by name."""
+    """Return the datasets that neither a command nor the service is changing, by name."""
     tasks = (task for task in snapshot.tasks if task.state is PlacementTaskState.WAITING)
     return sorted(tasks, key=lambda task: task.key)
 
 
 def _why_none(board: ProjectedPlacement, moving: int) -> str:
     if not board.rules.level:
-        return "level is 0: nothing is moved without being asked"
+        return "level of [rebalance] is 0: rounds move nothing"
     carried = number_with_noun(moving, "dataset is", "datasets are")
-    return f"{carried} carried already: nothing else is begun" if moving else ""
+    return f"{carried} being moved: no other move begins" if moving else ""
 
 
 def _host(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> PlacementHost:
@@ -187,7 +185,7 @@ class _Areas:
     drained: frozenset[str]
 
     def down_for(self, delegated: DelegatedDataset) -> frozenset[str]:
-        """Return unreachable areas, and areas where a dataset's replica is unreadable."""
+        """Return unreachable areas, and areas in which a dataset's replica is unreadable."""
         return self.down.union(replica.storage for replica in delegated.dataset.replicas if replica.is_away)
 
 
@@ -209,9 +207,9 @@ def _task(
 ) -> PlacementTask:
     """Return a dataset as a task: a replica counts if it was whole at the last read.
 
-    Replicas in an unreachable area still count, so that a short outage starts no copies. An area
-    that is unreachable and drained is lost with its replicas. A damaged replica is removed once its
-    area is reachable. A replaced replica is removed if enough other replicas are whole.
+    Replicas in an unreachable area still count, so that a short outage starts no copies. An area that is both
+    unreachable and drained is lost with its replicas. A damaged replica is removed when its area is reachable. A
+    replaced replica is removed if enough other replicas are whole.
     """
     down = areas.down_for(delegated)
     lost = areas.every & down & areas.drained
@@ -237,7 +235,7 @@ def _task(
 
 
 def _state(delegated: DelegatedDataset, *, is_going: bool) -> PlacementTaskState:
-    """Return MOVING during an action of the service, BUSY during the owner's."""
+    """Return MOVING during an action of the service, BUSY during a command of the owner."""
     if is_going:
         return PlacementTaskState.MOVING
     return PlacementTaskState.BUSY if delegated.is_busy else PlacementTaskState.WAITING
@@ -246,7 +244,7 @@ def _state(delegated: DelegatedDataset, *, is_going: bool) -> PlacementTaskState
 def _job(
     delegated: DelegatedDataset, task: PlacementTask, areas: _Areas, resting: frozenset[str]
 ) -> PlacementJobOrDataset:
-    """Return a dataset as a job; replicas beyond the requested number are not moved."""
+    """Return a dataset as a job; replicas beyond the wanted number are not moved."""
     down = areas.down_for(delegated)
     spare = sum(name not in down for name in task.hosts) - delegated.dataset.wished
     areas_away = {replica.storage for replica in delegated.dataset.replicas if replica.is_away}
@@ -266,8 +264,8 @@ def _job(
 def _resting(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> Mapping[str, frozenset[str]]:
     """Return for each dataset the areas where an action failed a short time ago.
 
-    The pause starts at the end of the action, because a copy may take hours. The pause doubles with
-    each further failure in a row of the dataset.
+    The pause starts at the end of the action, because a copy may take hours. Each further failure in a row doubles the
+    dataset's pause.
     """
     pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
     failed = defaultdict[str, list[ServiceReplicaAct]](list)
@@ -298,7 +296,7 @@ def max_pause_after_replica_act(rules: RebalanceSection) -> timedelta:
 
 
 def _failed_at(carried: ServiceReplicaAct, storage_state: DatasetStorageSnapshot) -> str:
-    """Return the area of a failed action: `source` if the new replica was made."""
+    """Return the area of a failed action: `source` if the new replica was made, else `target`."""
     return (
         carried.source
         if (carried.dataset, carried.source) in storage_state.leaving
@@ -319,10 +317,10 @@ def _recent(storage_state: DatasetStorageSnapshot) -> RecentPlacementMoveTimes:
 def choose_next_replica_area(
     dataset: Dataset, areas: Sequence[MeasuredStorageArea], rules: RebalanceSection, barred: Mapping[str, str]
 ) -> tuple[str, tuple[RefusedAreaOrDataset, ...]]:
-    """Return the area for a dataset's next replica (or empty) and refused areas.
+    """Return the storage area for a dataset's next replica (empty if none fits), and the refused areas.
 
-    Areas are ranked by unfinished copy, damaged replica, cluster without a whole replica, free
-    bytes and name. `barred` maps excluded areas to the reason.
+    Areas are ranked by unfinished copy, damaged replica, cluster without a whole replica, free bytes and name. `barred`
+    gives a reason for each excluded area.
     """
     reasons = {
         area.storage: barred.get(area.storage) or why_area_takes_no_replica(dataset, area, rules) for area in areas
@@ -340,21 +338,23 @@ def _order(dataset: Dataset, area: MeasuredStorageArea, held: Collection[str]) -
 
 
 def why_area_takes_no_replica(dataset: Dataset, area: MeasuredStorageArea, rules: RebalanceSection) -> str:
-    """Say why an area can't take a replica of a dataset; empty if the area can.
+    """Return why an area can't take a replica of a dataset; empty if the area can.
 
-    Only the missing bytes of an unfinished copy count against the free space.
+    Of an unfinished copy, only the missing bytes need free space.
     """
     most = int(area.free_bytes * rules.disk_share)
     missing_bytes = max(0, dataset.size_bytes - area.begun_bytes)
     if area.storage in dataset.whole:
-        return "it has a whole replica"
+        return "the area has a whole replica"
     if area.fault:
         return area.fault
     if area.is_read_only:
-        return "it is read-only"
+        return "the area is read-only"
     if area.free_bytes + area.begun_bytes <= rules.min_free_bytes:
         free, least = format_bytes(area.free_bytes), format_bytes(rules.min_free_bytes)
-        return f"{free} are free, and it takes more than {least} (min_free_bytes of [rebalance])"
+        return f"{free} are free; expected more than {least} (min_free_bytes of [rebalance])"
     if missing_bytes > most:
-        return f"{format_bytes(missing_bytes)} are more than the {format_bytes(most)} that one copy may take there"
+        return (
+            f"{format_bytes(missing_bytes)} are more than the {format_bytes(most)} that one copy may take (disk_share)"
+        )
     return ""

@@ -1,8 +1,8 @@
-"""Rebalancing of waiting campaign tasks and transferred tasks between clusters.
+"""Prepares waiting tasks of campaigns and transfers for rebalancing, and rechecks their planned moves.
 
-A cluster is a host for rebalancing. A job is a campaign, or a local job with transferred tasks.
-Only tasks that a cluster lists are moved. Unsent tasks reserve slots at every cluster open to
-their campaign, because unsent tasks start before moved tasks.
+A host is a cluster. A job is a campaign, or a local job with transferred tasks. Only tasks in a cluster's job list are
+moved. Unsent tasks reserve slots at every cluster open to their campaign, because unsent tasks start before moved
+tasks.
 """
 
 from collections import Counter
@@ -36,13 +36,13 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 
 def tasks_as_placement_snapshot(observed: TasksObservedAtClusters) -> PlacementSnapshot:
-    """Return the rebalancing snapshot of clusters, campaigns and transferred tasks."""
+    """Return clusters, campaigns and transferred tasks in the form that rebalancing plans need."""
     waiting = Counter[str]()
     all_tasks: tuple[CampaignTaskAtCluster | TransferredTask, ...] = (*observed.tasks, *observed.away)
     for task in all_tasks:
         waiting[task.cluster] += task.slots if task.is_waiting else 0
     for transferred in observed.away:
-        # a task under way reserves its slots at the target cluster
+        # a task on its way to another cluster reserves slots at the target cluster
         if transferred.target not in ("", transferred.cluster):
             waiting[transferred.target] += transferred.slots
     unsent = _unsent(observed)
@@ -69,7 +69,7 @@ def tasks_as_placement_snapshot(observed: TasksObservedAtClusters) -> PlacementS
 
 
 def _unsent(observed: TasksObservedAtClusters) -> Counter[str]:
-    """Count the slots that unsent and moving campaign tasks may take by cluster."""
+    """Count for each cluster the slots that unsent and moving campaign tasks may take."""
     unsent = Counter[str]()
     moved = Counter((task.campaign, task.cluster) for task in observed.tasks if task.is_moving)
     of = Counter(task.campaign for task in observed.tasks if task.is_moving)
@@ -116,7 +116,7 @@ def _job(campaign: Campaign, observed: TasksObservedAtClusters) -> PlacementJobO
 
 
 def _sent_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJobOrDataset]:
-    """Give the local jobs with transferred tasks, and the clusters with free slots."""
+    """Yield the local jobs with transferred tasks, each with the clusters where a task could start."""
     for name, task in sorted({task.key[0]: task for task in _of_one_sender(observed.away)}.items()):
         answers = ((cluster, observed.answers.get(cluster)) for cluster in observed.reached)
         open_to = {cluster for cluster, answer in answers if answer and answer.free_slots >= task.slots}
@@ -131,7 +131,7 @@ def _sent_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJobOrData
 
 
 def _of_one_sender(transferred: Iterable[TransferredTask]) -> list[TransferredTask]:
-    """Leave out transferred tasks that more than one user claims to have sent."""
+    """Leave out transferred tasks that several users claim to have sent."""
     all_tasks = tuple(transferred)
     times = Counter(task.key for task in all_tasks)
     return [task for task in all_tasks if times[task.key] == 1]
@@ -151,7 +151,7 @@ def _may_start(request: JdlClusterSettings, answer: ClusterSnapshot | None) -> b
 
 
 def _listed_once(tasks: Iterable[CampaignTaskAtCluster]) -> list[CampaignTaskAtCluster]:
-    """Leave out campaign tasks that more than one cluster lists."""
+    """Leave out campaign tasks that several clusters list."""
     all_tasks = tuple(tasks)
     times = Counter((task.campaign, task.task) for task in all_tasks)
     return [task for task in all_tasks if times[task.campaign, task.task] == 1]
@@ -177,7 +177,7 @@ def _state(task: CampaignTaskAtCluster | TransferredTask) -> PlacementTaskState:
 
 
 def campaign_tasks_by_key(tasks: Iterable[CampaignTaskAtCluster]) -> Mapping[tuple[str, int], CampaignTaskAtCluster]:
-    """Return campaign tasks by campaign and task number, without tasks listed twice."""
+    """Return campaign tasks by campaign and task number, without tasks that several clusters list."""
     return {(str(task.campaign), task.task): task for task in _listed_once(tasks)}
 
 
@@ -189,10 +189,9 @@ def transferred_tasks_by_key(transferred: Iterable[TransferredTask]) -> Mapping[
 def recheck_waiting_task_moves(
     moves: Iterable[PlacementMove], now: PlacementSnapshot, rules: RebalanceSection, *, is_asked: bool
 ) -> ValidAndDroppedMoves:
-    """Recheck planned moves before execution; drop invalid moves with reasons.
+    """Check planned moves again before execution; drop invalid moves with reasons.
 
-    `is_asked` (a command requested the plan) overrides the owners' wishes. An evacuation of
-    a failed host overrides the owners' wishes as well.
+    With `is_asked`, and in an evacuation of a failed host, owners can't forbid moves.
     """
     board = ProjectedPlacement(now, rules)
     tasks = {task.key: task for task in now.tasks}
@@ -203,7 +202,7 @@ def recheck_waiting_task_moves(
         if reason := _why_not(move, task, board, came[move.target], is_urgent=is_urgent):
             dropped.append(_dropped(move, reason))
             continue
-        assert task  # a missing task always has a reason
+        assert task
         came[move.target] += task.slots
         held.append(move)
     return ValidAndDroppedMoves(moves=tuple(held), dropped=tuple(dropped))
@@ -212,7 +211,7 @@ def recheck_waiting_task_moves(
 def _why_not(
     move: PlacementMove, task: PlacementTask | None, board: ProjectedPlacement, came: int, *, is_urgent: bool
 ) -> str:
-    """Say why a move is invalid, empty if valid; `came`: slots that earlier moves take."""
+    """Return why a move is no longer valid, or an empty text; `came` is the slots that other moves take."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)
     if move.kind is not PlacementMoveKind.LIVE:
         return "only waiting tasks are moved"
@@ -230,7 +229,7 @@ def _why_not(
 
 
 def drop_all_planned_moves(moves: Iterable[PlacementMove], reason: str) -> ValidAndDroppedMoves:
-    """Return all moves as dropped moves with the same reason."""
+    """Return all moves as dropped moves with one reason."""
     return ValidAndDroppedMoves(dropped=tuple(_dropped(move, reason) for move in moves))
 
 

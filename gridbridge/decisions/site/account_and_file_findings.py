@@ -33,8 +33,8 @@ def account_folder_finding(
 ) -> CheckFinding:
     """Check a folder's owner and mode; `owner` is account and uid (0: no account).
 
-    A folder within the account's own folder (`is_within`) is made as that account. The account
-    could replace the path by a symlink while root works on the path.
+    A folder within the account's own folder (`is_within`) is made as the account. Otherwise the account could replace
+    the path by a symlink while root works on the path.
     """
     item, (name, uid), quoted = f"folder {path}", owner, shlex.quote(path)
     right = f"{name}'s, mode {mode:04o}"
@@ -63,25 +63,25 @@ def run_as_account_shell_line(name: str, command: str) -> str:
 
 
 def sudoers_file_finding(path: str, line: str, facts: PathFacts | None, text: str, hidden: Set[str]) -> CheckFinding:
-    """Check a sudoers file that has to hold exactly one line."""
+    """Check a sudoers file that has to contain exactly one line."""
     item, mend = f"sudoers {path}", setup_edit_writing_root_file(path, line, 0o440)
     if facts and (facts.owner, facts.mode) != (0, 0o440):
         return broken_finding_with_fix(
-            item, describe_owner_and_mode(facts), "root's, mode 0440: sudo reads no other", mend
+            item, describe_owner_and_mode(facts), "root's, mode 0440: sudo refuses other modes", mend
         )
     if path in hidden:
         return invisible_file_finding(item, line)
     if facts is None:
         return broken_finding_with_fix(item, "missing", line, mend)
     if line not in text.splitlines():
-        return broken_finding_with_fix(item, "without its line", line, mend)
+        return broken_finding_with_fix(item, "without the expected line", line, mend)
     if more := tuple(extra_line for extra_line in _meaningful_lines(text) if extra_line != line):
-        return broken_finding_with_fix(item, f"says more: {more[0]}", f"{line}, and nothing else", mend)
+        return broken_finding_with_fix(item, f"has another line: {more[0]}", f"{line}, and no other line", mend)
     return CheckFinding(item=item, state=FindingSeverity.OK, found=line)
 
 
 def _meaningful_lines(text: str) -> Iterator[str]:
-    """Give a sudoers file's lines; `#1000` and `#include` are no comments."""
+    """Yield a sudoers file's lines; `#1000` and `#include` are no comments."""
     for line in text.splitlines():
         is_comment = line.lstrip().startswith("#") and not NO_COMMENT.match(line)
         if line.strip() and not is_comment:
@@ -125,16 +125,16 @@ def broken_finding_with_fix(item: str, actual: str, right: str, mend: SetupEdit)
     return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=(mend,))
 
 
-ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # digits only would be a uid
+ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # only digits would be a uid
 FOLDER = "d"  # find(1), -printf %y
 SHOWN = 5
 
 
 def misowned_account_folders(entries: Iterable[str]) -> dict[str, str]:
-    """Return entries that have an account's name but are not the account's folder.
+    """Return entries of a storage area that have an account's name but another owner, or are no folder.
 
-    Each entry is `OWNER TYPE NAME`; NAME may contain newlines. The value is the entry's owner. An
-    account of that name need not exist.
+    Each entry is `OWNER TYPE NAME`; NAME may contain newlines. The result maps NAME to OWNER. An account called NAME
+    need not exist.
     """
     owners = {}
     for entry in entries:
@@ -150,21 +150,21 @@ def storage_area_owner_findings(
 ) -> Iterator[CheckFinding]:
     """Check that no account's name in a storage area is taken by another account.
 
-    `owners_by_name` is None if the area was not readable. `most` is the number of checked names if
-    the area has more names; 0: all names were checked.
+    `owners_by_name` is None if the area was not readable. `most` is the number of checked names if the area has more
+    names; 0: all names were checked.
     """
     if owners_by_name is None:
         return
     item = f"storage {storage}: names"
     if most:
         yield CheckFinding(
-            item=f"{item} that were not looked at",
+            item=f"{item} that were not checked",
             state=FindingSeverity.WARNING,
-            found=f"{path} has more than {most} names; the first {most} were looked at",
-            right=f"{most} names at most",
+            found=f"{path} has more than {most} names; only the first {most} were checked",
+            right=f"at most {most} names",
             where=host,
-            hint="an account's name taken by another user may be unchecked; see who made so"
-            f" many: find {path}/ -mindepth 1 -maxdepth 1 -printf '%u\\n' | sort | uniq -c",
+            hint="an account's name taken by another user may be unchecked; to count each user's"
+            f" names: find {path}/ -mindepth 1 -maxdepth 1 -printf '%u\\n' | sort | uniq -c",
         )
     if not owners_by_name and not most:
         yield CheckFinding(item=item, state=FindingSeverity.OK, found=path)
@@ -184,13 +184,13 @@ def storage_area_owner_findings(
 
 
 SPOOL_MODE = 0o1733  # any user may add a message; only the service may list messages
-CAMPAIGNS_MODE = 0o3733  # mode of SPOOL_MODE, with the service's group for new files
+CAMPAIGNS_MODE = 0o3733  # like SPOOL_MODE, with the service's group for new files
 PROGRAMS = (
     *(f"{METHODS}/{name}" for name in ("sensor", "starter", "suspend", "resume", "terminate", "epilog", "usage")),
     PYTHON,
     AS_USER,
 )
-FOLDERS: Mapping[str, int] = MappingProxyType(  # folders of the service account, with modes
+FOLDERS: Mapping[str, int] = MappingProxyType(  # folder of the service account: mode
     {
         HOME: 0o755,
         PUBLISHED: 0o755,
@@ -222,7 +222,7 @@ def service_account_finding(uid: int, site: SiteSection) -> CheckFinding:
 
 
 def program_file_findings(facts: TransferHostFacts) -> Iterator[CheckFinding]:
-    """Check programs that Grid Engine and sudo run, and gridbridge.toml."""
+    """Check the programs that Grid Engine and sudo run, and gridbridge.toml."""
     yield from (_program(path, facts) for path in PROGRAMS)
     yield from (_tree(top, facts_of_tree) for top, facts_of_tree in facts.trees.items())
     yield _interpreter(facts)
@@ -236,7 +236,7 @@ def state_file_privacy_finding(facts: TransferHostFacts, site: SiteSection) -> C
     if path in facts.hidden:
         return invisible_file_finding(item)
     if not path or path_facts is None:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found="not there yet" if path else "a database")
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="not made yet" if path else "a database")
     if path_facts.owner == facts.service_uid and path_facts.mode == 0o600:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
     owner = site.service_account
@@ -256,7 +256,7 @@ def non_root_writable_file_finding(path: str, wrong: str, mend: str) -> CheckFin
         item=f"file {path}",
         state=FindingSeverity.BROKEN,
         found=wrong,
-        right="the file and each folder above are root's, and only root writes there",
+        right="the file and each folder above are owned and writable by root only",
         mend=(setup_edit_running_shell_line(mend),),
         hint="read the file first: another user may have changed the file",
     )
@@ -269,7 +269,7 @@ def _folder(path: str, mode: int, facts: TransferHostFacts, site: SiteSection) -
 
 
 def service_sudoers_line(site: SiteSection) -> str:
-    """Return the sudoers line: the service account runs one program as root."""
+    """Return the sudoers line by which the service account runs one program as root."""
     return f"{site.service_account} ALL=(root) NOPASSWD: {AS_USER}"
 
 
@@ -277,7 +277,7 @@ def _program(path: str, facts: TransferHostFacts) -> CheckFinding:
     item, path_facts, name = f"program {path}", facts.paths.get(path), shlex.quote(path)
     if closed := facts.closed_to_others.get(path):
         mend = setup_edit_running_shell_line(f"chmod a+rx {shlex.quote(closed)}")
-        return broken_finding_with_fix(item, f"others can't pass {closed}", "readable by every user", mend)
+        return broken_finding_with_fix(item, f"other users can't enter {closed}", "readable by every user", mend)
     if path_facts is None:
         hint = "install gridbridge again: tools/install in its source folder"
         return CheckFinding(item=item, state=FindingSeverity.BROKEN, found="missing", right="there", hint=hint)
@@ -286,7 +286,7 @@ def _program(path: str, facts: TransferHostFacts) -> CheckFinding:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
     mend = setup_edit_running_shell_line(f"chown root:root {name} && chmod a+rx,go-w {name}")
     return broken_finding_with_fix(
-        item, describe_owner_and_mode(path_facts), "root's, for others to read and run", mend
+        item, describe_owner_and_mode(path_facts), "root's, readable and executable by all users", mend
     )
 
 
@@ -294,12 +294,12 @@ def _tree(top: str, tree: NonRootWritablePaths) -> CheckFinding:
     """Check files that root runs: a user who can change a file becomes root."""
     item, name = f"folder {top}", shlex.quote(top)
     if not tree.wrong:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"root's alone, {tree.files} files")
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"owned by root only, {tree.files} files")
     more = f", and {len(tree.wrong) - 1} more" if tree.wrong[1:] else ""
     within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # a final / follows symlinks
     mend = setup_edit_running_shell_line(" && ".join((*tree.above, within)))
-    right = "root's with all in it, and nobody else writes there"
-    hint = "what others wrote stays: install gridbridge again if you can't tell what that is"
+    right = "owned by root with all its files, and writable by root only"
+    hint = "the owner changes, not the content: install gridbridge again if another user may have changed a file"
     return replace(broken_finding_with_fix(item, f"{tree.wrong[0]}{more}", right, mend), hint=hint)
 
 
@@ -321,5 +321,5 @@ def _configuration(facts: TransferHostFacts) -> CheckFinding:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
     mend = setup_edit_running_shell_line(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
     return broken_finding_with_fix(
-        item, describe_owner_and_mode(path_facts), "root's, for all to read, mode 0644", mend
+        item, describe_owner_and_mode(path_facts), "root's, readable by all users, mode 0644", mend
     )

@@ -1,6 +1,6 @@
-"""Set-up of gridbridge-balance: account, folders, rights, cron or systemd.
+"""Checks the set-up of gridbridge-balance: account, folders, rights, and cron or systemd.
 
-`gridbridge setup balance` makes the edits. `gridbridge check` checks the set-up and the rights.
+`gridbridge setup balance` makes the edits of these findings; `gridbridge check` shows them.
 """
 
 import shlex
@@ -41,13 +41,13 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.site_check_facts import BalancerCellRights, BalancerFacts
 
-VERBS = ("name", "unname", "export", "unexport", "node")  # verbs of gridbridge-as-root
+VERBS = ("name", "unname", "export", "unexport", "node")
 SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(f"{AS_ROOT} {verb} *" for verb in VERBS)
 CRON_LINE = f"* * * * * {BALANCE_ACCOUNT} {BALANCE_PROGRAM} >>{BALANCE_LOG} 2>&1"
 FOLDERS = {BALANCE_HOME: 0o711, BALANCE_PUBLISHED: 0o755}
 PRIVATE = 0o077  # permission bits of group and others
 RUNS = 0o111  # permission bits of an executable
-LATE_ROUNDS = 5  # pauses without a round after which the balancer is reported
+LATE_ROUNDS = 5  # number of missed rounds after which the balancer is reported
 CRON_S = 60.0
 
 
@@ -76,13 +76,13 @@ def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[Ch
 
 
 def running_balancer_findings(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[CheckFinding]:
-    """Check the balancer's and service's rights, and the balancer's last round."""
+    """Check the balancer's rights, the service's rights, and the balancer's last round."""
     service = policy.site.service_account
     if (facts.cell or facts.has_fixed_nodes) and facts.may_be_root is not None:
         yield _may(facts)
     if facts.cell and service in facts.cell.managers:
         edit = SetupEdit(verb=SetupEditVerb.DISMISS, cell=facts.cell.name, kind="manager", name=service)
-        yield broken_finding_with_fix(f"{facts.cell.name}: manager {service}", "is one", "an operator alone", edit)
+        yield broken_finding_with_fix(f"{facts.cell.name}: manager {service}", "a manager", "only an operator", edit)
     if facts.service_may_too:
         item = f"account {service}"
         hint = f"look for {AS_ROOT} in /etc/sudoers and /etc/sudoers.d"
@@ -90,7 +90,7 @@ def running_balancer_findings(facts: BalancerFacts, policy: Policy, now: datetim
             item=item,
             state=FindingSeverity.BROKEN,
             found=f"may run {AS_ROOT} as root",
-            right=f"{BALANCE_ACCOUNT} alone",
+            right=f"only {BALANCE_ACCOUNT}",
             hint=hint,
         )
     yield from _programs(facts, policy)
@@ -122,8 +122,8 @@ def _missing_queues(cell: BalancerCellRights, policy: Policy) -> Iterator[CheckF
                 item=f"{cell.name}: {kind} {place_name}",
                 state=FindingSeverity.BROKEN,
                 found="missing",
-                right=f"one, as {key} names it",
-                hint=f"qconf {makes[kind]} {place_name} makes it; or write the right one into {key}",
+                right=f"present, because {key} names it",
+                hint=f"qconf {makes[kind]} {place_name} makes the {kind}; or correct {key}",
             )
 
 
@@ -140,7 +140,7 @@ def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
             state=FindingSeverity.OK if is_right else FindingSeverity.BROKEN,
             found=describe_owner_and_mode(path_facts) if path_facts else "missing",
             right="" if is_right else "a program",
-            hint="" if is_right else f"write the right one into [provider.{name}]",
+            hint="" if is_right else f"correct the program in [provider.{name}]",
         )
 
 
@@ -151,9 +151,9 @@ def qmaster_host_if_other(facts: BalancerFacts) -> str:
 
 
 def balancer_rights_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
-    """Give the edits that remove the balancer's start and rights.
+    """Yield the edits that remove the balancer's start and rights.
 
-    The manager right is removed on the master host only: the master's balancer uses the same name.
+    The manager right is removed only on the master host, because a balancer on the master uses the same account name.
     """
     if facts.has_unit:
         stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"
@@ -184,7 +184,7 @@ def _admitted(cell: BalancerCellRights, role: str, kind: str, name: str, admitte
 
 
 def _in_line(cell: BalancerCellRights) -> CheckFinding:
-    """Check the cell's queue order by seq_no, which fill_first of [balance] needs."""
+    """Check that the cell orders queues by seq_no, which fill_first of [balance] needs."""
     values = (cell.queue_order, BY_NUMBER)
     item = f"{cell.name}: queue order"
     return scheduler_setting_finding(item, cell.name, QUEUE_ORDER, values, FindingSeverity.BROKEN, undo=False)
@@ -202,7 +202,7 @@ def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[C
     elif path_facts is None:
         make = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
         make_and_give = f"{make} && chown -h {owner}: {name} {name}.pub"
-        is_within = path.startswith(f"{BALANCE_HOME}/")  # its home may contain any symlink
+        is_within = path.startswith(f"{BALANCE_HOME}/")  # the account's home may contain any symlink
         yield broken_finding_with_fix(
             item,
             "missing",
@@ -221,7 +221,7 @@ def _started(facts: BalancerFacts) -> CheckFinding:
     """Check that systemd or cron starts a balancer round each minute."""
     item, right = f"file {BALANCE_CRON}", "a round each minute"
     if facts.has_unit:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found="not needed: systemd runs it")
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="not needed: systemd runs the balancer")
     mend = setup_edit_writing_root_file(BALANCE_CRON, CRON_LINE, 0o644)
     if BALANCE_CRON not in facts.paths:
         return broken_finding_with_fix(item, "missing", right, mend)
@@ -237,22 +237,24 @@ def _may(facts: BalancerFacts) -> CheckFinding:
     return CheckFinding(
         item=item,
         state=FindingSeverity.BROKEN,
-        found=f"sudo does not let it run {AS_ROOT}",
+        found=f"sudo does not let the account run {AS_ROOT}",
         right=SUDOERS_LINE,
-        hint=f"sudo -l -U {BALANCE_ACCOUNT} shows what it may; see #includedir in /etc/sudoers",
+        hint=f"sudo -l -U {BALANCE_ACCOUNT} lists its rights; see #includedir in /etc/sudoers",
     )
 
 
 def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> CheckFinding:
-    """Check the last balancer round; without --apply no round is published."""
+    """Check the last balancer round; a round without --apply is not published."""
     item, last = "balancer", facts.last
     acts = balance.apply or facts.has_unit  # the systemd unit runs with --apply
     if last is None or not last.is_acting or not acts:
         return _untold(item, balance)
     age_s = (now - last.at).total_seconds()
     if age_s > LATE_ROUNDS * max(CRON_S, balance.interval_s):
-        actual, hint = f"its last round was {age_s:.0f} s ago", f"its log is {BALANCE_LOG}"
-        return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right="one each minute", hint=hint)
+        actual, hint = f"the last round was {age_s:.0f} s ago", f"the log is {BALANCE_LOG}"
+        return CheckFinding(
+            item=item, state=FindingSeverity.BROKEN, found=actual, right="a round each minute", hint=hint
+        )
     if last.trouble:
         actual = f"could not observe the cluster {age_s:.0f} s ago: {last.trouble}"
         return CheckFinding(item=item, state=FindingSeverity.WARNING, found=actual)
@@ -266,7 +268,7 @@ def _untold(item: str, balance: BalanceSection) -> CheckFinding:
             item=item,
             state=FindingSeverity.WARNING,
             found="no round yet",
-            hint=f"wait a minute; its log is {BALANCE_LOG}",
+            hint=f"wait a minute; the log is {BALANCE_LOG}",
         )
     hint = "see gridbridge balance plan, then set apply = true in [balance]"
-    return CheckFinding(item=item, state=FindingSeverity.NOTE, found="only says what it would do", hint=hint)
+    return CheckFinding(item=item, state=FindingSeverity.NOTE, found="only plans, and changes nothing", hint=hint)

@@ -1,12 +1,9 @@
-"""Findings about best-effort queues of a cell, with the edits that correct them.
+"""Findings about the best-effort queues of a cell, with the edits that correct faults.
 
-Each needed queue has one block of slots, which is preempted as a whole.
-
-With blocks of b slots, (i - 1) * b + 1 used slots of the host's local queue suspend block i. So `used + slots
-of running blocks <= slots of the host`. A local queue counts only its own jobs. On a host with several local
-queues, one job of any local queue suspends all blocks.
-
-The last edits give the queues their slots, so that no task starts in an incomplete set-up.
+Each best-effort queue has one block of b slots on a host, and is preempted as a whole: (i - 1) * b + 1 used slots of
+the host's local queue suspend block i. A local queue counts only its own jobs, so on a host with several local queues
+one job of any local queue suspends all blocks. The last edits give the queues their slots, so that no task starts in an
+incomplete set-up.
 """
 
 import re
@@ -34,7 +31,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SetupEditVerb,
 )
 
-MOST = 8  # default number of best-effort queues: each queue costs scheduler time
+MOST = 8  # default number of best-effort queues; each queue costs scheduler time
 NAME = re.compile(r"gb-be([1-9][0-9]*)")
 PREEMPT = f"{METHODS}/preempt"
 HOSTLIST = "hostlist"
@@ -50,9 +47,9 @@ def non_gridbridge_queue_names(cell: BestEffortCellFacts) -> tuple[str, ...]:
 
 
 def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
-    """Say whether a queue is gridbridge's best-effort queue, by name and trait.
+    """Say whether a queue is gridbridge's best-effort queue, by its name and one other trait.
 
-    A queue that lost gb_besteffort takes any user's jobs and kills them. This queue is repaired or
+    A best-effort queue without gb_besteffort takes any user's jobs and kills them. So such a queue is repaired or
     removed, and never counts as a local queue.
     """
     queue = cell.queues.get(name, {})
@@ -72,7 +69,7 @@ def own_besteffort_queues(cell: BestEffortCellFacts) -> tuple[str, ...]:
 
 
 def choose_besteffort_model_queue(cell: BestEffortCellFacts, like: str | None) -> str:
-    """Return the local queue whose hosts and access lists are copied, or empty.
+    """Return the local queue whose hosts and access lists are copied, or an empty text.
 
     Order: the queue `like`, the model of existing best-effort queues, the queue with most slots.
     """
@@ -86,7 +83,7 @@ def choose_besteffort_model_queue(cell: BestEffortCellFacts, like: str | None) -
 
 
 class BestEffortQueueLayout:
-    """The best-effort queues of a cell: slots by host, thresholds of preemption."""
+    """The best-effort queues of a cell: slots by host, and thresholds of preemption."""
 
     def __init__(self, cell: BestEffortCellFacts, model: str, most: int | None) -> None:
         self.slots = cell.slots.get(model, {})
@@ -108,20 +105,20 @@ class BestEffortQueueLayout:
         return {host: min(self.size, max(0, n - before)) for host, n in self.slots.items()}
 
     def subordinates(self, queue: str) -> dict[str, int]:
-        """Return how many used slots of a local queue suspend each best-effort queue."""
+        """Return for each best-effort queue how many used slots of a local queue suspend it."""
         exact = range(1, self.count * self.size + 1, self.size)
         used = (1 for _ in exact) if queue in self._shared else exact
         return dict(zip(self.names(), used, strict=True))
 
 
 def local_queues_preempting_tasks(cell: BestEffortCellFacts, model: str) -> tuple[str, ...]:
-    """Return local queues on the model queue's hosts: their jobs preempt tasks."""
+    """Return the local queues on the model queue's hosts; their jobs preempt best-effort tasks."""
     hosts = cell.slots.get(model, {}).keys()
     return tuple(name for name in non_gridbridge_queue_names(cell) if hosts & cell.slots.get(name, {}).keys())
 
 
 def _shared(cell: BestEffortCellFacts, hosts: frozenset[str]) -> frozenset[str]:
-    """Return local queues that are not the only local queue on one of `hosts`."""
+    """Return local queues that share one of `hosts` with another local queue."""
     local = non_gridbridge_queue_names(cell)
     on = Counter(host for name in local for host in cell.slots.get(name, {}))
     return frozenset(name for name in local if any(on[host] > 1 for host in hosts & cell.slots.get(name, {}).keys()))
@@ -140,7 +137,7 @@ def subordinate_lists_by_host(queue: QconfSettings) -> dict[str, str]:
     return {"": values.usual, **dict(values.others)}
 
 
-SEQ_NO = 900  # lowest seq_no: the queue that is preempted last and filled first
+SEQ_NO = 900  # lowest seq_no; the queue with this seq_no is filled first and preempted last
 NICE = "19"
 METHOD = f"{PREEMPT} || kill -s 55 $job_pid"  # a host without gridbridge gives no grace time
 RULE_NAME = "name gb-besteffort"  # name line of a quota set, sge_resource_quota(5)
@@ -182,7 +179,7 @@ def foreign_besteffort_name_finding(cluster: str, name: str) -> CheckFinding:
     return CheckFinding(
         item=f"{cluster}: queue {name}",
         state=FindingSeverity.WARNING,
-        found=f"neither {BEST_EFFORT}=TRUE nor our suspend_method",
+        found=f"neither {BEST_EFFORT}=TRUE nor gridbridge's suspend_method",
         right="no ordinary queue of this name",
         hint=f"remove {name} from each subordinate_list, then qconf -dq {name}; or rename it",
     )
@@ -231,7 +228,7 @@ def _queue(
         values = {"qname": name, "seq_no": seq_no, "priority": NICE, "slots": "0", **right}
         text = "\n".join(f"{key} {value}" for key, value in values.items())
         edit = SetupEdit(verb=SetupEditVerb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text)
-        right_words = f"as {model}, for tasks that make way"
+        right_words = f"like {model}, for preemptible tasks"
         yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found="missing", right=right_words, mend=(edit,))
         return
     for key, value in right.items():
@@ -239,7 +236,6 @@ def _queue(
 
 
 def _right(cell: BestEffortCellFacts, model: str) -> dict[str, str]:
-    """Return a best-effort queue's checked attributes."""
     queue = cell.queues[model]
     remote = ("remote=FALSE",) if "remote" in cell.complexes else ()
     return {
@@ -304,7 +300,7 @@ def _same(name: str, actual: str, right: str) -> bool:
 def _subordinates(
     cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, queue: str
 ) -> Iterator[CheckFinding]:
-    """Check a local queue's subordinate_list: the default and each override."""
+    """Check a local queue's subordinate_list: the default and each host's own list."""
     right = blocks.subordinates(queue)
     for where, actual in subordinate_lists_by_host(cell.queues[queue]).items():
         name = f"{queue}@{where}" if where else queue
@@ -328,7 +324,7 @@ def _slotwise(item: str, actual: str) -> CheckFinding:
     return CheckFinding(
         item=item,
         state=FindingSeverity.BROKEN,
-        found=f"{actual}: slot-wise, which counts tasks and takes no other queues",
+        found=f"{actual}: slot-wise, which counts best-effort tasks and allows no other queues",
         right="queue-wise, such as low.q=1",
         hint="change the subordinate_list by hand, or give another --like",
     )
@@ -372,7 +368,7 @@ def besteffort_consumable_findings(
             yield CheckFinding(
                 item=f"{cluster}: consumable {name}",
                 state=FindingSeverity.WARNING,
-                found=f"best-effort tasks use it at {_shortened(touched)}, and no queue exempts the tasks",
+                found=f"best-effort tasks use {name} at {_shortened(touched)}, and no queue exempts the tasks",
                 right="no consumable that every job uses",
                 hint=_instead(name, cell),
             )
@@ -386,18 +382,18 @@ def _instead(name: str, cell: BestEffortCellFacts) -> str:
     if name == "slots":
         return (
             "a resource quota such as `limit hosts {*} to slots=$num_proc` instead of the hosts'"
-            " complex_values does the same, and exempts them"
+            " complex_values has the same effect, and exempts best-effort tasks"
         )
     if cell.complexes[name].relation == "EXCL":
-        return f"for a job that asks for {name} gridbridge-nikita ends all tasks of a host"
-    return f"give {name} no default, so that only jobs use it that request it"
+        return f"if a job requests {name}, gridbridge-nikita ends all best-effort tasks of a host"
+    return f"remove the default of {name}, so that only jobs that request {name} use {name}"
 
 
 GONE_S = 60  # a preempted task has 10 s; the rest is for Grid Engine's accounting
 
 
 def besteffort_removal_edits(cluster: str, cell: BestEffortCellFacts) -> Iterator[SetupEdit]:
-    """Give the edits that remove gridbridge's best-effort queues."""
+    """Yield the edits that remove gridbridge's best-effort queues."""
     queues = own_besteffort_queues(cell)
     for name in queues:
         yield SetupEdit(verb=SetupEditVerb.SUSPEND, cell=cluster, name=name)

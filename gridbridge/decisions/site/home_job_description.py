@@ -1,6 +1,6 @@
-"""Sentences about a home cluster's job: its state and why the job waits.
+"""Describes a home cluster's job: its state, and why the job waits.
 
-Reasons are the Grid Engine scheduler's own words (`qstat -j`, `qalter -w p`), for display only.
+The reasons are the Grid Engine scheduler's own words (`qstat -j`, `qalter -w p`), only for display.
 """
 
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
 from gridbridge.model.published_status_and_reports import format_duration, number_with_noun
 from gridbridge.model.states import JobStateFact
 
-MOST_TOLD = 5  # printed reasons at most; a cell of 1000 hosts gives 1000
-NOT_TOLD = "the scheduler does not tell what it waits for"
-WORDS = {  # singular and plural verb of each state
+MOST_TOLD = 5  # limit of printed reasons: a cell of 1000 hosts gives 1000
+NOT_TOLD = "the scheduler gives no reason for the wait"
+WORDS = {  # state: singular and plural verb
     JobStateFact.DELETING: ("is being deleted", "are being deleted"),
     JobStateFact.ERROR: ("is in error state", "are in error state"),
     JobStateFact.SUSPENDED: ("is suspended", "are suspended"),
@@ -20,7 +20,7 @@ WORDS = {  # singular and plural verb of each state
     JobStateFact.HELD: ("waits, held", "wait, held"),
     JobStateFact.WAITING: ("waits", "wait"),
 }
-UNKNOWN = ("is in a state that is not known", "are in a state that is not known")
+UNKNOWN = ("is in an unknown state", "are in an unknown state")
 
 
 def describe_home_job_state(job: ListedJobStatus, now: datetime) -> tuple[str, ...]:
@@ -38,7 +38,7 @@ def _row_sentence(row: JobListRow, now: datetime) -> str:
 
 def _subject(row: JobListRow) -> str:
     if not row.tasks:
-        return "it"
+        return "the job"
     if row.task_count == 1:
         return f"task {row.task}"
     return f"{row.task_count} tasks ({row.tasks[0][0]} to {row.tasks[-1][-1]})"
@@ -47,13 +47,13 @@ def _subject(row: JobListRow) -> str:
 def _errors(job: ListedJobStatus) -> Iterator[str]:
     yield from (f"error: {text}" for text in dict.fromkeys(job.errors))
     if any(row.state.is_error for row in job.rows):
-        yield f"qmod -cj {job.job_id} has it tried again"
+        yield f"qmod -cj {job.job_id} clears the error, and Grid Engine tries the job again"
 
 
 def _hindrances(job: ListedJobStatus) -> Iterator[str]:
     if any(row.state.is_waiting and row.state.is_held for row in job.rows):
         yield f"qrls {job.job_id} ends a user's hold; qstat -j {job.job_id} names jobs to wait for"
-    yield from (f"it can't start: {text}" for text in job.hindrances[:MOST_TOLD])
+    yield from (f"the job can't start: {text}" for text in job.hindrances[:MOST_TOLD])
     if len(job.hindrances) > MOST_TOLD:
         more = number_with_noun(len(job.hindrances) - MOST_TOLD, "more reason")
         yield f"{more}: qstat -j {job.job_id}"

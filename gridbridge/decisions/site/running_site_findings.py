@@ -1,6 +1,6 @@
 """Findings about a running site, also of embedded clusters: poller, clocks, versions, queue states.
 
-One user owns the whole site, so no rights are checked and `gridbridge setup` has nothing to do.
+One user owns the whole site of embedded clusters, so no rights are checked and `gridbridge setup` has nothing to do.
 """
 
 import re
@@ -25,7 +25,7 @@ from gridbridge.model.states import QueueInstanceState, QueueInstanceStateFact
 MAX_SKEW_S = 5.0  # load values with a timestamp in the future are rejected
 TRIED_OAR = re.compile(r"OAR 2\.5\.")
 TRIED = re.compile(r"SGE 8\.1\.")  # queue methods run under /bin/sh, not under the job's shell
-MAX_WORDS = 160  # most characters of a quoted log line
+MAX_WORDS = 160  # limit of characters of a quoted log line
 BY_SSH = "ssh: "  # prefix of errors from ssh itself
 DENIED = "denied: host"
 NEEDED_SECTION = "[queue.NAME]"
@@ -80,7 +80,7 @@ def no_transfer_queue_findings(policy: Policy) -> Iterator[CheckFinding]:
         item=f"file {CONFIG}: transfer queues",
         state=FindingSeverity.WARNING,
         found=f"no {NEEDED_SECTION}",
-        right="one at least",
+        right="at least one",
         mend=(SetupEdit(verb=SetupEditVerb.SHELL, value=right),) if remotes else (),
         hint="" if remotes else "add a [cluster.NAME] for the remote cluster",
     )
@@ -89,7 +89,7 @@ def no_transfer_queue_findings(policy: Policy) -> Iterator[CheckFinding]:
 def _poller(poller: PollerProcessFacts, policy: Policy) -> CheckFinding:
     right = f"values no older than {policy.poller.stale_s:g} s"
     if poller.is_running is False:
-        words = f"; its log ends: {poller.last_words[:MAX_WORDS]}" if poller.last_words else ""
+        words = f"; the log ends: {poller.last_words[:MAX_WORDS]}" if poller.last_words else ""
         return _stopped(f"not running{words}", right, policy)
     if poller.age_s is not None and are_load_values_fresh(poller.age_s, policy.poller.stale_s):
         return CheckFinding(item="poller", state=FindingSeverity.OK, found=f"values of {poller.age_s:.0f} s ago")
@@ -154,11 +154,11 @@ def _answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
 
 
 def _first(name: str, cell: ClusterFacts, *, is_refused: bool) -> str:
-    """Return the hint to look for a running qmaster: a second qmaster does harm."""
+    """Return the advice to look for a running qmaster, because a second qmaster does harm."""
     if is_refused:
         return ""
     ports = f"compare the ports of [cluster.{name}] first"
-    return f"run this only if no qmaster runs on {cell.master}; {ports}"
+    return f"run this command only if no qmaster runs on {cell.master}; {ports}"
 
 
 def _wrong_port(name: str, cell: ClusterFacts) -> CheckFinding:
@@ -167,7 +167,7 @@ def _wrong_port(name: str, cell: ClusterFacts) -> CheckFinding:
         item=f"{name}: qmaster",
         state=FindingSeverity.BROKEN,
         found=f"{cell.trouble}, but a qmaster answers on port {cell.other_port} of {cell.master}",
-        right=f"qmaster_port = {cell.other_port}, if that is the cell's",
+        right=f"qmaster_port = {cell.other_port}, if this qmaster belongs to the cell",
         hint=f"compare the ports of [cluster.{name}] in {CONFIG} first; start no qmaster",
     )
 
@@ -179,7 +179,7 @@ def _oar_answer(name: str, cell: ClusterFacts) -> CheckFinding:
         actual = f"answers on {cell.master}, {number_with_noun(cell.slots or 0, 'slot')}"
         return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
     login = cell.trouble.startswith(BY_SSH)
-    hint = _hint(name, cell) if login else f"the server of [cluster.{name}], or its database"
+    hint = _hint(name, cell) if login else f"check the server of [cluster.{name}] and its database"
     return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=cell.trouble, right="an answer", hint=hint)
 
 
@@ -194,8 +194,8 @@ def _oar_version(name: str, cell: ClusterFacts) -> CheckFinding:
 
 def _hint(name: str, cell: ClusterFacts) -> str:
     if cell.trouble.startswith(BY_SSH):
-        return f"mend the login of [cluster.{name}] of {CONFIG}"
-    return f"[cluster.{name}] of {CONFIG} has to name its cell"
+        return f"correct the login in [cluster.{name}] of {CONFIG}"
+    return f"correct the cell in [cluster.{name}] of {CONFIG}"
 
 
 def _version(name: str, cell: ClusterFacts) -> CheckFinding:
@@ -206,8 +206,8 @@ def _version(name: str, cell: ClusterFacts) -> CheckFinding:
         item=item,
         state=FindingSeverity.WARNING,
         found=cell.version or "unknown",
-        right="SGE 8.1.x: elsewhere methods run under the job's own shell (-S)",
-        hint="jobs with -S other than sh can't be suspended or deleted there; tested on 8.1.9",
+        right="SGE 8.1.x: other versions run methods under the job's own shell (-S)",
+        hint="jobs with -S other than sh can't be suspended or deleted; tested on 8.1.9",
     )
 
 
@@ -217,7 +217,7 @@ def _clock(name: str, cell: ClusterFacts) -> CheckFinding:
         return CheckFinding(
             item=item,
             state=FindingSeverity.WARNING,
-            found="qping does not tell it",
+            found="qping does not report the clock",
             right=f"within {MAX_SKEW_S:g} s",
             hint=f"compare `date` here and on {cell.master}",
         )
@@ -236,29 +236,29 @@ def _clock(name: str, cell: ClusterFacts) -> CheckFinding:
 
 def _key(key: SshKeyLoginFacts) -> CheckFinding:
     """Check a user's ssh key for a cluster; without a key, jobs wait or return."""
-    item, right = f"{key.cluster}: key of {key.person}", f"leads into the account {key.account}"
+    item, right = f"{key.cluster}: key of {key.person}", f"logs in to account {key.account}"
     if not key.trouble:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=right)
-    hint = f"until then jobs of {key.person} that are sent there wait, or come home when refused"
+    hint = f"until then jobs of {key.person} for this cluster wait, or come home when refused"
     return CheckFinding(item=item, state=FindingSeverity.WARNING, found=key.trouble, right=right, hint=hint)
 
 
 def _rsync(name: str, host: str) -> CheckFinding:
-    """Check for rsync, which carries staged files (docs/how-to/staging.md)."""
+    """Check for rsync, which copies staged files (docs/how-to/staging.md)."""
     item = f"{name}: rsync"
     if not host:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found="here and there")
+        return CheckFinding(item=item, state=FindingSeverity.OK, found="on both hosts")
     return CheckFinding(
         item=item,
         state=FindingSeverity.WARNING,
         found=f"missing on {host}",
-        right="here and there",
+        right="on both hosts",
         hint=f"apt-get install rsync on {host}; until then jobs with stage_in or stage_out wait",
     )
 
 
 def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
-    """Check a cluster's stage_dir, which holds the accounts' staged files."""
+    """Check a cluster's stage_dir, the folder of the accounts' staged files."""
     item = f"{name}: stage_dir"
     if not stage.wrong:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=stage.place)
@@ -266,7 +266,7 @@ def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
         item=item,
         state=FindingSeverity.BROKEN,
         found=stage.wrong,
-        right="a sticky folder, or one where nobody else writes",
+        right="a folder that is sticky, or that no other user can write to",
         mend=(SetupEdit(verb=SetupEditVerb.SHELL, value=stage.mend),),
         where=stage.host,
         hint="until then jobs with staged files for this cluster wait",
@@ -284,7 +284,7 @@ def _queue(queue: str, state: QueueInstanceState, policy: Policy) -> Iterator[Ch
         yield _closed(item, FindingSeverity.WARNING, "disabled by hand (d)", enable)
     if QueueInstanceStateFact.UNREACHABLE in state.facts:
         hint = f"start sge_execd on {queue.rpartition('@')[2]}"
-        yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found="its execd is silent (u)", hint=hint)
+        yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found="execd does not answer (u)", hint=hint)
     if not state.facts & NEEDS_SOMEBODY:
         is_loaded = QueueInstanceStateFact.LOADED in state.facts
         actual = f"closed by load ({state.text})" if is_loaded else state.text or "open"
@@ -325,7 +325,7 @@ def _embedded_poller(poller: PollerProcessFacts, stale_s: float) -> CheckFinding
 def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     """Check that an embedded cluster answers; the edit creates the cluster."""
     if not cell.trouble:
-        actual = f"answers, {number_with_noun(cell.slots or 0, 'slot')} of its own"
+        actual = f"answers, {number_with_noun(cell.slots or 0, 'slot')}"
         return CheckFinding(item=f"{name}: cluster", state=FindingSeverity.OK, found=actual)
     make = f"{PROGRAM} {cell.master} create --slots=4"
     return _broken(f"{name}: cluster", cell.trouble, "an answer", make)
@@ -333,7 +333,7 @@ def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
 
 def _embedded_queue(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
     section = policy.queues[name]
-    actual = number_with_noun(slots[name], "slot") if name in slots else "not there"
+    actual = number_with_noun(slots[name], "slot") if name in slots else "missing"
     if slots.get(name) == section.slots:
         return CheckFinding(item=f"queue {name}", state=FindingSeverity.OK, found=actual)
     options = f"--slots={section.slots} --remote={section.cluster}"

@@ -20,7 +20,7 @@ from gridbridge.model.site.site_check_facts import FolderFreeSpace, PollerProces
 CONFIGURATION_ITEM = "poller: gridbridge.toml"
 OLDER_IN_FORCE = "the service has an older gridbridge.toml"
 AWAIT_RELOAD_EDIT = SetupEdit(verb=SetupEditVerb.SHELL, value=f"{PYTHON} -I -m gridbridge.site.configuration_wait")
-NEW_IN_FORCE = "the new one"
+NEW_IN_FORCE = "the new file"
 
 
 def is_new_configuration_refused(poller: PollerProcessFacts) -> bool:
@@ -36,13 +36,13 @@ def is_config_reload_awaited(poller: PollerProcessFacts) -> bool:
 
 
 def stale_configuration_reason(poller: PollerProcessFacts) -> str:
-    """Say why the running service does not use gridbridge.toml on disk."""
+    """Return why the running service does not use the gridbridge.toml on disk; else empty."""
     wrong = (finding for finding in stale_configuration_findings(poller) if finding.state != FindingSeverity.OK)
     return next((f"{finding.found}; {finding.hint}" for finding in wrong), "")
 
 
 def stale_configuration_findings(poller: PollerProcessFacts, is_right: bool = True) -> Iterator[CheckFinding]:
-    """Report a running service that does not use gridbridge.toml on disk.
+    """Report a running service that does not use the gridbridge.toml on disk.
 
     Errors in gridbridge.toml are separate findings.
     """
@@ -58,7 +58,7 @@ def stale_configuration_findings(poller: PollerProcessFacts, is_right: bool = Tr
         )
     elif configuration.refused:
         hint = "the service keeps the older file until these errors are corrected"
-        actual = f"{OLDER_IN_FORCE}; it refuses the new one: {'; '.join(configuration.refused)}"
+        actual = f"{OLDER_IN_FORCE}; the service refuses the new file: {'; '.join(configuration.refused)}"
         yield CheckFinding(
             item=CONFIGURATION_ITEM, state=FindingSeverity.BROKEN, found=actual, right=NEW_IN_FORCE, hint=hint
         )
@@ -82,7 +82,7 @@ def _late(pid: int) -> CheckFinding:
 VERSION_ITEM = "version"
 POLLER = "gridbridge-poller"
 BY_SENSOR = "the load sensor starts the poller"
-UNKNOWN = "an unknown version"  # the program could not record its version, e.g. on a full disk
+UNKNOWN = "an unknown version"  # for example, on a full disk the program could not record its version
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class RunningProgramVersion:
 
 
 def program_version_finding(running: Mapping[str, RunningProgramVersion], installed: str) -> CheckFinding:
-    """Report the programs that run another version than the installed version."""
+    """Report running programs whose version is not the installed version."""
     outdated = {program: process for program, process in running.items() if not _is_same(process.version, installed)}
     if not outdated:
         return CheckFinding(item=VERSION_ITEM, state=FindingSeverity.OK, found=installed)
@@ -115,15 +115,15 @@ def _is_same(running: str, installed: str) -> bool:
 
 
 def _without_systemd(outdated: Mapping[str, RunningProgramVersion]) -> str:
-    """Return the hint how to stop outdated programs without systemd."""
+    """Return the advice how to stop outdated programs without systemd."""
     pids = " ".join(str(process.pid) for process in outdated.values() if process.pid)
-    ended = f"`kill {pids}`" if pids else "end each"
-    by_hand = "start each as before" if outdated.keys() - {POLLER} else ""
+    ended = f"`kill {pids}`" if pids else "end each program"
+    by_hand = "start each program as before" if outdated.keys() - {POLLER} else ""
     by_sensor = BY_SENSOR if POLLER in outdated else ""
     return f"without systemd {', '.join(filter(None, (ended, by_hand, by_sensor)))}"
 
 
-NEEDS_NEW_SERVICE = "only a new service takes that: end the poller when nothing is away"
+NEEDS_NEW_SERVICE = "restart the poller when no transfer is open"
 
 AwayJob: TypeAlias = tuple[str, str, str]  # owner, remote cluster, transfer queue
 
@@ -133,9 +133,9 @@ def find_unreloadable_changes(
 ) -> tuple[str, ...]:
     """Return the configuration changes that a running service can't apply.
 
-    Home cluster, service account, state file and embedded kind are fixed while the service runs.
-    The remote account identifies a remote job's owner. The local job's methods find the remote job
-    by its queue. So accounts and queues of remote jobs don't change before the jobs have ended.
+    Home cluster, service account, state file and embedded kind are fixed while the service runs. Accounts and transfer
+    queues of remote jobs must not change before the jobs have ended, because the account identifies a remote job's
+    owner, and the local job's methods find the remote job by its queue.
     """
     stays = frozenset(jobs_away)
     fixed, accounts = _fixed(before, after, path), _accounts(before, after, path, stays)
@@ -150,7 +150,7 @@ def _fixed(before: Policy, after: Policy, path: str) -> tuple[str, ...]:
         f"[cluster.{after.site.cluster}] kind": (_kind(before), _kind(after)),
     }
     return tuple(
-        f'{path}: {key} = "{new}": the service has "{old}"; {NEEDS_NEW_SERVICE}'
+        f'{path}: {key} = "{new}": the running service uses "{old}"; {NEEDS_NEW_SERVICE}'
         for key, (old, new) in changed.items()
         if old != new
     )
@@ -161,20 +161,20 @@ def _kind(policy: Policy) -> str:
 
 
 def _accounts(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
-    """Give the changes of remote accounts that remote jobs still use."""
+    """Yield the changes of remote accounts that remote jobs still use."""
     for person, cluster in sorted({(person, cluster) for person, cluster, _ in jobs}):
         if cluster not in before.clusters or cluster not in after.clusters:
             continue
         old, new = (policy.clusters[cluster].users.account_of(person) for policy in (before, after))
         if old != new:
             yield (
-                f'{path}: [cluster.{cluster}.users] {person} = "{new}": a job of {person} is there'
-                f' as "{old}"; put that back, and change it when none is away'
+                f'{path}: [cluster.{cluster}.users] {person} = "{new}": a job of {person} runs at {cluster}'
+                f' as "{old}"; restore "{old}" until no such job is left'
             )
 
 
 def _queues(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
-    """Give the transfer queues that change their remote cluster despite remote jobs."""
+    """Yield the transfer queues that change their remote cluster despite remote jobs."""
     for name, old in sorted({(queue, cluster) for _, cluster, queue in jobs}):
         if name not in before.queues or name not in after.queues:
             continue
@@ -182,7 +182,7 @@ def _queues(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -
         if new != old == before.queues[name].cluster:
             yield (
                 f'{path}: [queue.{name}] cluster = "{new}": jobs of this queue are at "{old}";'
-                f' put that back, and make another queue for "{new}"'
+                f' restore "{old}", and make another queue for "{new}"'
             )
 
 
@@ -221,7 +221,7 @@ def paused_rebalance_finding(since: datetime, at: datetime) -> CheckFinding:
 
 
 def paused_rebalance_sentence(since: datetime, at: datetime) -> str:
-    """Return one line about paused rebalancing moves, with the command that resumes."""
+    """Return one line about paused rebalancing moves, with the command that resumes the moves."""
     return f"rebalancing: moves are paused since {_age(at - since)} ago, until `{RESUME_COMMAND}`"
 
 
@@ -235,7 +235,7 @@ def late_rebalance_sentences(
 ) -> tuple[str, ...]:
     """Return a sentence for each kind of rebalancing round that is late."""
     return tuple(
-        f"rebalancing: no {WORDS[kind]} has ended since one began {_age(at - last.began_at)} ago"
+        f"rebalancing: no {WORDS[kind]} has ended since a round began {_age(at - last.began_at)} ago"
         for kind, last in rounds.items()
         if is_rebalance_round_late(kind, last, at)
     )
@@ -243,7 +243,7 @@ def late_rebalance_sentences(
 
 def _last_round(last: PublishedRebalanceRound, at: datetime) -> str:
     if last.is_open:
-        return f"no round ended since one began {_age(at - last.began_at)} ago"
+        return f"no round has ended since a round began {_age(at - last.began_at)} ago"
     return f"the last round ended {_age(at - (last.ended_at or last.began_at))} ago"
 
 
@@ -284,7 +284,7 @@ KIB = 1024
 
 
 def why_folder_takes_no_files(folder: str, room: FolderFreeSpace) -> str:
-    """Say why a folder accepts no more files; empty if it does."""
+    """Return why a folder accepts no more files; empty if the folder accepts files."""
     if room.free_bytes is not None and room.free_bytes < MIN_FREE_BYTES:
         figures = f"{room.free_bytes // KIB} KiB are free, {MIN_FREE_BYTES // KIB} are needed"
         return f"{folder} is full: {figures}"
@@ -294,7 +294,7 @@ def why_folder_takes_no_files(folder: str, room: FolderFreeSpace) -> str:
 
 
 def why_a_folder_takes_no_files(rooms: Mapping[str, FolderFreeSpace]) -> str:
-    """Say why the first full folder accepts no more files; empty if no folder is full."""
+    """Return why the first full folder accepts no more files; empty if no folder is full."""
     return next(filter(None, (why_folder_takes_no_files(folder, room) for folder, room in rooms.items())), "")
 
 
@@ -309,7 +309,7 @@ def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckF
         if lacking := why_folder_takes_no_files(folder, room):
             right = f"{MIN_FREE_BYTES // KIB} KiB and {MIN_FREE_FILES} files"
             until = NO_CAMPAIGNS if folder == CAMPAIGNS else "the queues are closed until then"
-            hint = f"remove what fills its filesystem; {until}"
+            hint = f"remove files from the folder's filesystem; {until}"
             yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found=lacking, right=right, hint=hint)
         else:
             yield CheckFinding(item=item, state=FindingSeverity.OK, found=_shown(room))
@@ -321,7 +321,7 @@ def _strange(folder: str, folders: Mapping[str, int]) -> CheckFinding:
     """Report folders that users made in a folder for messages."""
     ranked = sorted(folders.items(), key=lambda owner_count: (-owner_count[1], owner_count[0]))
     ranking = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
-    item, right = f"folders in {folder}", "messages alone"
+    item, right = f"folders in {folder}", "only messages"
     hint = "only root can remove these folders; the service lists the folders in each round"
     return CheckFinding(item=item, state=FindingSeverity.WARNING, found=ranking, right=right, hint=hint)
 

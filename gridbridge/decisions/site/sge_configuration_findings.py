@@ -1,8 +1,8 @@
-"""Findings about Grid Engine's configuration: sched_conf(5), and the transfer host's part of sge_conf(5).
+"""Findings about Grid Engine's scheduler, sched_conf(5), and the transfer host's part of sge_conf(5).
 
-Existing load sensors are kept: a host's own list replaces the global list, so the global list is copied. An
-execd that started without a host configuration never reads a new host configuration (tried on 8.1.9). Such an
-execd has to be restarted, which leaves its jobs running.
+Existing load sensors are kept: a host's own list replaces the global list, so the global list is copied. An execd that
+started without a host configuration never reads a new host configuration (tried on 8.1.9). Such an execd has to be
+restarted, which leaves its jobs running.
 """
 
 import shlex
@@ -33,8 +33,8 @@ DECAY = "0:0:30"  # about the delay until the load values include a transferred 
 def sge_scheduler_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Check the scheduler's queue order and load adjustments (damping).
 
-    Each transferred job counts as waiting at the remote cluster until the load sensor reports it.
-    Without this damping, jobs fill all slots in the seconds after the queue opens.
+    Each transferred job counts as waiting at the remote cluster until the load sensor reports the job. Without this
+    damping, jobs fill all slots in the seconds after the queue opens.
     """
     order = _setting(situation, "queue order", QUEUE_ORDER, BY_NUMBER, FindingSeverity.BROKEN)
     if not situation.wanted.pending_limit:
@@ -78,7 +78,7 @@ def _adjustment(situation: TransferSetupSituation) -> CheckFinding:
 
 
 def _pending_values(situation: TransferSetupSituation) -> Iterator[str]:
-    """Give the pending load values in the load thresholds of all transfer queues."""
+    """Yield the pending load values in the load thresholds of all transfer queues."""
     for queue in situation.home.queues.values():
         for name in parse_qconf_pairs(queue.get("load_thresholds", "")):
             if name.startswith("gb_") and name.endswith("_pending"):
@@ -170,7 +170,7 @@ def _gid_range(situation: TransferSetupSituation) -> CheckFinding:
     if free >= slots + SPARE_GROUPS:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=f"{actual}, {free} free")
     right = widen_gid_range(actual, slots + SPARE_GROUPS, situation.gids)
-    few = f"{actual}, {free} free for {number_with_noun(slots, 'slot')} of all queues here"
+    few = f"{actual}, {free} free for {number_with_noun(slots, 'slot')} of all queues on the host"
     return _host_conf_setting(situation, item, "gid_range", few, right)
 
 
@@ -185,7 +185,7 @@ def _gids(text: str) -> set[int]:
 
 
 def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
-    """Return gid_range extended to `needed` ids, or the first free block."""
+    """Return gid_range extended to `needed` ids, or the first free range of `needed` ids."""
     present = _gids(actual)
     starts = [min(present)] if present else []
     gids = used | {NOGROUP}
@@ -199,9 +199,8 @@ def unreported_load_value_findings(
 ) -> tuple[CheckFinding, ...]:
     """Check that the load sensor's values reach the qmaster.
 
-    Published values reach the qmaster within two load report times of the start of execd. A poller
-    that publishes no values of the cluster uses an older gridbridge.toml; restarting execd does
-    not help then.
+    After a start of execd, load values reach the qmaster within two load report times. A poller that publishes no
+    values of the cluster uses an older gridbridge.toml; a restart of execd does not help then.
     """
     if SENSOR not in situation.home.effective("load_sensor").split(","):
         return ()
@@ -215,7 +214,7 @@ def unreported_load_value_findings(
 def _unreported(situation: TransferSetupSituation, poller: PollerProcessFacts, value: str) -> CheckFinding:
     """Return the finding about a load value: unpublished, still due or overdue."""
     if value not in poller.values:
-        right = "published, once the service has this gridbridge.toml"
+        right = "published after the service has read this gridbridge.toml"
         actual = f"the service publishes no {value}: the queue is closed"
         return CheckFinding(item=VALUES, state=FindingSeverity.WARNING, found=actual, right=right)
     if late := _late(situation, poller):
@@ -233,7 +232,7 @@ def _unreported(situation: TransferSetupSituation, poller: PollerProcessFacts, v
 
 
 def _late(situation: TransferSetupSituation, poller: PollerProcessFacts) -> str:
-    """Say why load values are not reported yet; empty if the report is overdue."""
+    """Return why load values are not reported yet; empty if the report is overdue."""
     patience_s, configuration = _patience_s(situation), poller.configuration
     if situation.execd and situation.execd.age_s < patience_s:
         return f"execd was started {situation.execd.age_s:.0f} s ago"

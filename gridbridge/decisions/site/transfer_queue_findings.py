@@ -1,7 +1,4 @@
-"""Findings about transfer queues: attributes (queue_conf(5)), sections of gridbridge.toml, and TMPDIR.
-
-The starter can't send jobs of a transfer queue without a section in gridbridge.toml.
-"""
+"""Findings about transfer queues: attributes (queue_conf(5)), sections of gridbridge.toml, and TMPDIR."""
 
 import json
 import shlex
@@ -100,7 +97,7 @@ def transfer_queue_attributes(situation: TransferSetupSituation) -> Mapping[str,
 
 
 def _seq_no(situation: TransferSetupSituation) -> str:
-    """Return a seq_no above every local queue's, or a present seq_no other than 0."""
+    """Return a seq_no above every local queue's seq_no; a present seq_no other than 0 is kept."""
     numbers = [
         int(number)
         for name, queue in situation.home.queues.items()
@@ -123,8 +120,8 @@ def _numbers(value: str) -> Iterator[str]:
 def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> CheckFinding:
     """Return the finding whose edits make a missing transfer queue.
 
-    The first edit waits until the service has read the queue's section. A deleted queue that is
-    made again at once would be open by old load values.
+    The first edit waits until the service has read the queue's section in gridbridge.toml. Otherwise old load values
+    would open a queue that was deleted and made again.
     """
     request = situation.wanted
     values = {
@@ -202,10 +199,10 @@ def sendable_parallel_environments(situation: TransferSetupSituation) -> tuple[s
 
 
 def _unsuitable(name: str, situation: TransferSetupSituation) -> str:
-    """Say why jobs of a parallel environment must not be transferred; else empty."""
+    """Return why jobs of a parallel environment must not be transferred; else empty."""
     request = situation.wanted
     if reason := request.rejected.get(name, ""):
-        return f"the mapping to {request.remote} rejects it: {reason}"
+        return f"the mapping to {request.remote} rejects this environment: {reason}"
     remote_name = request.renamed.get(name, name)
     if remote_name not in situation.away.environments:
         return f"{request.remote} has no environment {remote_name}"
@@ -215,7 +212,7 @@ def _unsuitable(name: str, situation: TransferSetupSituation) -> str:
         return f"allocation_rule {rule} may split a job between home and away"
     rule = situation.away.environments[remote_name].get("allocation_rule", WHOLE_JOB)
     if rule != WHOLE_JOB and name not in request.renamed:
-        meant = f'[map.{request.remote}.pe.{name}] to = "{name}" says that it is meant'
+        meant = f'[map.{request.remote}.pe.{name}] to = "{name}" allows this environment'
         return f"allocation_rule {rule} at {request.remote} may spread a job over hosts; {meant}"
     run = [key for key in PROCEDURES if values.get(key, "NONE").upper() != "NONE"]
     return f"{' and '.join(run)} would run on {request.host}" if run else ""
@@ -258,7 +255,7 @@ FEWER = "or give the queues fewer slots"
 
 
 def queue_section_findings(policy: Policy, request: WantedTransferQueue) -> tuple[CheckFinding, ...]:
-    """Check the values of a transfer queue's section; other keys are kept."""
+    """Check the values of a transfer queue's section in gridbridge.toml; other keys are kept."""
     section = policy.queues.get(request.queue)
     unset = TransferQueueSection(cluster="", pending_limit=-1, slots=0)
     right = replace(
@@ -292,8 +289,8 @@ def user_spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
         item=item,
         state=FindingSeverity.WARNING,
         found=f"{limit_text}, too few for {slots} transfer slots of one user",
-        right=f"{needed} at least",
-        hint=f"set it in [poller], {FEWER}",
+        right=f"at least {needed}",
+        hint=f"raise the limit in [poller], {FEWER}",
     )
 
 
@@ -328,7 +325,7 @@ OFFERS = "offers remote=TRUE"
 
 
 def unconfigured_queue_findings(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
-    """Report transfer queues of the home cluster missing in gridbridge.toml."""
+    """Report transfer queues of the home cluster that gridbridge.toml lacks."""
     for name, queue in queues.items():
         is_ours = queue_runs_gridbridge_starter(queue) or is_transfer_queue(queue)
         if is_ours and name not in policy.queues:
@@ -344,14 +341,14 @@ def _nameless(queue: str, trait: str) -> CheckFinding:
         state=FindingSeverity.BROKEN,
         found=f"{trait} and has no {section}: its jobs wait or fail",
         right=f"a {section} in {CONFIG}, or no such queue",
-        hint=f"{makes} writes its section, CLUSTER being where it leads; qconf -dq {queue} deletes the queue",
+        hint=f"{makes} writes the section for the remote cluster CLUSTER; qconf -dq {queue} deletes the queue",
     )
 
 
 TMPDIR = "tmpdir"
 SAFE_TMPDIR = "/var/tmp/sge"  # noqa: S108 - root makes it, mode 0755
 MAKE_SAFE_TMPDIR = f"install -d -o root -g root -m 0755 {SAFE_TMPDIR}"
-MAX_NAMED_QUEUES = 5  # most queues named in a finding about a tmpdir
+MAX_NAMED_QUEUES = 5  # limit of queues named in a finding about a tmpdir
 
 
 def queues_by_tmpdir(queues: Mapping[str, QconfSettings]) -> dict[str, tuple[str, ...]]:
@@ -372,16 +369,16 @@ def writable_tmpdir_findings(
     for folder, names in queues_by_tmpdir(queues).items():
         item = f"{TMPDIR} {folder}"
         if folder not in written:
-            yield CheckFinding(item=item, state=FindingSeverity.OK, found="only root writes there")
+            yield CheckFinding(item=item, state=FindingSeverity.OK, found="only root may write")
             continue
         more = f" and {len(names) - MAX_NAMED_QUEUES} more" if len(names) > MAX_NAMED_QUEUES else ""
         yield CheckFinding(
             item=item,
             state=FindingSeverity.NOTE,
-            found=f"users write there; tmpdir of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
+            found=f"all users may write; tmpdir of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
             right="a folder in which only root can write",
             mend=(SetupEdit(verb=SetupEditVerb.SHELL, value=MAKE_SAFE_TMPDIR), *(_move(cell, name) for name in names)),
-            hint=f"execd follows symlinks there; make {SAFE_TMPDIR} on each host of these queues",
+            hint=f"execd follows symlinks in this folder; make {SAFE_TMPDIR} on each host of these queues",
         )
 
 

@@ -1,9 +1,8 @@
-"""Order in which the home cluster's scheduler tries transfer queues for a job.
+"""Plans the order in which the home cluster's scheduler tries transfer queues for a job.
 
-With `queue_sort_method seqno` the scheduler tries queues by `seq_no` (sched_conf(5),
-queue_conf(5)). Transfer queues exchange their seq_no; local queues keep their seq_no.
-Load values can't order the queues, because all transfer queues are on one host. A load threshold
-would close a queue even for jobs that no other queue takes.
+With `queue_sort_method seqno` the scheduler tries queues by `seq_no` (sched_conf(5), queue_conf(5)). Transfer queues
+exchange their seq_no; local queues keep their seq_no. Load values can't order the queues, because all transfer queues
+are on one host. A load threshold would close a queue even for jobs that no other queue takes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,10 +20,10 @@ WORDS = {
 
 
 def expected_wait_in_slot_turnovers(offer: TransferQueueWithClusterLoad) -> float:
-    """Return a task's expected wait, in turnovers of all the cluster's slots.
+    """Return a task's expected wait at a cluster, in turnovers of all the cluster's slots.
 
-    The wait is rounded to a tenth, because smaller differences change with each job. The wait of a
-    cluster without a recent answer is infinite.
+    The wait is rounded to a tenth, because smaller differences change with each job. The wait of a cluster without a
+    recent answer is infinite.
     """
     if not offer.is_heard:
         return inf
@@ -50,7 +49,7 @@ def rank_transfer_queues(
 def plan_queue_renumbering(
     offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder
 ) -> tuple[RenumberedTransferQueue, ...]:
-    """Return the queues whose seq_no changes to follow `order`.
+    """Return the queues that need another seq_no to follow `order`.
 
     The queues exchange their present seq_no. Equal seq_no are raised to distinct numbers.
     """
@@ -74,9 +73,11 @@ def plan_queue_renumbering(
 def plan_queue_number_restore(
     offers: Iterable[TransferQueueWithClusterLoad], former: Mapping[str, int]
 ) -> tuple[RenumberedTransferQueue, ...]:
-    """Return the queues whose seq_no goes back to the original number."""
+    """Return the queues that get their original seq_no back."""
     return tuple(
-        RenumberedTransferQueue(queue=offer.queue, before=offer.seq_no, after=former[offer.queue], why="as it was")
+        RenumberedTransferQueue(
+            queue=offer.queue, before=offer.seq_no, after=former[offer.queue], why="original number"
+        )
         for offer in offers
         if offer.seq_no is not None and former.get(offer.queue, offer.seq_no) != offer.seq_no
     )
@@ -85,10 +86,10 @@ def plan_queue_number_restore(
 def is_queue_order_set_up(
     offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder, former: Mapping[str, int]
 ) -> bool:
-    """Say whether the queues' seq_no follow the order; `former`: original seq_no.
+    """Say whether the queues' seq_no follow the order; `former` has the original seq_no.
 
-    Expected waits change every minute, so any seq_no are accepted once queues were numbered by
-    waits. Costs change only with gridbridge.toml.
+    Expected waits change every minute, so any seq_no are accepted after the queues were once numbered by waits. Costs
+    change only with gridbridge.toml.
     """
     all_offers = tuple(offers)
     if order is QueueOrder.SEQ_NO:
@@ -104,7 +105,7 @@ def queue_order_finding(
 ) -> CheckFinding:
     """Check that the queues' seq_no follow queue_order of gridbridge.toml."""
     is_right = is_queue_order_set_up(offers, order, former)
-    differ = "" if is_right else "; the seq_no of the queues say otherwise"
+    differ = "" if is_right else "; the queues' seq_no follow another order"
     return CheckFinding(
         item="order of transfer queues",
         state=FindingSeverity.OK if is_right else FindingSeverity.WARNING,
@@ -128,5 +129,5 @@ def describe_queue_order(offers: Iterable[TransferQueueWithClusterLoad], order: 
         f"{offer.queue} ({queue_rank_reason(offer, order)})" for offer in rank_transfer_queues(all_offers, order)
     )
     is_so = not plan_queue_renumbering(all_offers, order)
-    later = "" if is_so else "; their seq_no say otherwise until `gridbridge setup order --apply`"
+    later = "" if is_so else "; the queues' seq_no follow another order until `gridbridge setup order --apply`"
     return f"tried in this order, {WORDS[order]}: {order_words}{later}"

@@ -1,11 +1,8 @@
-"""Findings about what a transfer queue needs in both cells: rights, usersets, and complexes (complex(5)).
+"""Checks what a transfer queue needs in the home and remote cells: rights, usersets and complexes (complex(5)).
 
-The transfer host submits users' jobs to both cells. The service account alters and deletes the jobs. Only an
-admin host may change a cell's set-up (sge_conf(5), qconf(1) -as, -ah, -ao).
-
-Grid Engine looks up a requested resource on the queue, its host and `global`. A job that requests a resource
-without any value pends for ever. So `-l remote=false` works only if every other queue has remote=FALSE. A value
-on a host or on `global` would contradict the transfer queue's value.
+The transfer host submits users' jobs to both cells; the service account alters and deletes the jobs. Only an admin host
+may change a cell's set-up (qconf(1) -as, -ah, -ao). A job that requests a resource without any value waits for ever, so
+`-l remote=false` works only if every other queue has remote=FALSE.
 """
 
 from collections.abc import Iterator, Mapping
@@ -48,10 +45,10 @@ def home_and_remote_rights_findings(situation: TransferSetupSituation) -> tuple[
 
 
 def _by_ssh(situation: TransferSetupSituation) -> CheckFinding:
-    """Check the service account's operator right at a remote cluster reached by ssh.
+    """Check the service account's operator right at a remote cluster that is reached by ssh.
 
-    Only the remote cluster's administrators can grant the right. Without the right, a held remote
-    job that belongs to no transfer is never deleted.
+    Only the remote cluster's administrators can grant the right. Without the right, a held remote job that belongs to
+    no transfer is never deleted.
     """
     request, account = situation.wanted, situation.wanted.far_account
     item = f"{request.remote}: operator {account}"
@@ -122,7 +119,7 @@ def transfer_user_list_findings(situation: TransferSetupSituation) -> Iterator[C
 
 
 def queue_user_list_findings(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[CheckFinding]:
-    """Check the transfer queue's user_lists on each host for the userset."""
+    """Check that the transfer queue's user_lists contain the userset on each host."""
     request, value = situation.wanted, queue.get(USER_LISTS, "NONE")
     item, is_wanted = f"queue {request.queue}: {USER_LISTS}", bool(request.people)
     lists_by_host = qconf_queue_value_by_host(value)
@@ -138,7 +135,7 @@ def queue_user_list_findings(situation: TransferSetupSituation, queue: QconfSett
         attribute=USER_LISTS,
         value=request.people_list,
     )
-    right = f"{request.people_list} among them" if is_wanted else f"without {request.people_list}"
+    right = f"with {request.people_list}" if is_wanted else f"without {request.people_list}"
     yield CheckFinding(
         item=item,
         state=FindingSeverity.BROKEN,
@@ -159,7 +156,7 @@ def user_list_removal_edits(situation: TransferSetupSituation) -> Iterator[Setup
 
 
 REMOTE = "remote"
-BOTH = ("YES", "FORCED")  # FORCED is a site's choice: only jobs that request remote leave
+BOTH = ("YES", "FORCED")  # the site may choose FORCED: only jobs that request `remote` are transferred
 
 
 def complexes_of_transfer_queue(request: WantedTransferQueue) -> tuple[QconfComplexRow, ...]:
@@ -200,7 +197,10 @@ def _fits(actual: QconfComplexRow, right: QconfComplexRow) -> bool:
 
 
 def remote_complex_value_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Check for remote=FALSE on other queues, and for no `remote` on hosts."""
+    """Check for remote=FALSE on other queues, and for no value of `remote` on hosts.
+
+    A value on a host or on `global` would contradict the transfer queue's value.
+    """
     queues = (
         _home_queue(name, values.get("complex_values", ""), situation)
         for name, values in situation.home.queues.items()
@@ -217,11 +217,11 @@ def _home_queue(name: str, values: str, situation: TransferSetupSituation) -> Ch
             item=f"queue {name}", state=FindingSeverity.OK, found=f"remote={values_by_host[0][1][REMOTE]}"
         )
     hosts = ", ".join(where[1:] for where in lacking if where)
-    on = f" on {hosts}, whose list takes the place of the usual one" if lacking[0] else ""
+    on = f" on {hosts}, whose own list replaces the default list" if lacking[0] else ""
     return CheckFinding(
         item=f"queue {name}",
         state=FindingSeverity.BROKEN,
-        found=f"no value of remote{on}: `-l remote=false` would wait for ever",
+        found=f"no value of remote{on}: a job with `-l remote=false` would wait for ever",
         right="complex_values remote=FALSE" + (f" on {hosts} too" if hosts else ""),
         mend=tuple(_no_remote(f"{name}{where}", situation) for where in lacking),
     )
@@ -254,8 +254,8 @@ def _contradictions(situation: TransferSetupSituation) -> Iterator[CheckFinding]
         yield CheckFinding(
             item=f"host {host}",
             state=FindingSeverity.BROKEN,
-            found=f"remote={remote}, which holds for its queues too",
-            right="remote on queues alone",
+            found=f"remote={remote}, which applies to all queues of the host",
+            right="remote only on queues",
             mend=(edit,),
         )
 
@@ -283,7 +283,7 @@ def mapped_resource_value_findings(situation: TransferSetupSituation, queue: Qco
 
 
 def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[QconfComplexRow]:
-    """Give the mapping's requestable resources that have no value."""
+    """Yield the mapping's requestable resources that have no value."""
     present = {*queue, *parse_qconf_pairs(_values_on_host(situation, queue))}
     for host in situation.home.exec_hosts.values():
         present |= parse_qconf_pairs(host.get("complex_values", "")).keys()
@@ -325,8 +325,8 @@ def _missing(row: QconfComplexRow, situation: TransferSetupSituation, queue: Qco
     return CheckFinding(
         item=f"queue {request.queue}: resource {row.name}",
         state=FindingSeverity.WARNING,
-        found=f"no value: a job that asks for {row.name} is never sent to {request.remote}",
-        right=f"{row.name}={value}" if value else "the values that jobs may ask for",
+        found=f"no value: a job that requests {row.name} is never sent to {request.remote}",
+        right=f"{row.name}={value}" if value else "the values that jobs may request",
         mend=(edit,) if value else (),
         hint="" if value else f"qconf -mattr queue complex_values {row.name}=... {name}",
     )

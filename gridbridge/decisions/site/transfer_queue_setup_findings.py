@@ -1,8 +1,7 @@
 """Findings about a transfer queue's set-up, and the edits of its removal.
 
-The rules are those of the Transfer Queues how-to (2002), corrected where Grid Engine 8.1.9 differs
-from this how-to. `gridbridge check` shows the findings; `gridbridge setup` makes their edits in
-this order.
+The rules are those of the Transfer Queues how-to (2002), corrected where Grid Engine 8.1.9 differs. `gridbridge check`
+shows the findings; `gridbridge setup` makes their edits in this order.
 """
 
 import re
@@ -43,7 +42,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
 
 
 def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Return all findings; the queue is last, so that it opens after the rest."""
+    """Return all findings about a transfer queue; the queue is last, so that it opens after the other edits."""
     return (
         *home_and_remote_rights_findings(situation),
         *complex_definition_findings(situation),
@@ -62,7 +61,7 @@ VALUES_S = 110  # longer than two of Grid Engine's default load report times
 def transfer_queue_removal_edits(
     situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]
 ) -> tuple[SetupEdit, ...]:
-    """Return the removal edits; the queue is first: qconf refuses a queue with jobs."""
+    """Return the edits that remove a transfer queue; the queue is first: qconf refuses a queue with jobs."""
     other_queues = [
         name
         for name, queue in situation.home.queues.items()
@@ -83,8 +82,8 @@ def _queue(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
 def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
     """Remove the load sensor unless another queue of the host needs the sensor.
 
-    execd does not notice a deleted host configuration. So the sensor leaves the list of sensors
-    first. A wait lets the load values expire. A redundant configuration is deleted last.
+    execd does not notice a deleted host configuration. So the sensor first leaves the list of sensors. A wait then lets
+    the load values expire. A redundant configuration is deleted last.
     """
     request = situation.wanted
     hosts = (host for name in other_queues for host in parse_qconf_words(situation.home.queues[name]["hostlist"]))
@@ -145,8 +144,8 @@ def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
 def _values(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
     """Remove all complexes of load values with the last transfer queue.
 
-    Grid Engine can't remove a complex that a host reports. The load sensor reports a queue's values
-    until the queue's section is removed from gridbridge.toml, which is the last edit.
+    Grid Engine can't remove a complex that a host reports. The load sensor reports a queue's values until the last edit
+    has removed the queue's section from gridbridge.toml.
     """
     ours = (name for name in situation.home.complexes if VALUE.fullmatch(name))
     for name in () if other_queues else ours:

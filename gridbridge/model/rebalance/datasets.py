@@ -1,4 +1,4 @@
-"""Datasets of users: files or directory trees, their checksums and replicas."""
+"""Datasets of users: files or folders, with checksums and replicas."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,33 +14,33 @@ DATASET_NAME = ConfigTextFormat(
     right="letters, digits, _ . + and -, a letter or digit first, at most 100",
 )
 DIGEST = 64  # hexadecimal digits of a SHA-256 checksum
-BETWEEN = "  ./"  # in a line of sha256sum(1), between the checksum and the relative file name
-REPLICA_MARK = ".gridbridge.replica"  # file in each replica: name and sha256 of the dataset
-MOST_NAMED = 2  # differing files named in a message
+BETWEEN = "  ./"  # separator of checksum and relative file name in a line of sha256sum(1)
+REPLICA_MARK = ".gridbridge.replica"  # file in each replica with the dataset's name and checksum
+MOST_NAMED = 2  # number of differing files named in a message
 
-Sums = Mapping[str, str]  # checksum of each file, by relative file name
+Sums = Mapping[str, str]  # relative file name: checksum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetReplica:
-    """A dataset's copy in a storage area, as the last check found the copy."""
+    """A dataset's replica in a storage area, as found by the last check."""
 
     storage: str
     size_bytes: int
     is_whole: bool  # every checksum matched at the last read
     checked_at: datetime
-    why: str = ""  # reason why the replica is not whole
+    why: str = ""  # why the replica is not whole
     is_away: bool = False  # the last check could not reach the storage area or the replica
 
     @property
     def is_whole_now(self) -> bool:
-        """Whether the last check could read the replica and every checksum matched."""
+        """Whether the last check read the replica and every checksum matched."""
         return self.is_whole and not self.is_away
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """An owner's record of a dataset; `sha256` is the checksum of its checksum list."""
+    """An owner's record of a dataset; `sha256` is the checksum of the list of checksums."""
 
     name: str
     path: str
@@ -69,12 +69,12 @@ class Dataset:
         return tuple(replica.storage for replica in self.replicas)
 
     def holding(self, replica: DatasetReplica) -> "Dataset":
-        """Return the dataset with this replica, replacing the same area's record."""
+        """Return the dataset with a new record of a replica, in place of the storage area's old record."""
         other_replicas = tuple(held for held in self.replicas if held.storage != replica.storage)
         return replace(self, replicas=(*other_replicas, replica))
 
     def beginning(self, storage: str) -> "Dataset":
-        """Return the dataset with an unfinished copy recorded for a storage area."""
+        """Return the dataset with an unfinished copy in a storage area."""
         return replace(self, begun=tuple(dict.fromkeys((*self.begun, storage))))
 
     def ended(self, storage: str) -> "Dataset":
@@ -89,17 +89,17 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceReplicaActInOwnerFile:
-    """A replica action of the service, as recorded in the owner's files."""
+    """The service's copy, move or removal of a replica, as recorded in the owner's files."""
 
     at: datetime
-    target: str = ""  # area of the new replica; empty: a replica was only removed
-    source: str = ""  # area of the removed replica; empty: a replica was only added
-    why: str = ""  # reason why the action failed
+    target: str = ""  # storage area of the new replica; empty: only a removal
+    source: str = ""  # storage area of the removed replica; empty: only a new replica
+    why: str = ""  # why the copy, move or removal failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedAreaOrDataset:
-    """A storage area that gets no replica, or a dataset that stays, with the reason."""
+    """A storage area that gets no replica, or a dataset that does not move, with the reason."""
 
     what: str
     reason: str
@@ -126,7 +126,7 @@ def parse_sha256sum_output(text: bytes) -> dict[str, str]:
 
 
 def describe_checksum_differences(expected: Sums, actual: Sums) -> str:
-    """Name missing, changed and extra files of a replica; empty for none."""
+    """Name the missing, changed and extra files of a replica; empty if there are none."""
     differences = [*_missing(expected, actual), *_extra(expected, actual)]
     more = f" and {len(differences) - MOST_NAMED} more" if len(differences) > MOST_NAMED else ""
     return ", ".join(differences[:MOST_NAMED]) + more
@@ -161,32 +161,32 @@ def printable_file_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegatedDataset:
-    """A dataset delegated to the service, and the file that delegates it."""
+    """A dataset that its owner delegated to the service."""
 
     uid: int
     owner: str
-    file: str  # the delegating file, in the folder of campaign files
+    file: str  # the file of the delegation, in the folder of campaign files
     dataset: Dataset
     is_busy: bool = False  # a user's command is changing the dataset
 
     @property
     def name(self) -> str:
-        """The dataset's unique name OWNER/NAME: two owners may use the same NAME."""
+        """The dataset's unique name OWNER/NAME; other owners may use the same NAME."""
         return f"{self.owner}/{self.dataset.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceReplicaAct:
-    """A replica that the service made, moved or removed, successfully or not."""
+    """A copy, move or removal of a replica by the service, successful or not."""
 
     token: str = ""  # key in the state file
     dataset: str  # OWNER/NAME
-    target: str = ""  # area of the new replica; empty: a replica is only removed
-    source: str = ""  # area that loses its replica; empty: a replica is only added
+    target: str = ""  # storage area of the new replica; empty: only a removal
+    source: str = ""  # storage area of the removed replica; empty: only a new replica
     size_bytes: int = 0
     began_at: datetime
     ended_at: datetime | None = None  # None: still running, or killed
-    why: str = ""  # reason why the action failed
+    why: str = ""  # why the copy, move or removal failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,5 +197,5 @@ class DatasetStorageSnapshot:
     kept: tuple[DelegatedDataset, ...] = ()
     areas: tuple[MeasuredStorageArea, ...] = ()
     drained: frozenset[str] = frozenset()  # names of drained clusters and storage areas
-    carried: tuple[ServiceReplicaAct, ...] = ()  # recent and running replica actions
-    leaving: frozenset[tuple[str, str]] = frozenset()  # OWNER/NAME, area of a replaced replica
+    carried: tuple[ServiceReplicaAct, ...] = ()  # recent and running actions on replicas
+    leaving: frozenset[tuple[str, str]] = frozenset()  # (OWNER/NAME, storage area of a replaced replica)

@@ -1,4 +1,7 @@
-"""Hosts, jobs and tasks with copies, as rebalancing sees them at one moment."""
+"""The input and the output of rebalancing: hosts, jobs, tasks and their copies; planned moves.
+
+A host is also a cluster or a storage area; a job is also a campaign or a dataset; a copy is also a task or a replica.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,22 +12,22 @@ from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer_name import parse_transfer_name
 
-AHEAD = timedelta(minutes=1)  # tolerated lead of another host's clock in a shared state file
-STUCK = timedelta(minutes=15)  # a move that takes longer no longer counts as under way
+AHEAD = timedelta(minutes=1)  # tolerated lead of another host's clock
+STUCK = timedelta(minutes=15)  # after this time a move no longer counts as under way
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def happened_within(at: datetime, now: datetime, limit: timedelta) -> bool:
     """Say whether an event is recent: `now - limit < at <= now + AHEAD`.
 
-    A timestamp in the future comes from a clock that was ahead, and is ignored. A pause of minutes
-    would otherwise last until this timestamp.
+    A later timestamp comes from a clock that was ahead, and is ignored. Otherwise a pause of minutes would last until
+    the timestamp.
     """
     return at <= now + AHEAD and now - at < limit
 
 
 def past_moment_or_never(at: datetime, now: datetime) -> datetime:
-    """Return a past timestamp unchanged; return NEVER for a timestamp in the future."""
+    """Return a past timestamp unchanged; return NEVER for a future timestamp."""
     return at if at <= now + AHEAD else NEVER
 
 
@@ -36,7 +39,7 @@ class PlacementHostState(StrEnum):
     DRAIN = "drain"  # the host works, and its copies move to other hosts
     DISK_FULL = "disk_full"
     DEAD = "dead"  # all copies on the host are lost
-    UNKNOWN = "unknown"  # an unrecognised state: the host gets no new copies
+    UNKNOWN = "unknown"  # unrecognised; the host gets no new copies
 
 
 class PlacementTaskState(StrEnum):
@@ -45,8 +48,8 @@ class PlacementTaskState(StrEnum):
     WAITING = "waiting"
     RUNNING = "running"
     MOVING = "moving"
-    BUSY = "busy"  # a command of the owner is changing the dataset
-    STAYING = "staying"  # the task does not move for a TaskNotMovedReason
+    BUSY = "busy"  # the owner's command is changing the dataset
+    STAYING = "staying"  # a TaskNotMovedReason forbids a move
     UNKNOWN = "unknown"
 
 
@@ -55,14 +58,14 @@ class TaskNotMovedReason(StrEnum):
 
     HELD = "held"  # the task is held, or has not waited long enough
     DROPPED = "dropped"  # a recent move of the task failed
-    RECALLED = "recalled"  # the task was recalled as often as its queue allows
+    RECALLED = "recalled"  # recalled as often as the queue allows
     SILENT = "silent"  # the cluster does not answer, and may still start the task
     STUCK = "stuck"  # a move of the task has been failing for a long time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementHost:
-    """A host, cluster or storage area of copies, compared with its own kind only."""
+    """A host, cluster or storage area that may hold copies; compared only with hosts of the same kind."""
 
     name: str
     kind: str = ""
@@ -72,14 +75,14 @@ class PlacementHost:
     used_bytes: int = 0
     max_bytes: int = 0
     slots: int = 1
-    mean_active: float = 0.0  # mean share of used slots of late, 0 to 1
+    mean_active: float = 0.0  # recent mean share of used slots, 0 to 1
     zone: str = ""  # copies of a task are placed in different zones as far as possible
     is_shared: bool = False  # the disk also holds files that are no copies
-    room: int | None = None  # slots free for more tasks; None: slots don't limit this host
+    room: int | None = None  # slots free for more tasks; None: slots don't limit the host
 
     @property
     def free_bytes(self) -> int:
-        """The free disk space of the host in bytes, never negative."""
+        """The free disk space in bytes, never negative."""
         return max(0, self.max_bytes - self.used_bytes)
 
     @property
@@ -96,37 +99,37 @@ class PlacementHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementJobOrDataset:
-    """A job for rebalancing: a campaign, a transferred array job, or a dataset."""
+    """A job to rebalance: a campaign, a transferred array job, or a dataset."""
 
     name: str
     is_autobalanced: bool = True  # the owner lets automatic rounds move the job
-    replicas: int = 0  # spare copies wanted of each task, besides the running one
+    replicas: int = 0  # number of spare copies wanted of each task, besides the copy that runs
     last_run: datetime | None = None
-    max_per_host: int | None = None  # most copies of the job's tasks on a host
+    max_per_host: int | None = None  # limit of the job's copies on one host
     hosts: frozenset[str] | None = None  # hosts allowed for the job's tasks; None: any host
-    resting: frozenset[str] = frozenset()  # barred hosts: an action on the job failed recently
-    away: frozenset[str] = frozenset()  # barred hosts with unreadable copies of the job
-    full: frozenset[str] = frozenset()  # barred hosts: no task of the job could start now
-    owner: str = ""  # repairs and evacuations serve the owners in turn
-    spare: int = 0  # copies beyond the requested number: spare copies are not moved
+    resting: frozenset[str] = frozenset()  # barred hosts, at which an action on the job failed recently
+    away: frozenset[str] = frozenset()  # barred hosts, which have unreadable copies of the job
+    full: frozenset[str] = frozenset()  # barred hosts, at which no task of the job could start now
+    owner: str = ""
+    spare: int = 0  # number of copies beyond the wanted number; automatic rounds don't move spare copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementTask:
-    """A task of a job, and the hosts that hold its copies."""
+    """A task of a job, and the hosts that hold copies of the task."""
 
     job: str
     number: int
     size_bytes: int = 0
     state: PlacementTaskState = PlacementTaskState.WAITING
-    live: str = ""  # host of the live copy; empty: no live copy
-    replicas: tuple[str, ...] = ()  # hosts of the replicas, sorted by name
-    # hosts of damaged or replaced copies, which do not count as replicas
+    live: str = ""  # host of the copy that runs; empty: none runs
+    replicas: tuple[str, ...] = ()  # hosts of the other copies, sorted by name
+    # hosts of damaged or replaced copies
     spoilt: tuple[str, ...] = ()
-    lost: tuple[str, ...] = ()  # lost hosts that held a whole copy; these copies do not count
-    has_original: bool = False  # an original can be copied when no copy is readable
+    lost: tuple[str, ...] = ()  # lost hosts that held a whole copy
+    has_original: bool = False  # the dataset's original can be copied if no replica is readable
     slots: int = 1  # slots that the running task uses
-    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # reason of the state STAYING
+    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task in state STAYING is not moved
 
     def __post_init__(self) -> None:
         """Sort the replicas by host name: plans use the first and the last replica."""
@@ -135,12 +138,12 @@ class PlacementTask:
 
     @property
     def key(self) -> tuple[str, int]:
-        """The key of the task: the job's name and the task number."""
+        """The job's name and the task number."""
         return self.job, self.number
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts of the task's copies, the live copy's host first."""
+        """The hosts of all copies of the task; the host of the copy that runs comes first."""
         return (self.live, *self.replicas) if self.live else self.replicas
 
 
@@ -166,37 +169,37 @@ class PlacementSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignTaskAtCluster:
-    """A campaign task that a cluster lists, or a moved task not listed yet."""
+    """A campaign's task that a cluster lists, or a moved task that no cluster lists yet."""
 
     campaign: int
     task: int
     array: int
-    place: int  # index in the array job
+    place: int  # index of the task in the array
     cluster: str
-    slots: int  # slots used by the task
-    is_waiting: bool  # whether waiting for least_wait_s, neither held nor being moved
+    slots: int
+    is_waiting: bool  # has waited for least_wait_s, and is neither held nor being moved
     is_running: bool = False
     is_moving: bool = False
-    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that is not waiting stays
+    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that is not waiting is not moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferredTask:
-    """A local job's task that was sent to a remote cluster or is recalled."""
+    """A task that was transferred to a remote cluster, or is being recalled."""
 
-    transfer: str  # name of the transfer
+    transfer: str
     uid: int
     cluster: str
     slots: int
-    is_waiting: bool  # whether waiting for least_wait_s, and can be recalled to the home cluster
+    is_waiting: bool  # has waited for least_wait_s, and can be recalled to the home cluster
     is_running: bool = False
     is_moving: bool = False
-    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that is not waiting stays
-    target: str = ""  # the cluster to which the task is being moved
+    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that is not waiting is not moved
+    target: str = ""  # cluster to which the task is being moved
 
     @property
     def key(self) -> tuple[str, int]:
-        """The job's name for rebalancing, and the task number in this job."""
+        """The job's name in rebalancing, and the task number."""
         name = parse_transfer_name(self.transfer)
         return f"gb.{name.cluster}.{name.job}", name.task
 
@@ -207,12 +210,12 @@ class TasksObservedAtClusters:
 
     now: datetime
     answers: Mapping[str, ClusterSnapshot | None]  # last answer of each cluster; None: no answer
-    campaigns: tuple[Campaign, ...] = ()  # unfinished campaigns
+    campaigns: tuple[Campaign, ...] = ()
     tasks: tuple[CampaignTaskAtCluster, ...] = ()
     away: tuple[TransferredTask, ...] = ()
-    staying: frozenset[str] = frozenset()  # transferred jobs that no automatic round may move
+    staying: frozenset[str] = frozenset()  # transferred jobs that automatic rounds don't move
     reached: frozenset[str] = frozenset()  # clusters where a transferred task may start
-    unsent: Mapping[int, int] = field(default_factory=dict)  # number of unsent tasks by campaign
+    unsent: Mapping[int, int] = field(default_factory=dict)  # campaign: number of unsent tasks
     closed: frozenset[tuple[int, str]] = frozenset()  # (campaign, cluster closed to the campaign)
     drained: frozenset[str] = frozenset()
     dead: frozenset[str] = frozenset()  # clusters without an answer for a long time
@@ -220,16 +223,16 @@ class TasksObservedAtClusters:
 
 
 class PlacementMoveKind(StrEnum):
-    """The kinds of action on a task's copy."""
+    """What a move does with a copy of a task."""
 
-    LIVE = "live"  # the live copy moves to `target`, or the replica at `target` becomes live
-    REPLICA = "replica"  # a replica moves to `target`, or a new replica is copied from `source`
+    LIVE = "live"  # the running copy moves to `target`, or the spare copy at `target` takes its place
+    REPLICA = "replica"  # a spare copy moves to `target`, or a new spare copy is made from `source`
     DELETE = "delete"  # the copy at `source` is removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementMove:
-    """A move of one copy of a task from one host to another."""
+    """A move of one copy of a task from a source host to a target host."""
 
     kind: PlacementMoveKind
     job: str
@@ -245,20 +248,20 @@ class RejectedMove:
     job: str
     number: int
     reason: str
-    target: str = ""  # empty: the task moves to no host at all
+    target: str = ""  # empty: no host may get the task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidAndDroppedMoves:
-    """The still valid moves of a plan before execution, and the dropped moves."""
+    """The moves of a plan after a second look at the clusters: still valid moves, and dropped moves."""
 
     moves: tuple[PlacementMove, ...] = ()
-    dropped: tuple[RejectedMove, ...] = ()  # moves that are no longer valid
+    dropped: tuple[RejectedMove, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceMovePlan:
-    """Planned moves, none of them executed: each move is rechecked before execution."""
+    """The moves that rebalancing plans; each move is checked again before execution."""
 
     moves: tuple[PlacementMove, ...] = ()
     rejected: tuple[RejectedMove, ...] = ()
@@ -267,7 +270,7 @@ class RebalanceMovePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLoadBeforeAfter:
-    """A host's disk usage, 0 to 1, and load score, before and after a plan."""
+    """A host's disk usage (0 to 1) and load score, before and after a plan."""
 
     host: str
     disk: float

@@ -1,4 +1,4 @@
-"""Published start and end times of the last rebalancing rounds."""
+"""Published begin and end times of the last rebalancing rounds."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,14 +10,13 @@ class RebalanceRoundKind(StrEnum):
 
     TASKS = "tasks"
     DATASETS = "datasets"
-    READING = "reading"  # replicas are read at the end of a round about datasets
+    READING = "reading"  # verification of replicas, after a round about datasets
 
 
 LONGEST_ROUND = {
     RebalanceRoundKind.TASKS: timedelta(minutes=30),
-    # a round begins copies for an hour, then the next round may begin
     RebalanceRoundKind.DATASETS: timedelta(hours=3),
-    RebalanceRoundKind.READING: timedelta(hours=26),  # an hour of begun reads, and a day for the last
+    RebalanceRoundKind.READING: timedelta(hours=26),  # verifications begin for an hour; the last may take a day
 }
 WORDS = {
     RebalanceRoundKind.TASKS: "round about tasks",
@@ -28,7 +27,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRebalanceRound:
-    """The last end of a kind's round, and the start of the first round after it."""
+    """The last end of a kind of rebalancing round, and the begin of the first later round."""
 
     began_at: datetime
     ended_at: datetime | None = None
@@ -41,6 +40,6 @@ class PublishedRebalanceRound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRebalancePause:
-    """The start of a pause of all rebalancing moves; None: moves are not paused."""
+    """The begin of a pause of all rebalancing moves; None: moves are not paused."""
 
     since: datetime | None

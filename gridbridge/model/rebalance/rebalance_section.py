@@ -1,4 +1,4 @@
-"""Sections [rebalance] and [storage.NAME] of gridbridge.toml, with the defaults of Hydra's SpawnBalancer."""
+"""Rebalancing sections of gridbridge.toml, with the defaults of Hydra's SpawnBalancer."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ GB = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceSection:
-    """Limits of rebalancing: tolerated load differences, and moves of one round."""
+    """The settings of rebalancing: tolerated differences of load, and limits of one round."""
 
     level: int = setting(1, "what rounds balance unasked; 0: nothing, 1: uneven hosts and jobs, 2: every job", "", 0, 2)
     tasks_per_round: int = setting(10, "the most tasks or replicas that one round moves", "copies", 1, 100000)
@@ -83,7 +83,7 @@ class MeasuredStorageArea:
     storage: str
     cluster: str
     size_bytes: int = 0
-    free_bytes: int = 0  # free bytes for gridbridge, within max_bytes
-    begun_bytes: int = 0  # size of the dataset's unfinished copy in the area
+    free_bytes: int = 0  # free bytes for gridbridge, within `max_bytes`
+    begun_bytes: int = 0
     is_read_only: bool = False
     fault: str = ""  # why the area is unusable; empty: the area is usable

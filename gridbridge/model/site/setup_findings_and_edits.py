@@ -1,7 +1,4 @@
-"""Set-up of transfer and best-effort queues: configuration, findings, edits.
-
-An edit names a change; batch/gridengine/qconf.py translates the edit into a command line.
-"""
+"""Values of set-up: a cell's configuration, the findings of a check, and the edits that correct faults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +19,7 @@ class FindingSeverity(StrEnum):
 
 
 class SetupEditVerb(StrEnum):
-    """The kinds of set-up edit; all but SHELL are made by commands of Grid Engine."""
+    """The kinds of set-up edit; commands of Grid Engine make all edits except SHELL."""
 
     EXEMPT = "exempt from quota"
     INCLUDE = "take exemption back"
@@ -50,19 +47,19 @@ class SetupEditVerb(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupEdit:
-    """One change of a set-up, in a Grid Engine cell or (empty `cell`) on this host."""
+    """One change of a set-up, in a Grid Engine cell or on this host."""
 
     verb: SetupEditVerb
-    cell: str = ""  # cluster name in gridbridge.toml
+    cell: str = ""  # cluster name in gridbridge.toml; empty: this host
     kind: str = ""  # object kind: queue, exechost; for ADMIT: manager, operator, submit, admin
-    name: str = ""  # for SHELL: the removed object, unless a section of gridbridge.toml
-    attribute: str = ""  # copied queue of ADD_QUEUE; empty: the cell's template
-    value: str = ""  # ADD_QUEUE: one attribute a line; SHELL: the command line
+    name: str = ""  # for SHELL: the removed object, or empty for a section of gridbridge.toml
+    attribute: str = ""  # for ADD_QUEUE: the copied queue; empty: the cell's template
+    value: str = ""  # for ADD_QUEUE: one attribute in each line; for SHELL: the command line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSettingUndo:
-    """An edit of a shared setting, and the edit that restores the former value."""
+    """An edit of a setting that gridbridge shares with the site, and the edit that restores the former value."""
 
     done: SetupEdit
     undo: SetupEdit
@@ -70,16 +67,16 @@ class SharedSettingUndo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckFinding:
-    """One check item: the found value, the expected value, and correcting edits."""
+    """One item of a check: the found value, the expected value, and the correcting edits."""
 
     item: str
     state: FindingSeverity
     found: str
     right: str = ""
     mend: tuple[SetupEdit, ...] = ()
-    # for shared settings only; gridbridge's own objects are removed by name
+    # only for settings shared with the site; gridbridge's own objects are removed by name
     undo: tuple[SharedSettingUndo, ...] = ()
-    where: str = ""  # host that has to run the edits, if not this host
+    where: str = ""  # host that has to run the edits; empty: this host
     hint: str = ""  # advice if no command on this host corrects the fault
 
 
@@ -105,7 +102,7 @@ class QconfComplexRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellQconfSettings:
-    """A Grid Engine cell's configuration by qconf(1), as a set-up needs it."""
+    """The part of a Grid Engine cell's configuration (qconf(1)) that a set-up needs."""
 
     master: str = ""
     complexes: Mapping[str, QconfComplexRow]
@@ -113,18 +110,18 @@ class CellQconfSettings:
     environments: Mapping[str, QconfSettings]  # parallel environments, sge_pe(5)
     scheduler: QconfSettings
     common: QconfSettings  # the global sge_conf(5)
-    host: QconfSettings | None = None  # the transfer host's sge_conf(5); None: only the global one
+    host: QconfSettings | None = None  # the transfer host's sge_conf(5); None: the host has none
     exec_hosts: Mapping[str, QconfSettings]  # host_conf(5) of the transfer host and of `global`
     operators: tuple[str, ...] = ()
     managers: tuple[str, ...] = ()
     submit_hosts: tuple[str, ...] = ()
     admin_hosts: tuple[str, ...] = ()
     host_groups: tuple[str, ...] = ()
-    user_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # members by userset
+    user_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # userset: members
 
     @staticmethod
     def bare(master: str, environments: Mapping[str, QconfSettings]) -> "CellQconfSettings":
-        """Return a cell set-up with only a master host and parallel environments."""
+        """Return settings with only a master host and parallel environments."""
         return CellQconfSettings(
             master=master, complexes={}, queues={}, environments=environments, scheduler={}, common={}, exec_hosts={}
         )
@@ -143,20 +140,20 @@ class WantedTransferQueue:
     queue: str
     host: str
     slots: int
-    pending_limit: int  # 0: no load threshold on waiting jobs
+    pending_limit: int  # 0: the number of waiting jobs does not close the queue
     service_account: str = "gridbridge"
     has_operators: bool = True  # False at OAR, where only root may act on others' jobs
-    remote_usage: bool = True  # the epilog runs as root and accounts for the remote job at home
-    far_account: str = ""  # service account at the remote host by ssh; empty: clients run here
+    remote_usage: bool = True  # the epilog runs as root and adds the remote job's usage to the local job
+    far_account: str = ""  # service account at a remote host that is reached by ssh; empty: not by ssh
     # home parallel environment: remote parallel environment
     renamed: Mapping[str, str] = field(default_factory=dict)
     rejected: Mapping[str, str] = field(default_factory=dict)  # parallel environment: reason
     resources: tuple[str, ...] = ()  # requestable resources of the mapping
-    people: tuple[str, ...] = ()  # users with a remote account; empty: possibly all users
+    people: tuple[str, ...] = ()  # users with an account at the remote cluster; empty: possibly all users
 
     @property
     def prefix(self) -> str:
-        """The prefix of the remote cluster's load values (complex names take no `-`)."""
+        """The prefix of the remote cluster's load values; complex names allow no `-`."""
         return f"gb_{self.remote.replace('-', '_')}"
 
     @property
@@ -177,7 +174,7 @@ class RunningExecd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferSetupSituation:
-    """The input of set-up decisions: requested queue, both cells, execd."""
+    """The input of set-up decisions: the wanted transfer queue, both cells' settings, and execd."""
 
     wanted: WantedTransferQueue
     home: CellQconfSettings
@@ -194,21 +191,21 @@ def queue_runs_gridbridge_starter(queue: QconfSettings) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestEffortCellFacts:
-    """A Grid Engine cell by qconf(1) and qstat(1), as best-effort queues need it."""
+    """The part of a Grid Engine cell's configuration that best-effort queues need."""
 
     complexes: Mapping[str, QconfComplexRow]
     queues: Mapping[str, QconfSettings]
     environments: Mapping[str, QconfSettings]  # parallel environments, sge_pe(5)
     quotas: Mapping[str, str] = field(default_factory=dict)  # text of each sge_resource_quota(5)
-    slots: Mapping[str, Mapping[str, int]]  # by queue and host
-    # consumable used by every job: hosts that offer the consumable, or `global`
+    slots: Mapping[str, Mapping[str, int]]  # queue: host: slots
+    # consumable that every job uses: hosts that offer the consumable, or `global`
     taken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestEffortSetupRequest:
-    """A request for best-effort queues; None: gridbridge chooses the value."""
+    """A request for best-effort queues; gridbridge chooses values that are None."""
 
     cluster: str
-    like: str | None = None  # model queue: its hosts and access lists are copied
-    most: int | None = None  # most best-effort queues
+    like: str | None = None  # model queue, whose hosts and access lists are copied
+    most: int | None = None  # limit of best-effort queues

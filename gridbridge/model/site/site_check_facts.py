@@ -13,27 +13,27 @@ class PathFacts:
 
     owner: int
     owner_name: str
-    mode: int  # the permission bits
+    mode: int
     is_folder: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderFreeSpace:
-    """Free bytes and inodes of a folder's filesystem for users other than root."""
+    """Free bytes and inodes of a folder's filesystem, for users other than root."""
 
     free_bytes: int | None = None  # None: not readable
     free_files: int | None = None  # None: not readable, or a filesystem without an inode limit
     trouble: str = ""  # error of the last read or write
-    folders: Mapping[str, int] = field(default_factory=dict)  # number of alien folders by owner
+    folders: Mapping[str, int] = field(default_factory=dict)  # owner: number of alien folders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonRootWritablePaths:
-    """Paths in a folder, or above the folder, that users other than root can change."""
+    """Paths inside or above a folder that users other than root can change."""
 
-    files: int  # number of checked files
+    files: int
     wrong: tuple[str, ...]
-    above: tuple[str, ...] = ()  # the commands that repair the folders above
+    above: tuple[str, ...] = ()  # commands that repair the folders above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +49,12 @@ class ServiceConfigurationFacts:
 class PollerProcessFacts:
     """The poller's process, its published load values and its configuration."""
 
-    is_running: bool | None  # a process holds the poller's lock; None: not visible to this user
+    is_running: bool | None  # whether a process holds the poller's lock; None: not visible to this user
     pid: int = 0  # 0: process not found
     age_s: float | None = None  # age of the load values; None: no load values
     last_words: str = ""  # last line of the poller's log
     values: frozenset[str] = frozenset()  # names of the load values
-    configuration: ServiceConfigurationFacts | None = None  # None: unknown, no service runs
+    configuration: ServiceConfigurationFacts | None = None  # None: unknown, or no service runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +62,12 @@ class ClusterFacts:
     """A cluster's version, clock, master host and errors, as seen from this host."""
 
     version: str = ""
-    ahead_s: float | None = None  # lead of the qmaster's clock over this host; None: unknown
+    ahead_s: float | None = None  # lead of the qmaster's clock over this host's; None: unknown
     trouble: str = ""  # why the cluster did not answer
     is_shut: bool = False  # the cluster denies ssh access to the calling user
     master: str = ""
     other_port: int = 0  # unconfigured port on which a qmaster answers; 0: none
-    slots: int | None = None  # slots of an OAR server; None: Grid Engine, slots are per queue
+    slots: int | None = None  # slots of an OAR server; None: a Grid Engine cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +82,11 @@ class SshKeyLoginFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDirFacts:
-    """The stage_dir of a cluster reached by ssh, with one folder per account."""
+    """The stage_dir of a cluster that is reached by ssh."""
 
     place: str
     host: str
-    wrong: str = ""  # why an account's folder is insecure, or can't be created
+    wrong: str = ""  # why an account's folder is insecure, or can't be made
     mend: str = ""  # repair command for the host's administrator
 
 
@@ -98,24 +98,24 @@ class TransferHostFacts:
     service_uid: int  # 0: the service account does not exist
     is_root: bool = True  # root runs the check; other users log in by ssh with their own keys
     paths: Mapping[str, PathFacts]
-    # paths writable by others than root, by folder
+    # folder: paths that users other than root can change
     trees: Mapping[str, NonRootWritablePaths] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()  # paths not visible to the user of the check
-    closed_to_others: Mapping[str, str] = field(default_factory=dict)  # path: unreadable folder
+    closed_to_others: Mapping[str, str] = field(default_factory=dict)  # path: folder that users can't enter
     sudoers: str = ""
     import_trouble: str = ""
-    room: Mapping[str, FolderFreeSpace] = field(default_factory=dict)  # free space by folder
+    room: Mapping[str, FolderFreeSpace] = field(default_factory=dict)  # folder: free space
     poller: PollerProcessFacts = PollerProcessFacts(is_running=False)
     cells: Mapping[str, ClusterFacts] = field(default_factory=dict)
     keys: tuple[SshKeyLoginFacts, ...] = ()
     without_rsync: Mapping[str, str] = field(default_factory=dict)  # cluster: host without rsync
-    stages: Mapping[str, StageDirFacts] = field(default_factory=dict)  # stage_dir of each cluster
-    queues: Mapping[str, QueueInstanceState] = field(default_factory=dict)  # by instance name
+    stages: Mapping[str, StageDirFacts] = field(default_factory=dict)  # cluster: stage_dir
+    queues: Mapping[str, QueueInstanceState] = field(default_factory=dict)  # queue instance: state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerCellRights:
-    """Managers, admin hosts and queues of the elastic Grid Engine cell."""
+    """Managers, admin hosts and queues of an elastic Grid Engine cell."""
 
     name: str  # cluster name in gridbridge.toml
     master: str  # host of the qmaster
@@ -146,9 +146,9 @@ class BalancerFacts:
     hidden: frozenset[str] = frozenset()  # paths not visible to the user of the check
     sudoers: str = ""
     cron: str = ""
-    has_unit: bool = False  # whether systemd runs the balancer instead of cron
+    has_unit: bool = False  # systemd runs the balancer instead of cron
     cell: BalancerCellRights | None = None  # None: the home cluster is not Grid Engine
-    has_fixed_nodes: bool = False  # whether idle nodes are powered down and woken, as in OAR
+    has_fixed_nodes: bool = False  # idle nodes are switched off and woken, as in OAR
     may_be_root: bool | None = None  # sudo accepts the sudoers line; None: only root can ask sudo
     service_may_too: bool | None = None
     last: LastPublishedBalancerRound | None = None  # None: no round yet

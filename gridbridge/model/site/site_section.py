@@ -1,4 +1,4 @@
-"""Section [site] of gridbridge.toml, and the order of transfer queues."""
+"""Section [site] of gridbridge.toml, and values for the order of transfer queues."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -27,7 +27,7 @@ class QueueOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteSection:
-    """Settings of this host and its home cluster, section [site]."""
+    """Section [site] of gridbridge.toml: settings of this host and its home cluster."""
 
     cluster: str = field(metadata=config_key_metadata("the name of the site and its home cluster", form=CLUSTER_NAME))
     service_account: str = setting("gridbridge", "the account of gridbridge's service, never root", form=ACCOUNT)
@@ -41,11 +41,11 @@ class SiteSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueueWithClusterLoad:
-    """A transfer queue, with its remote cluster's last reported slots and tasks."""
+    """A transfer queue, with the last reported slots and tasks of its remote cluster."""
 
     queue: str
     cluster: str
-    seq_no: int | None  # present seq_no of the queue; None: the seq_no differs by host
+    seq_no: int | None  # present number in the scheduler's order; None: differs by host
     is_heard: bool = True  # the remote cluster has answered recently
     pending: int = 0  # tasks waiting at the remote cluster
     free_slots: int = 0
@@ -55,7 +55,7 @@ class TransferQueueWithClusterLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenumberedTransferQueue:
-    """A queue whose seq_no changes, with the reason."""
+    """A transfer queue with a new seq_no, and the reason for the change."""
 
     queue: str
     before: int

@@ -1,4 +1,4 @@
-"""gridbridge data: manage one's own datasets and their replicas in storage areas."""
+"""gridbridge data: manage a person's datasets and their replicas in storage areas."""
 
 import os
 from typing import TYPE_CHECKING
@@ -15,17 +15,20 @@ if TYPE_CHECKING:
     from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 
 RECORDS = click.option(
-    "--records", metavar="FOLDER", default="", help="Keep the records of datasets here.  [default: ~/.gridbridge/data]"
+    "--records",
+    metavar="FOLDER",
+    default="",
+    help="Folder with the records of datasets.  [default: ~/.gridbridge/data]",
 )
 
 
 @click.group(cls=FullSentenceCommandGroup)
 def data() -> None:
-    """Keep replicas of one's own files in the storage areas of several clusters.
+    """Keep replicas of your files in the storage areas of several clusters.
 
-    A dataset is a file or a folder of one's own, with the checksum of each file. A replica counts
-    only when it is whole. All is done as oneself, on the transfer host. Exit status: 0; 1 not all
-    of it could be done, which is told; 2 an error.
+    A dataset is a file or a folder of yours, with the checksum of each file. A replica counts only if it is whole. Run
+    the commands under your own account, on the transfer host. Exit status: 0 done; 1 partly done, with the reasons; 2
+    an error.
 
     \b
     Example:
@@ -37,19 +40,18 @@ def data() -> None:
 @data.command()
 @click.argument("name")
 @click.argument("source", metavar="PATH")
-@click.option("--replicas", metavar="N", type=int, default=1, show_default=True, help="So many.")
-@click.option("--stay", "is_fixed", is_flag=True, help="Not moved to even disks out.")
-@click.option("--later", "is_later", is_flag=True, help="The service makes the replicas.")
+@click.option("--replicas", metavar="N", type=int, default=1, show_default=True, help="Number of replicas.")
+@click.option("--stay", "is_fixed", is_flag=True, help="No round moves a replica to even disk usage out.")
+@click.option("--later", "is_later", is_flag=True, help="Leave the copies to the service.")
 @RECORDS
 @CONFIG_FILE
 def add(name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, records: str, path: str) -> int:
-    """Note a file or a folder as a dataset, and make its replicas.
+    """Record a file or a folder as a dataset, and make its replicas.
 
-    They go to the clusters with the most room, one to each as far as there are enough. What could
-    not be made is told; `replicate` makes it later, or the service does: its rounds keep datasets
-    as their owners wish (not those of other --records). Where --later leaves them to nobody a line
-    on standard error says so.
-    Exit status: 0, also with --later; 1 there are fewer replicas than wished for; 2 an error.
+    The replicas go to the clusters with the most free space, to different clusters if possible. The command lists
+    missing replicas with the reasons. `replicate` makes missing replicas later, as do the service's rounds, which
+    ignore datasets of other --records. If no round makes the replicas of a dataset with --later, a line on standard
+    error warns. Exit status: 0 done, also with --later; 1 fewer replicas than wanted; 2 an error.
 
     \b
     Example:
@@ -72,7 +74,7 @@ def add(name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, r
 @CONFIG_FILE
 @JSON
 def list_(records: str, path: str, is_json: bool) -> int:
-    """Show one's datasets, with their replicas as they were when they were checked last.
+    """List your datasets, with their replicas as of the last check.
 
     \b
     Example:
@@ -94,7 +96,7 @@ def list_(records: str, path: str, is_json: bool) -> int:
 def verify(name: str, records: str, path: str, is_json: bool) -> int:
     """Read every replica of a dataset, and compare each file with its checksum.
 
-    Nothing is changed. Exit status: 0 all are whole, and as many as wished for; 1 not so; 2 an
+    The command changes no replica. Exit status: 0 all replicas are whole, and as many as wanted; 1 otherwise; 2 an
     error.
 
     \b
@@ -110,14 +112,14 @@ def verify(name: str, records: str, path: str, is_json: bool) -> int:
 
 @data.command()
 @click.argument("name")
-@click.option("--to", metavar="STORAGE", default="", help="In this area, beyond the wish as well.")
+@click.option("--to", metavar="STORAGE", default="", help="Only in this storage area, even beyond the wanted number.")
 @RECORDS
 @CONFIG_FILE
 def replicate(name: str, to: str, records: str, path: str) -> int:
-    """Make the replicas that are missing, and repair those that are not whole.
+    """Make the missing replicas of a dataset, and repair damaged replicas.
 
-    All replicas are verified first. What somebody changed in one is replaced. A copy that was cut
-    goes on where it was. Exit status: 0; 1 there are fewer than wished for; 2 an error.
+    The command verifies all replicas first, and replaces changed files. An interrupted copy is continued. Exit status:
+    0 done; 1 fewer replicas than wanted; 2 an error.
 
     \b
     Example:
@@ -130,16 +132,16 @@ def replicate(name: str, to: str, records: str, path: str) -> int:
 
 @data.command()
 @click.argument("name")
-@click.option("--storage", default="", help="The replica in this area alone.")
-@click.option("--lost", "is_lost", is_flag=True, help="Forget what can't be removed.")
+@click.option("--storage", default="", help="Only the replica in this storage area.")
+@click.option("--lost", "is_lost", is_flag=True, help="Forget replicas that can't be removed.")
 @RECORDS
 @CONFIG_FILE
 def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int:
-    """Remove all replicas and the dataset, or the replica in one area; the original stays.
+    """Remove a dataset with all its replicas, or the replica in one area; the original stays.
 
-    The last whole replica is only removed with the dataset. The service looks no more after a
-    dataset that is dropped. Exit status: 0; 1 a replica could not be removed, and is kept in mind
-    for the next drop, or for replicate, with which the service looks after it again; 2 an error.
+    The last whole replica is removed only with the dataset. The service no longer maintains a dropped dataset. A
+    replica that can't be removed stays recorded until the next `drop`; `replicate` lets the service maintain the
+    dataset again. Exit status: 0 done; 1 a replica was not removed; 2 an error.
 
     \b
     Example:
@@ -157,11 +159,10 @@ def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int
 @RECORDS
 @CONFIG_FILE
 def drain(storage: str, records: str, path: str) -> int:
-    """Take the replicas of all one's datasets from an area.
+    """Remove the replicas of all your datasets from a storage area.
 
-    Each is removed once as many as wished for are whole elsewhere; until then it stays, which is
-    told, as is a dataset that is busy or whose record is wrong. Exit status: 0; 1 something stays
-    there; 2 an error.
+    Each replica is removed after as many replicas as wanted are whole in other areas. The command lists each dataset
+    that stays, with the reason. Exit status: 0 done; 1 a dataset stays in the area; 2 an error.
 
     \b
     Example:
@@ -171,12 +172,11 @@ def drain(storage: str, records: str, path: str) -> int:
 
     statuses = [dataset_report.print_drain_result(result) for result in _datasets(path, records).drain(storage)]
     if not statuses:
-        output_and_errors.print_line(f"{storage}: no replica of yours is there")
+        output_and_errors.print_line(f"{storage}: no replica of yours in this area")
     return max(statuses, default=0)
 
 
 def _datasets(config: str, records: str) -> "OwnerDatasets":
-    """Return the caller's datasets; the import is slow."""
     from gridbridge.program import configuration_in_force
     from gridbridge.rebalance.replicas import owner_datasets
 
@@ -185,23 +185,27 @@ def _datasets(config: str, records: str) -> "OwnerDatasets":
 
 
 def _let(name: str, records: str, *, is_later: bool = False) -> None:
-    """Ask the service to maintain a dataset's replicas; report why the service does not.
+    """Delegate a dataset to the service; print why the service does not maintain the dataset.
 
-    The service ignores datasets in other folders of records. With `is_later` the user is warned if
-    neither the service nor the command will make the replicas.
+    The service ignores datasets in other folders of records. With `is_later` a user is warned if neither the service
+    nor the command will make the replicas.
     """
     from gridbridge.rebalance.replicas import delegated_datasets
 
-    why = "its record is not in the usual folder" if records else delegated_datasets.delegate_dataset_or_why_not(name)
+    why = (
+        "the dataset's record is not in the default folder"
+        if records
+        else delegated_datasets.delegate_dataset_or_why_not(name)
+    )
     if is_later and (why := why or delegated_datasets.why_no_dataset_rounds()):
-        mend = f"gridbridge data replicate {name} makes them"
+        mend = f"gridbridge data replicate {name} makes the replicas"
         output_and_errors.print_error(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")
     elif why and not records:
-        output_and_errors.print_error(f"gridbridge: the service does not look after {name}: {why}")
+        output_and_errors.print_error(f"gridbridge: {name}: the service does not maintain this dataset: {why}")
 
 
 def _take_back(name: str, records: str) -> None:
-    """End the service's maintenance of a dataset, so that the service does not remake replicas."""
+    """End the service's maintenance of a dataset, so that the service makes no new replicas."""
     if not records:
         from gridbridge.rebalance.replicas import delegated_datasets
 

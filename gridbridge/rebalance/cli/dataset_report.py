@@ -1,4 +1,4 @@
-"""Report a dataset's state: from its owner's files, or from the service's."""
+"""Reports a dataset's state, for the owner from the owner's files, for root from the service."""
 
 import os
 import pwd
@@ -32,7 +32,7 @@ from gridbridge.state.state_file import StateFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetReport:
-    """A dataset as of its last check, with the service's acts on it."""
+    """A dataset as of its last check, with the service's actions on the dataset."""
 
     dataset: Dataset | None  # None: the dataset was removed
     name: str
@@ -52,7 +52,7 @@ def report_dataset(name: str, path: str) -> DatasetReport:
     served = owner_datasets.open_owner_datasets_silently(configuration_in_force.load_config_or_one_in_force(path)[0])
     entry = served.look(name)
     if entry is None:
-        names = ", ".join(dataset.name for dataset in served.listed()) or "you have none yet"
+        names = ", ".join(dataset.name for dataset in served.listed()) or "none"
         raise GridbridgeError(f"{name}: no job, campaign or dataset of yours; datasets: {names}")
     dataset, is_busy = entry
     return DatasetReport(dataset=dataset, name=name, done=tuple(served.done(name)), is_busy=is_busy)
@@ -69,7 +69,7 @@ def _anybodys(name: str, path: str) -> DatasetReport:
     with closing(StateFile.open(policy.site.state, is_unchanged=True)) as database:
         outcomes = tuple(_outcomes(database, name))
     if not delegated and not outcomes:
-        raise GridbridgeError(f"{name}: no dataset that its owner lets the service look after")
+        raise GridbridgeError(f"{name}: no dataset of this name is delegated to the service")
     return DatasetReport(
         dataset=delegated.dataset if delegated else None,
         name=name,
@@ -81,7 +81,7 @@ def _anybodys(name: str, path: str) -> DatasetReport:
 def _outcomes(database: StateFile, name: str) -> Iterable[ServiceReplicaActInOwnerFile]:
     for carried in ReplicaActRows(database).all():
         if carried.dataset == name:
-            why = carried.why if carried.ended_at else "it goes on"
+            why = carried.why if carried.ended_at else "still running"
             yield ServiceReplicaActInOwnerFile(
                 at=carried.began_at, target=carried.target, source=carried.source, why=why
             )
@@ -91,7 +91,7 @@ DONE, NOT_ALL = 0, 1
 
 
 def print_dataset_outcome(result: DatasetCommandOutcome) -> int:
-    """Print a dataset and its refused areas; return the exit status."""
+    """Print a dataset and the storage areas without a requested replica; return the exit status."""
     output_and_errors.show_progress("")
     output_and_errors.print_line(describe_dataset(result.dataset))
     for refused in result.refused:
@@ -102,7 +102,7 @@ def print_dataset_outcome(result: DatasetCommandOutcome) -> int:
 
 
 def print_drain_result(result: DatasetCommandOutcome | RefusedAreaOrDataset) -> int:
-    """Print the result of draining a dataset from an area; return the exit status."""
+    """Print how a dataset was drained from a storage area; return the exit status."""
     if isinstance(result, DatasetCommandOutcome):
         return print_dataset_outcome(result)
     output_and_errors.print_line(f"not {result.what}: {result.reason}")
@@ -110,7 +110,7 @@ def print_drain_result(result: DatasetCommandOutcome | RefusedAreaOrDataset) -> 
 
 
 def describe_dataset(dataset: Dataset) -> str:
-    """Describe a dataset: its size and the areas with whole replicas."""
+    """Describe a dataset: its size and the storage areas with whole replicas."""
     where = f": {', '.join(map(replace_control_characters, sorted(dataset.whole)))}" if dataset.whole else ""
     size = f"{number_with_noun(dataset.files, 'file')}, {format_bytes(dataset.size_bytes)}"
     whole = f"{len(dataset.whole)} of {number_with_noun(dataset.wished, 'replica')} whole{where}"
@@ -122,13 +122,13 @@ def print_drop_result(result: DatasetCommandOutcome, storage: str) -> int:
     if storage or not result.is_done:
         return print_dataset_outcome(result)
     output_and_errors.print_line(
-        f"{result.dataset.name}: dropped; {printable_file_name(result.dataset.path)} is as it was"
+        f"{result.dataset.name}: dropped; {printable_file_name(result.dataset.path)} is unchanged"
     )
     return DONE
 
 
 def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
-    """Print a table of datasets by their last check; return the exit status."""
+    """Print a table of datasets as of their last check; return the exit status."""
     listed = list(all_of)
     if is_json:
         output_and_errors.print_json([dataset_json(dataset) for dataset in listed])
@@ -162,7 +162,7 @@ def print_replicas(result: DatasetCommandOutcome, now: datetime, *, is_json: boo
 
 
 def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool) -> int:
-    """Print a dataset, its replicas, and the service's acts on it, the newest last."""
+    """Print a dataset, its replicas, and the service's actions on the dataset, the newest last."""
     if is_json:
         table = dataset_json(report.dataset) if report.dataset else {"name": report.name}
         output_and_errors.print_json(
@@ -171,7 +171,7 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
         return DONE
     output_and_errors.print_line(describe_dataset(report.dataset) if report.dataset else f"{report.name}: gone")
     if report.is_busy:
-        output_and_errors.print_line("  a command works on it just now")
+        output_and_errors.print_line("  a command is working on this dataset")
     for replica in _sorted(report.dataset) if report.dataset else ():
         state = "whole" if replica.is_whole_now else f"not whole: {replace_control_characters(replica.why)}"
         storage = replace_control_characters(replica.storage)
@@ -184,8 +184,8 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
 
 def _deed(outcome: ServiceReplicaActInOwnerFile) -> str:
     if not outcome.target:
-        return f"removed it from {outcome.source}"
-    return f"carried it to {outcome.target}" + (f" instead of {outcome.source}" if outcome.source else "")
+        return f"removed the replica from {outcome.source}"
+    return f"copied the dataset to {outcome.target}" + (f" instead of {outcome.source}" if outcome.source else "")
 
 
 def _outcome_row(outcome: ServiceReplicaActInOwnerFile) -> dict[str, object]:

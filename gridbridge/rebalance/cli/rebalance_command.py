@@ -1,4 +1,4 @@
-"""gridbridge rebalance: plan and move waiting tasks and replicas between hosts."""
+"""gridbridge rebalance: plan and make moves of waiting tasks and replicas between hosts."""
 
 import sys
 from dataclasses import replace
@@ -22,26 +22,26 @@ from gridbridge.shell import log_rotation_and_quota
 
 MOST_SHOWN = 20
 ENDS = """For root and the service account.
-    Exit status: 0 also when nothing is to be moved, 1 another one runs, 2 for an error."""
-APPLY = click.option("--apply", "is_acting", is_flag=True, help="Make the moves that still hold.")
-FROM = click.option("--from", "source", metavar="FILE", help="Decide about this file.")
+    Exit status: 0 done, also without any move; 1 another round runs; 2 an error."""
+APPLY = click.option("--apply", "is_acting", is_flag=True, help="Make the planned moves.")
+FROM = click.option("--from", "source", metavar="FILE", help="Plan for the hosts, jobs and tasks in FILE.")
 PLOT = click.option(
     "--plot",
     "picture",
     metavar="FILE",
     callback=plot_files.require_image_file_suffix,
-    help="Draw the hosts before and after: .png, .svg ...",
+    help="Plot each host's load before and after: .png, .svg ...",
 )
 
 
 @click.group(cls=FullSentenceCommandGroup)
 def rebalance() -> None:
-    """Say which waiting tasks and staged data should be on other hosts, and move them.
+    """Plan and make moves of waiting tasks and replicas to better hosts.
 
-    A host is a cluster; a job is a campaign, or one whose tasks transfer queues have sent away. A
-    task is moved only while it waits: it is deleted there, and its campaign sends it to another
-    cluster, or it comes home, and Grid Engine sends it on. A host is a storage area, too, and a job
-    a dataset, OWNER/NAME: its replicas are copied and removed by the owner's own process.
+    A host is a cluster. A job is a campaign, or a job with transferred tasks. Only waiting tasks are moved: a
+    campaign's task is deleted and sent to another cluster; a transferred task comes home, and Grid Engine sends the
+    task on. For datasets, a host is a storage area and a job is a dataset, OWNER/NAME; a process of the owner copies
+    and removes replicas.
 
     \b
     Example:
@@ -58,16 +58,14 @@ def rebalance() -> None:
 @CONFIG_FILE
 @JSON
 def plan(what: str | None, name: str | None, source: str | None, picture: str | None, path: str, is_json: bool) -> None:
-    """Say what would be moved, and what not, and why; nothing is done.
+    """List planned moves, and tasks that are not moved with the reasons; move nothing.
 
-    Without a word it is what a round does by itself: what failed first, then the lightest and the
-    heaviest host, then a job. `host NAME` evens one host out; `job NAME` repairs a job, and only a
-    whole one is spread evenly; `fail NAME` takes everything from a host.
-    It looks at the clusters and at the tasks that wait there, and at the storage areas and the
-    datasets that their owners let the service look after; or at a file that is described on the
-    page about rebalancing. --plot draws the disk and the load of every host as they are, and
-    as they would be. Without a file: for root and the service account.
-    Exit status: 0 also when nothing is to be moved, 2 for a wrong option or file.
+    Without an argument the plan is that of a round: first repairs after failures, then the lightest and the heaviest
+    host, then a job. `host NAME` evens a host out, `job NAME` repairs a job or spreads its tasks evenly, and `fail
+    NAME` takes everything from a host. The plan concerns all clusters with their waiting tasks, and all storage areas
+    with delegated datasets; or the file of --from, which the page about rebalancing describes. --plot draws the disk
+    usage and load of every host before and after the moves. Without a file: for root and the service account. Exit
+    status: 0 done, also without any move; 2 a wrong option or file.
 
     \b
     Example:
@@ -76,11 +74,11 @@ def plan(what: str | None, name: str | None, source: str | None, picture: str | 
       gridbridge rebalance plan fail h17 --from hosts.json --plot h17.png
     """
     if what and not name:
-        raise click.UsageError(f"{what}: several; expected its name")
+        raise click.UsageError(f"{what}: no name; expected {what} NAME")
     question = RebalanceTarget(what=RebalanceScope(what or ""), name=name or "")
     planned = _of_file(source, question) if source else _of_site(path, question)
     if picture:
-        from gridbridge.rebalance.cli import rebalance_plot  # half a second to import
+        from gridbridge.rebalance.cli import rebalance_plot  # the import takes half a second
 
         rebalance_plot.draw_host_loads(planned.loads, planned.advice.sentence, picture)
     print_move_plan(planned, None, is_json=is_json)
@@ -122,9 +120,9 @@ def _acting(word: str, question: RebalanceTarget, help_text: str) -> None:
 _acting(
     "auto",
     RebalanceTarget(),
-    """Do one round: what failed first, then the lightest and the heaviest host, then a job.
+    """Run one round: repairs after failures, then the lightest and the heaviest host, then a job.
 
-    Without --apply it says what it would do. A line of cron has it go on by itself. {ends}
+    Without --apply the command only prints its plan. Let cron run the rounds. {ends}
 
     \b
     Example:
@@ -135,10 +133,11 @@ _acting(
 _acting(
     "data",
     RebalanceTarget(is_of_data=True),
-    """Do one round about datasets: what failed first, then what they lack, then uneven disks.
+    """Run one round about datasets: repairs after failures, then missing replicas, then uneven disks.
 
-    With --apply the copies are waited for, and then replicas that nobody has read for long are
-    read. What a round that was killed had begun goes on. {ends}
+    Without --apply the command only prints its plan. With --apply the command waits for its copies,
+    then verifies replicas that were not read for `verify_every_s`. A killed round's copies are
+    continued. {ends}
 
     \b
     Example:
@@ -149,9 +148,9 @@ _acting(
 _acting(
     "host",
     RebalanceTarget(what=RebalanceScope.HOST),
-    """Even a host out: give it its share of each job, and no more.
+    """Even a host out: move tasks until the host has its share of each job.
 
-    Without --apply it says what it would do. {ends}
+    Without --apply the command only prints its plan. {ends}
 
     \b
     Example:
@@ -163,8 +162,8 @@ _acting(
     RebalanceTarget(what=RebalanceScope.JOB),
     """Spread the waiting tasks of a job evenly.
 
-    A campaign is called by its number, and job 12 of alpha whose tasks transfer queues have sent
-    away gb.alpha.12. Without --apply it says what it would do. {ends}
+    The name of a campaign is its number. The name of alpha's job 12 with transferred tasks is
+    gb.alpha.12. Without --apply the command only prints its plan. {ends}
 
     \b
     Example:
@@ -175,9 +174,9 @@ _acting(
 _acting(
     "fail",
     RebalanceTarget(what=RebalanceScope.FAIL),
-    """Take what waits from a host that is drained, or is to be given up.
+    """Move all waiting tasks or replicas off a drained or failed host.
 
-    Without --apply it says what it would do. {ends}
+    Without --apply the command only prints its plan. {ends}
 
     \b
     Example:
@@ -187,14 +186,14 @@ _acting(
 
 
 @rebalance.command()
-@click.option("--off", "is_off", is_flag=True, help="Let tasks be moved again.")
+@click.option("--off", "is_off", is_flag=True, help="Allow moves again.")
 @CONFIG_FILE
 @JSON
 def quiesce(is_off: bool, path: str, is_json: bool) -> None:
-    """Let nothing be moved, whoever asks for it, until --off.
+    """Pause all moves of tasks and replicas, until --off.
 
-    It acts at once, without --apply: it moves nothing. What is on its way goes on. For root and the
-    service account. Exit status: 0, 2 for an error.
+    The pause begins at once, without --apply. Moves under way continue. For root and the service account. Exit status:
+    0 done; 2 an error.
 
     \b
     Example:
@@ -207,11 +206,11 @@ def quiesce(is_off: bool, path: str, is_json: bool) -> None:
     if is_json:
         output_and_errors.print_json({"quiesced": not is_off})
     else:
-        output_and_errors.print_line("tasks may be moved again" if is_off else "nothing is moved any more")
+        output_and_errors.print_line("moves are allowed again" if is_off else "all moves are paused")
 
 
 def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMoves | None, *, is_json: bool) -> None:
-    """Print a plan of moves, and which moves were made or dropped."""
+    """Print a plan of moves, and the numbers of moves made and dropped."""
     advice = planned.advice
     if is_json:
         moved = {"moved": len(checked.moves)} if checked else {}
@@ -224,7 +223,7 @@ def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMo
     for rejected in advice.rejected[:MOST_SHOWN]:
         _say(f"  not {_named(rejected)}: {rejected.reason}")
     if (more := len(advice.rejected) - MOST_SHOWN) > 0:
-        _say(f"  and {more} more that are not moved; --json has all")
+        _say(f"  and {more} more that are not moved; --json lists all")
     if checked:
         _say(f"moved: {len(checked.moves)}, dropped: {len(checked.dropped)}")
         for rejected in checked.dropped:
@@ -232,7 +231,7 @@ def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMo
 
 
 def _say(text: str) -> None:
-    """Print a line, prefixed with the time when standard output is a log file."""
+    """Print a line; begin with the time if standard output is a log file."""
     output_and_errors.print_line(log_rotation_and_quota.prefix_lines_with_time(text, sys.stdout))
 
 

@@ -1,4 +1,4 @@
-"""Plot a rebalancing plan: disk and load of every host, before and after."""
+"""Plots a rebalancing plan: the disk usage and load of every host, before and after the plan."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,13 +13,13 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import HostLoadBefo
 
 mpl.use("Agg")
 WIDTH_INCHES, HEIGHT_INCHES, DOTS = 10.0, 6.5, 110
-MOST_NAMED = 40  # most hosts with a name at the axis
+MOST_NAMED = 40  # above this number the plot shows no host names
 BEFORE, AFTER = "#999999", "#0072B2"
 Value = Callable[[HostLoadBeforeAfter], float]
 
 
 def draw_host_loads(hosts: Sequence[HostLoadBeforeAfter], title: str, path: str) -> None:
-    """Draw the hosts' loads before and after a plan into a file.
+    """Draw the hosts' loads before and after a plan into an image file.
 
     Raises StandardOutputUnwritable if the file can't be written.
     """
@@ -37,7 +37,7 @@ def draw_host_loads(hosts: Sequence[HostLoadBeforeAfter], title: str, path: str)
 
 
 def _panel(axes: Axes, hosts: Sequence[HostLoadBeforeAfter], label: str, before: Value, after: Value) -> None:
-    """Draw two bars for each host, or two lines for many hosts."""
+    """Draw two bars for each host, or dots if there are many hosts."""
     positions = range(len(hosts))
     first, second = [before(host) for host in hosts], [after(host) for host in hosts]
     if len(hosts) > MOST_NAMED:

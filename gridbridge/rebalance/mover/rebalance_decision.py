@@ -1,4 +1,4 @@
-"""Applies the rebalancing rule for a target (round, host, job) to a placement snapshot."""
+"""Plans the moves of tasks or dataset replicas for a round, a host or a job."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,30 +20,30 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
-NEAR = 5  # most similar names in an error about an unknown name
+NEAR = 5  # number of existing names in an error about an unknown name
 
 
 class RebalanceScope(StrEnum):
-    """The kind of a rebalancing: a round, one host, one job, or a failed host."""
+    """The scope of a rebalancing: a whole round, one host, one job, or a failed host."""
 
     NONE = ""  # the round chooses its hosts and jobs
     HOST = "host"
     JOB = "job"
-    FAIL = "fail"  # evacuate a host that is given up
+    FAIL = "fail"  # move everything off a failed host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceTarget:
-    """The host or job to rebalance; empty for a round that chooses its hosts and jobs."""
+    """The host or job to rebalance; empty fields mean a whole round."""
 
     what: RebalanceScope = RebalanceScope.NONE
     name: str = ""
-    is_of_data: bool = False  # whether datasets move, not tasks
+    is_of_data: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalancePlanWithInputs:
-    """The planned moves, with the snapshot and the rules from which they follow."""
+    """Planned moves, with the snapshot and the rules that led to the plan."""
 
     snapshot: PlacementSnapshot
     rules: RebalanceSection
@@ -58,7 +58,7 @@ class RebalancePlanWithInputs:
 def plan_moves_for_target(
     snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget
 ) -> RebalanceMovePlan:
-    """Plan the moves for a target; its host or job must be in the snapshot."""
+    """Plan the moves for a round, a host or a job; the snapshot must contain the host or job."""
     if not question.what:
         return (plan_replicas if question.is_of_data else plan_round)(snapshot, rules)
     if question.what is RebalanceScope.JOB:
@@ -71,7 +71,7 @@ def plan_moves_for_target(
 def check_target_and_plan_moves(
     where: str, snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget, *, why_none: str = ""
 ) -> RebalancePlanWithInputs:
-    """Plan the moves for a target, or no moves if `why_none` gives a reason.
+    """Plan the moves for a round, a host or a job, or no moves if `why_none` gives a reason.
 
     Raises ConfigError for an unknown host or job; the message begins with `where`.
     """
@@ -86,7 +86,6 @@ def why_not_rebalanced_now(snapshot: PlacementSnapshot, question: RebalanceTarge
 
 
 def _require(where: str, snapshot: PlacementSnapshot, question: RebalanceTarget) -> None:
-    """Raise ConfigError for a host or job that the placement snapshot lacks."""
     if not question.what:
         return
     is_of_job = question.what is RebalanceScope.JOB
@@ -98,13 +97,13 @@ def _require(where: str, snapshot: PlacementSnapshot, question: RebalanceTarget)
 
 
 def describe_move_plan(advice: RebalanceMovePlan) -> Iterator[str]:
-    """Yield the plan's summary, then a sentence for each move."""
+    """Yield the plan's summary, then one line for each move."""
     yield advice.sentence
     yield from map(describe_move, advice.moves)
 
 
 def describe_move(move: PlacementMove) -> str:
-    """Describe a move: its task, kind, source and target."""
+    """Return one line with a move's task, kind, source and target."""
     source = f"from {move.source}" if move.source else ""
     to = f"to {move.target}" if move.target else "removed"
     words = (move.job, str(move.number), f"({move.kind.value})", source, to)

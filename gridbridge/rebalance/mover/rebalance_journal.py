@@ -1,4 +1,4 @@
-"""Record rebalancing decisions with their inputs, and recompute recorded decisions."""
+"""Writes rebalancing decisions into the journal, and recomputes decisions for `gridbridge replay`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,13 +22,13 @@ from gridbridge.state.decision_journal import (
 )
 
 PROGRAM = "rebalance"
-MOST_ROWS = 10_000  # most hosts, jobs and tasks in a journalled decision: 1 MB
+MOST_ROWS = 10_000  # limit of hosts, jobs and tasks in one journal entry, about 1 MB
 
 
 def rebalance_journal_entry(
     planned: RebalancePlanWithInputs, question: RebalanceTarget, now: datetime
 ) -> DecisionJournalEntry | None:
-    """Return the journal entry of a plan with its inputs; None for a plan without moves."""
+    """Return the journal entry of a rebalancing plan; None for a plan without moves."""
     if not planned.advice.moves:
         return None
     snapshot = _looked_at(planned.snapshot, question)
@@ -43,7 +43,7 @@ def rebalance_journal_entry(
 
 
 def _looked_at(snapshot: PlacementSnapshot, question: RebalanceTarget) -> PlacementSnapshot:
-    """Return the part of the snapshot to record; for one job, only this job and its tasks."""
+    """Return the part of the snapshot to record: for a job, only the job and its tasks."""
     if question.what is not RebalanceScope.JOB:
         return snapshot
     return replace(
@@ -54,9 +54,14 @@ def _looked_at(snapshot: PlacementSnapshot, question: RebalanceTarget) -> Placem
 
 
 def replay_rebalance_decision(situation: Mapping[str, Any]) -> list[str]:
-    """Recompute a recorded decision; InputsNotJournalled if its inputs were too large to record."""
+    """Recompute a rebalancing decision from the journal.
+
+    Raises InputsNotJournalled if the decision's inputs were too large for the journal.
+    """
     if situation["snapshot"] is None:
-        raise InputsNotJournalled(f"its {situation['rows']} hosts, jobs and tasks were too many to be kept")
+        raise InputsNotJournalled(
+            f"the inputs were not kept: {situation['rows']} hosts, jobs and tasks; at most {MOST_ROWS} are kept"
+        )
     snapshot, rules = (
         model_value_from_json(situation["snapshot"], PlacementSnapshot),
         model_value_from_json(situation["rules"], RebalanceSection),

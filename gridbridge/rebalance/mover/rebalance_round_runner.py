@@ -1,8 +1,7 @@
-"""Runs a rebalancing round as the service account, under the locks of the round's kind.
+"""Runs rebalancing rounds as the service account; only one round of each kind runs at a time.
 
-Rounds do not wait for the verification. An unreadable dataset moves to the end of its owner's queue, and an
-owner with unreadable or many datasets does not delay other owners. A failed dataset is retried after an hour,
-because its owner's home may have been unmounted.
+After a round about datasets, replicas are verified. Owners are served in parallel, so that an owner with many or
+unreadable datasets delays nobody else.
 """
 
 import logging
@@ -37,11 +36,11 @@ NAME, LOCKED = "gridbridge rebalance", 1
 def run_rebalance_round(
     question: RebalanceTarget, path: str, *, is_acting: bool
 ) -> tuple[RebalancePlanWithInputs, ValidAndDroppedMoves | None]:
-    """Plan a rebalancing of tasks or datasets, and apply it with `is_acting`.
+    """Plan a rebalancing of tasks or datasets, and apply the plan if `is_acting`.
 
-    Task rounds and dataset rounds have separate locks, because copies take long. A dataset round
-    releases its lock before its last copies have ended. Replicas are verified after the release,
-    because reading all replicas takes longer than a round.
+    Rounds about tasks and rounds about datasets have separate locks, because copies take long. A round about datasets
+    releases its lock before its last copies have ended. Verification comes after the release, because reading all
+    replicas takes longer than a round.
     """
     policy = load_policy_as_service_account(path)
     is_of_data = question.is_of_data or _is_of_data(question, policy)
@@ -65,7 +64,7 @@ def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> Rebalance
     if question.what or not policy.storage:
         is_of_data = _is_of_data(question, policy)
         return _run(policy, question, is_of_data=is_of_data, is_acting=False)[0]
-    with ThreadPoolExecutor(2) as threads:  # both plans mostly wait for clusters' answers
+    with ThreadPoolExecutor(2) as threads:
         tasks, replicas = (
             threads.submit(_run, policy, question, is_of_data=is_of_data, is_acting=False)
             for is_of_data in (False, True)
@@ -83,10 +82,10 @@ def pause_or_resume_rebalancing(path: str, *, is_quiesced: bool) -> None:
 
 
 def _let_go(going: ExitStack, alone: ExitStack) -> bool:
-    """Release the round's lock during its copies; say whether the next round may begin."""
+    """Release the round's lock while copies still run; say whether the next round may begin."""
     try:
         is_known = going.enter_context(MomentaryPollerLock(CARRYING_LOCK, is_shared=True))
-    except StateError:  # disk full: the next round waits for the copies
+    except StateError:  # the disk is full, so the next round waits for the copies
         return False
     if is_known:
         alone.close()
@@ -114,7 +113,7 @@ def _run(
 
 
 def _read(policy: Policy) -> None:
-    """Verify replicas, unless an earlier round is still verifying."""
+    """Verify replicas, unless another process is verifying replicas."""
     with MomentaryPollerLock(READING_LOCK) as is_ours:
         if is_ours:
             with _shown(RebalanceRoundKind.READING), closing(StateFile.open(policy.site.state)) as database:
@@ -123,9 +122,9 @@ def _read(policy: Policy) -> None:
 
 @contextmanager
 def _shown(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
-    """Publish the begin and end of a rebalancing round; a failure to publish is ignored.
+    """Publish the begin and the end of a rebalancing round; ignore a failure to publish.
 
-    A failed round has no published end, unless a user requested it and sees the failure.
+    A failed round has no published end, except a round that a user requested: the user sees the failure.
     """
     clock = Clock()
     with suppress(StateError):
@@ -151,7 +150,7 @@ def _untold(_: str) -> None:
 def _is_of_data(question: RebalanceTarget, policy: Policy) -> bool:
     """Say whether a target is a storage area or a dataset OWNER/NAME.
 
-    Raises ConfigError for a name that is neither a cluster nor an area.
+    Raises ConfigError for a host that is neither a cluster nor a storage area.
     """
     if question.what in (RebalanceScope.HOST, RebalanceScope.FAIL):
         names = (*sorted(policy.clusters), *sorted(policy.storage))
@@ -162,14 +161,14 @@ def _is_of_data(question: RebalanceTarget, policy: Policy) -> bool:
     return "/" in question.name
 
 
-LONGEST_S = 3600.0  # time after which the round starts no further dataset
-AGAIN_S = 3600.0  # pause before an unreadable dataset is read again
+LONGEST_S = 3600.0  # time after which no further verification begins
+AGAIN_S = 3600.0  # pause before an unreadable dataset is read again; the owner's home may be unmounted
 
 _log = logging.getLogger(__name__)
 
 
 class OverdueReplicaVerifier:
-    """Verifies replicas that are due, and records each attempt."""
+    """Verifies replicas that were not read for `verify_every_s`, and records each attempt."""
 
     def __init__(self, rules: RebalanceSection, database: StateFile, clock: Clock) -> None:
         self._rules = rules
@@ -177,7 +176,7 @@ class OverdueReplicaVerifier:
         self._clock = clock
 
     def read(self) -> None:
-        """Verify the due datasets: some owners in parallel, each owner's datasets one by one."""
+        """Verify the overdue datasets: some owners in parallel, each owner's datasets one by one."""
         if self._notes.quiesced() is not None:
             return
         now = self._clock.now()
@@ -197,7 +196,7 @@ class OverdueReplicaVerifier:
                 self._notes.note_read(read, failed, self._clock.now())
 
     def _read(self, line: list[DelegatedDataset], began_at: datetime) -> tuple[list[str], list[str]]:
-        """Verify an owner's datasets up to a failure; return verified and failed names."""
+        """Verify an owner's datasets up to a failure; return the names of verified and of failed datasets."""
         read: list[str] = []
         for delegated in line:
             if self._clock.now() - began_at > timedelta(seconds=LONGEST_S):
@@ -212,9 +211,9 @@ class OverdueReplicaVerifier:
 def _lines(
     datasets: list[DelegatedDataset], tried: Mapping[str, datetime], due: datetime, now: datetime, again: Container[str]
 ) -> list[list[DelegatedDataset]]:
-    """Return each owner's due datasets, oldest first; recently served owners come last.
+    """Return each owner's overdue datasets, oldest first; recently served owners come last.
 
-    The datasets in `again` are due at any time, to retry a failed verification.
+    Datasets in `again` failed before and count as overdue.
     """
     turns: dict[str, datetime] = {}
     for name, at in tried.items():

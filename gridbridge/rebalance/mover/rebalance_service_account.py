@@ -1,4 +1,4 @@
-"""Become the service account for rebalancing, and load the configuration."""
+"""Switches a rebalancing program to the service account and loads its configuration."""
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.batch.configured_cluster_routes import log_in_to_ssh_clusters
@@ -8,7 +8,7 @@ from gridbridge.shell.program_startup import switch_process_to_account
 
 
 def load_policy_as_service_account(path: str) -> Policy:
-    """Become the service account, and return the configuration."""
+    """Switch this process to the service account, and return the configuration."""
     policy = configuration_file.load_configuration(path)
     if not policy.is_personal:
         switch_process_to_account(policy.site.service_account)
@@ -17,9 +17,9 @@ def load_policy_as_service_account(path: str) -> Policy:
 
 
 def load_policy_begin_ssh_logins(path: str) -> Policy:
-    """Become the service account, and return the configuration while ssh sessions log in.
+    """Switch to the service account, begin ssh logins to clusters, and return the configuration.
 
-    The sessions log in while the caller imports its slow modules.
+    The logins proceed while the caller imports its slow modules.
     """
     policy = load_policy_as_service_account(path)
     log_in_to_ssh_clusters(policy)

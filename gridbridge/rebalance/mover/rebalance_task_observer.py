@@ -1,4 +1,4 @@
-"""Observe the tasks of all clusters and of the state file for a rebalancing decision."""
+"""Observes the tasks at all clusters, as the input of a rebalancing decision."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
@@ -51,13 +51,13 @@ from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.local_task_acts import LocalTaskActs
 from gridbridge.transfer.transfer_rows import TaskMoveRows, TransferRows
 
-SILENT_S = 300.0  # until a silent cluster without a transfer queue counts as lost
+SILENT_S = 300.0  # silence after which a cluster without a transfer queue counts as lost
 
 _log = logging.getLogger(__name__)
 
 
 class RebalanceTaskObserver:
-    """Queries all clusters once and combines their tasks with the state file."""
+    """Queries all clusters, and combines the answers with the state file."""
 
     def __init__(self, policy: Policy, database: StateFile, clock: Clock) -> None:
         self._policy = policy
@@ -70,7 +70,7 @@ class RebalanceTaskObserver:
         self._sent_away = TransferredTaskReader(policy, database, clock)
 
     def look(self) -> TasksObservedAtClusters:
-        """Query all clusters, and return campaign and transferred tasks as they are now."""
+        """Query all clusters, and return the present campaign tasks and transferred tasks."""
         campaigns = tuple(
             campaign for campaign in self._campaigns.unfinished() if campaign.state is CampaignState.IN_TREATMENT
         )
@@ -99,9 +99,9 @@ class RebalanceTaskObserver:
         )
 
     def _dead(self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None]) -> frozenset[str]:
-        """Return the clusters that have been silent longer than their recall timeout.
+        """Return the clusters that have been silent longer than the recall timeout of their queues.
 
-        A cluster without any earlier answer is not included.
+        A cluster that has never answered is not included.
         """
         heard = {
             event.cluster: event.opened_at for event in self._events.open() if event.code is CampaignEventCode.GET_JOBS
@@ -124,9 +124,9 @@ class RebalanceTaskObserver:
     def _unheard_of(
         self, campaigns: Iterable[Campaign], arrays: Iterable[CampaignArray], dead: Set[str]
     ) -> Iterator[CampaignTaskAtCluster]:
-        """Yield the campaign tasks at silent clusters, from the state file.
+        """Yield the campaign tasks at silent clusters, as recorded in the state file.
 
-        Each task may still start at its silent cluster.
+        A silent cluster may still start its tasks.
         """
         by_number = {campaign.number: campaign for campaign in campaigns}
         for array in arrays:
@@ -142,9 +142,9 @@ class RebalanceTaskObserver:
     def _at_home(
         self, sent: Iterable[TransferredTask], answers: Mapping[str, ClusterSnapshot | None]
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """Return jobs whose owners forbid moves, and the clusters to which tasks may move.
+        """Return the jobs whose owners forbid moves, and the clusters to which tasks may move.
 
-        Without an answer of the home cluster no task may move.
+        If the home cluster does not answer, both results are empty and no task moves.
         """
         try:
             return self._sent_away.staying(sent), self._sent_away.reached(answers)
@@ -181,9 +181,9 @@ class RebalanceTaskObserver:
         arrays: Iterable[CampaignArray],
         answers: Mapping[str, ClusterSnapshot | None],
     ) -> Iterator[CampaignTaskAtCluster]:
-        """Yield the listed campaign tasks, and moving tasks that are between two clusters.
+        """Yield the campaign tasks in clusters' job lists, and tasks that a move took off the lists.
 
-        A long-stuck move no longer blocks other moves; its owner's ssh key may be gone.
+        After STUCK a move no longer blocks other moves; the owner's ssh key may be gone.
         """
         marks, by_number = self._marks.all(), {campaign.number: campaign for campaign in campaigns}
         moved_at, now = self._notes.moved(), self._clock.now()
@@ -210,14 +210,13 @@ class RebalanceTaskObserver:
                     )
 
     def _waits(self, array: CampaignArray, row: JobListRow) -> bool:
-        """Say whether a task has waited so long that it will hardly start in the next moment."""
+        """Say whether a task has waited `least_wait_s` and will hardly start in the next moment."""
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
         is_free = row.state.is_waiting and not (row.state.is_held or row.state.is_deleting)
         return is_free and not happened_within(array.intended_at, self._clock.now(), least)
 
 
 def _of(array: CampaignArray, campaign: Campaign) -> Callable[..., CampaignTaskAtCluster]:
-    """Return a CampaignTaskAtCluster constructor with an array's common fields."""
     return partial(
         CampaignTaskAtCluster,
         campaign=array.campaign,
@@ -240,13 +239,13 @@ def _is_moved(mark: TaskDeletionMark) -> bool:
 
 
 WANTED = ("", DesiredLocalJobState.RUNNING)
-AGAIN = timedelta(hours=1)  # pause before a task whose move failed moves again
+AGAIN = timedelta(hours=1)  # pause after a failed move, before the next move of the task
 
-_Task = tuple[str, int, int, int]  # home cluster, job, task, submitter's uid
+_Task = tuple[str, int, int, int]  # home cluster, job, task, uid of the job's owner
 
 
 class TransferredTaskReader:
-    """Reads the open transfers from the state file and matches them with clusters' job lists."""
+    """Reads open transfers from the state file, and finds the remote jobs in clusters' job lists."""
 
     def __init__(self, policy: Policy, database: StateFile, clock: Clock) -> None:
         self._policy = policy
@@ -256,17 +255,17 @@ class TransferredTaskReader:
         self._home_tasks = LocalTaskActs(policy)
 
     def transfers(self) -> tuple[Transfer, ...]:
-        """Return the open transfers whose owner is verified and whose end is unknown."""
+        """Return the open transfers with a verified owner and an unknown end."""
         proved = (transfer for transfer in self._transfers.open() if transfer.listed == OwnershipProof.YES)
         return tuple(transfer for transfer in proved if not transfer.verdict)
 
     def listed(
         self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None], dead: Set[str] = frozenset()
     ) -> Iterator[TransferredTask]:
-        """Yield the transferred tasks: listed by clusters, being moved, or at `dead` clusters.
+        """Yield the transferred tasks that clusters list, tasks between clusters, and tasks at `dead` clusters.
 
-        For some seconds no cluster lists a task that is being moved. A long-stuck move no longer
-        blocks other moves; the task's owner may have stopped its starter.
+        For some seconds no cluster lists a task that is being moved. After STUCK a move no longer blocks other moves;
+        the task's owner may have stopped its starter.
         """
         now, listed = self._clock.now(), set[_Task]()
         all_moves = {_task(move.key): move for move in self._moves.in_flight()}
@@ -298,18 +297,18 @@ class TransferredTaskReader:
         yield from (self._on_its_way(move) for key, move in moves.items() if key not in listed)
 
     def staying(self, tasks: Iterable[TransferredTask]) -> frozenset[str]:
-        """Return the jobs of waiting tasks whose owners forbid a move.
+        """Return the jobs with waiting tasks whose owners forbid moves.
 
-        Raises GridbridgeError when the home cluster does not answer.
+        Raises GridbridgeError if the home cluster does not answer.
         """
         jobs = {parse_transfer_name(task.transfer).job: task.key[0] for task in tasks if task.is_waiting}
         staying = self._home_tasks.kept_where_they_are(jobs) if jobs else ()
         return frozenset(jobs[number] for number in staying)
 
     def reached(self, answers: Mapping[str, ClusterSnapshot | None]) -> frozenset[str]:
-        """Return the clusters that an open transfer queue leads to, and the home cluster.
+        """Return the home cluster and each cluster with an open transfer queue.
 
-        The result is empty without an answer of the home cluster.
+        The result is empty if the home cluster does not answer.
         """
         home = self._policy.site.cluster
         if (snapshot := answers.get(home)) is None:
@@ -331,7 +330,7 @@ class TransferredTaskReader:
         )
 
     def _own(self, transfer: Transfer, row: JobListRow | None) -> JobListRow | None:
-        """Return the job's row if it belongs to the transfer's owner on that cluster."""
+        """Return the remote job's row if the transfer's owner also owns the remote job."""
         cluster = self._policy.clusters.get(transfer.remote)
         if row is None or cluster is None:
             return None
@@ -339,7 +338,7 @@ class TransferredTaskReader:
         return row if owner == transfer.owner else None
 
     def _stays(self, transfer: Transfer, row: JobListRow, dropped: Set[TransferKey]) -> TaskNotMovedReason | None:
-        """Return why a task must not be moved; None for a movable task."""
+        """Return why a task must not be moved; None if the task may be moved."""
         if not self._waits(transfer, row):
             return TaskNotMovedReason.HELD
         if transfer.key in dropped:
@@ -355,7 +354,7 @@ class TransferredTaskReader:
         return recalls >= self._policy.queues[transfer.queue].recall_limit
 
     def _waits(self, transfer: Transfer, row: JobListRow) -> bool:
-        """Say whether a task has waited long enough and can be recalled."""
+        """Say whether a task has waited `least_wait_s` and can be recalled."""
         queue = self._policy.queues.get(transfer.queue)
         if queue is None or not queue.recall_wait_s or transfer.since is None:
             return False
@@ -379,6 +378,6 @@ def _unheard_of(transfer: Transfer) -> TransferredTask:
 
 
 def _task(key: TransferKey) -> _Task:
-    """Return the key that all attempts to transfer a task share."""
+    """Return a task's key, equal for all attempts to transfer the task."""
     name = parse_transfer_name(key[0])
     return name.cluster, name.job, name.task, key[1]

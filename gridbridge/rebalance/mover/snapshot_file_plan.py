@@ -1,4 +1,4 @@
-"""Plan a rebalancing of the hosts, jobs and tasks in a snapshot file."""
+"""Reads hosts, jobs and tasks from a snapshot file, and plans moves for `gridbridge rebalance plan --file`."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from gridbridge.rebalance.mover.rebalance_decision import (
 )
 
 MS, MIN = 0.001, 60.0
-HYDRAS: Mapping[str, tuple[str, float]] = {  # Hydra's key: gridbridge's key, factor of units
+HYDRAS: Mapping[str, tuple[str, float]] = {  # Hydra's key: key of gridbridge.toml, factor between the units
     name: (own, times)
     for names, own, times in (
         (("autoBalanceLevel",), "level", 1.0),
@@ -58,7 +58,7 @@ HYDRAS: Mapping[str, tuple[str, float]] = {  # Hydra's key: gridbridge's key, fa
 def plan_from_snapshot_file(
     path: str, request: RebalanceScope = RebalanceScope.NONE, name: str = ""
 ) -> RebalancePlanWithInputs:
-    """Plan the moves of a snapshot file: a round, or the moves of one host or job.
+    """Plan the moves for a snapshot file: for a round, one host or one job.
 
     Raises ParseError if the file is no JSON, and ConfigError with a line for each fault.
     """
@@ -67,7 +67,7 @@ def plan_from_snapshot_file(
 
 
 def _rules(path: str, policy: Mapping[str, object]) -> RebalanceSection:
-    """Return the default rules with the values of a snapshot file's policy."""
+    """Return the default rules, changed by the values of a snapshot file's policy."""
     table: Any = {}
     names: dict[str, str] = {}
     problems = []
@@ -86,16 +86,16 @@ def _rules(path: str, policy: Mapping[str, object]) -> RebalanceSection:
 
 
 def _ours(key: str, value: object) -> tuple[str, object]:
-    """Translate a Hydra policy key, name and unit, to gridbridge.toml's key."""
+    """Translate the name and the unit of a Hydra policy key into a key of gridbridge.toml."""
     own, times = HYDRAS.get(key, (key, 1.0))
     if times != 1.0 and isinstance(value, int | float) and not isinstance(value, bool):
-        with suppress(OverflowError):  # the section's parser rejects the number
+        with suppress(OverflowError):  # the key's own range check rejects infinite numbers
             value = value * times
     return own, _whole_if_integral(value)
 
 
 def _whole_if_integral(value: object) -> object:
-    """Convert a float such as 3e11 to an int; return any other value unchanged."""
+    """Return a float such as 3e11 as an int, and any other value unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -113,7 +113,7 @@ OF_JOB = ["name", "autobalance", "replicas", "last_run", "max_per_host"]
 OF_TASK = ["job", "number", "bytes", "state", "live", "replicas", "slots"]
 OF_RECENT = ["hosts", "replicated", "jobs"]
 MOST_TOLD = 20
-HOST_STATES: Mapping[str, PlacementHostState] = {  # names used by people, Hydra and Grid Engine
+HOST_STATES: Mapping[str, PlacementHostState] = {  # words of people, Hydra and Grid Engine for a host's state
     "": PlacementHostState.ALIVE,
     "ok": PlacementHostState.ALIVE,
     "up": PlacementHostState.ALIVE,
@@ -144,7 +144,7 @@ Row = Mapping[str, object]
 
 
 def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Row]:
-    """Read a placement snapshot and its policy values from a JSON file.
+    """Read hosts, jobs, tasks and policy values from a snapshot file in JSON.
 
     Raises ParseError if the file is no JSON, and ConfigError with a line for each fault.
     """
@@ -163,20 +163,19 @@ def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Row]:
 
 
 class _Reading:
-    """Parser of a placement snapshot that collects all faults."""
+    """Parses a snapshot file and collects all faults."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self.problems: list[str] = []
 
     def messages(self) -> Iterator[str]:
-        """Yield a line for each of the first faults, and a line with the number of the others."""
+        """Yield a line for each of the first faults, and a line with the number of further faults."""
         yield from self.problems[:MOST_TOLD]
         if (more := len(self.problems) - MOST_TOLD) and more > 0:
-            yield f"{self._path}: {more} more are wrong"
+            yield f"{self._path}: {more} more faults"
 
     def snapshot(self, content: object) -> PlacementSnapshot:
-        """Parse the whole placement snapshot."""
         top = self._table(content, "", KEYS)
         snapshot = PlacementSnapshot(
             now=self._required(top, "", "now", _time, A_TIME, NEVER),
@@ -191,7 +190,7 @@ class _Reading:
         return snapshot
 
     def policy(self, content: object) -> Row:
-        """Return the file's policy values, by their names in gridbridge.toml."""
+        """Return the policy values of a snapshot file by the names in the file."""
         table = _inner_table(content, "policy") if isinstance(content, dict) else {}
         return self._table(table, "policy", None)
 
@@ -263,12 +262,12 @@ class _Reading:
         return content
 
     def _word(self, row: Row, at: str, words: Mapping[str, Word], unknown: Word) -> Word:
-        """Parse a host's or task's state; an unknown word gives `unknown`, which no rule moves."""
+        """Parse the state of a host or task; an unrecognised word gives `unknown`: nothing is moved."""
         word = self._as(row, at, "state", _text, A_NAME, "")
         return words.get(word.lower().replace("-", "_").replace(" ", "_"), unknown)
 
     def _as(self, row: Row, at: str, key: str, read: Callable[[object], Value], right: str, usual: Value) -> Value:
-        """Parse a value; null and a missing key give the default."""
+        """Parse a value; null or a missing key gives the default."""
         content = row.get(key)
         if content is None:
             return usual
@@ -279,7 +278,7 @@ class _Reading:
             return usual
 
     def _required(self, row: Row, at: str, key: str, read: Callable[[object], Value], right: str, none: Value) -> Value:
-        """Parse a value that must be present; null counts as missing."""
+        """Parse a required value; null counts as missing."""
         if row.get(key) is None:
             self._wrong(f"{at}.{key}".lstrip("."), "missing", right)
         return self._as(row, at, key, read, right, none)
@@ -299,7 +298,7 @@ class _Reading:
 
 
 def _inner_table(table: Row, key: str) -> object:
-    """Return a nested table of the snapshot file; null counts as empty."""
+    """Return a nested table of a snapshot file; null counts as an empty table."""
     inner = table.get(key)
     return {} if inner is None else inner
 

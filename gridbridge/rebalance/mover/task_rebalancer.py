@@ -1,9 +1,8 @@
-"""Rebalances waiting tasks between clusters: gather, decide, record, and request moves.
+"""Rebalances waiting tasks between clusters: gathers facts, decides, records and requests moves.
 
-A move of a campaign task is requested by a deletion mark. Nikita holds the marked task, checks that
-the task still waits, and deletes it; then the runner submits it to another cluster. So only nikita
-deletes tasks and only the runner submits tasks, and after a kill both continue from the mark. A
-transfer queue's task is recalled by the poller.
+For a move of a campaign's task, rebalancing writes a deletion mark into the state file. Nikita deletes the marked task
+if the task still waits, and the runner submits the task to another cluster. After a kill nikita and the runner continue
+from the mark. For a move of a transferred task, the poller recalls the task.
 """
 
 from dataclasses import dataclass
@@ -44,24 +43,24 @@ from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEn
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.transfer_rows import TaskMoveRows
 
-KEPT = timedelta(days=7)  # how long moves are recorded, unless a pause is longer
+KEPT = timedelta(days=7)  # how long moves are recorded; longer if a pause between moves is longer
 WHERE = "tasks at clusters"
 QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRebalanceInputs:
-    """The inputs of a task rebalancing: the observed tasks, and whether moves are paused."""
+    """The facts for a task rebalancing: the observed tasks, and whether moves are paused."""
 
     gathered: TasksObservedAtClusters
     is_quiesced: bool
 
 
 class WaitingTaskRebalancer:
-    """One rebalancing of waiting tasks: gather, decide, journal entry, apply."""
+    """Runs one rebalancing of waiting tasks: gathers facts, plans, records, and requests moves."""
 
     def __init__(self, policy: Policy, clock: Clock, question: RebalanceTarget, *, is_dry: bool = False) -> None:
-        """Open the state file; raise StateError when that fails."""
+        """Open the state file; raise StateError if opening fails."""
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
         self._rules = policy.rebalance
@@ -87,12 +86,12 @@ class WaitingTaskRebalancer:
         return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
     def entry(self, situation: TaskRebalanceInputs, plan: RebalancePlanWithInputs) -> DecisionJournalEntry | None:
-        """Return the journal entry of the plan; None for a plan without moves."""
+        """Return a plan's journal entry; None for a plan without moves."""
         del situation
         return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 
     def apply(self, situation: TaskRebalanceInputs, plan: RebalancePlanWithInputs) -> None:
-        """Query the clusters again, and request the task moves that are still valid."""
+        """Query the clusters again, and request the moves that are still valid."""
         del situation
         if not plan.advice.moves:
             return
@@ -116,7 +115,7 @@ class WaitingTaskRebalancer:
             self._note(moves)
 
     def _mark(self, task: CampaignTaskAtCluster) -> None:
-        """Mark a campaign task, so that nikita deletes it for the move."""
+        """Mark a campaign's task: nikita deletes the marked task, and the runner submits the task elsewhere."""
         self._marks.put(_wipe(task))
         self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
 
@@ -135,7 +134,7 @@ class WaitingTaskRebalancer:
 
 
 def rebalance_note_retention(rules: RebalanceSection) -> timedelta:
-    """Return how long notes of moves are kept: the longest time that any rule looks back."""
+    """Return how long moves are recorded: at least as long as the longest pause between moves."""
     longest_s = max(rules.host_rest_s, rules.job_rest_s, rules.verify_every_s)
     return max(KEPT, timedelta(seconds=longest_s))
 

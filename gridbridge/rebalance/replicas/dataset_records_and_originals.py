@@ -1,9 +1,8 @@
-"""A person's own records of datasets, in a folder that only that person can write.
+"""A person's records of datasets, and the original files, in folders that only this person can write.
 
-NAME.json describes a dataset; NAME.sums has the checksums of its files in the format of `sha256sum -z`. Each
-file is replaced atomically. Files that another account owns or could write are not read.
-
-Symlinks count as their targets, because copies follow them. The original is never changed.
+NAME.json describes a dataset; NAME.sums has the checksums of its files in the format of `sha256sum -z`. Each file is
+replaced atomically. Files that another account owns or could write are not read. A symlink counts as its target,
+because copies follow symlinks. An original is never changed.
 """
 
 import hashlib
@@ -32,9 +31,9 @@ from gridbridge.shell import rsync, safe_files
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 
 RECORD, SUMS, RELAY, LOCK, DONE = ".json", ".sums", ".relay", ".lock", ".done"
-MOST_DONE = 100  # most recorded acts on a dataset
-MOST_BYTES = 1 << 20  # size of a dataset's record
-MOST_SUMS = 1 << 28  # size of the checksum file: two million files
+MOST_DONE = 100  # limit of recorded actions on a dataset
+MOST_BYTES = 1 << 20  # limit of a record's size
+MOST_SUMS = 1 << 28  # limit of a checksum file's size: two million files
 NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
@@ -50,13 +49,13 @@ class OwnerDatasetRecords:
         return sorted(filter(DATASET_NAME.holds, (name.removesuffix(RECORD) for name in records)))
 
     def has(self, name: str) -> bool:
-        """Say whether a dataset exists; StateError when the folder can't be read."""
+        """Say whether a dataset exists; raise StateError if the folder can't be read."""
         return _is_there(self._path(name, RECORD))
 
     def is_gone(self, name: str) -> bool:
-        """Say whether a dataset certainly does not exist; StateError for an unreadable folder.
+        """Say whether a dataset certainly does not exist; raise StateError for an unreadable folder.
 
-        The folder is held open during the check, because in an unmounted home no dataset is lost.
+        The folder is held open during the check, so that no dataset counts as deleted when a home is unmounted.
         """
         try:
             return self._is_gone(f"{name}{RECORD}")
@@ -73,10 +72,10 @@ class OwnerDatasetRecords:
             data, _ = safe_files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
             return decode_dataset_record(name, json.loads(data))
         except FileNotFoundError as error:
-            names = ", ".join(self.names()) or "you have none yet"
+            names = ", ".join(self.names()) or "none"
             raise GridbridgeError(f"{name}: no dataset of yours; yours: {names}") from error
         except NO_RECORD as error:
-            raise StateError(f"{path}: no record of a dataset; remove it ({error!r})") from error
+            raise StateError(f"{path}: invalid record of a dataset; remove this file ({error!r})") from error
 
     def sums(self, dataset: Dataset) -> dict[str, str]:
         """Return the checksums of a dataset's files.
@@ -87,25 +86,25 @@ class OwnerDatasetRecords:
         try:
             data, _ = safe_files.read_file_only_owner_writes(path, MOST_SUMS, os.geteuid())
         except FileNotFoundError as error:
-            raise StateError(f"{path}: no such file; the dataset has to be added again") from error
+            raise StateError(f"{path}: no such file; drop and add the dataset again") from error
         if hashlib.sha256(data).hexdigest() != dataset.sha256:
-            raise StateError(f"{path}: not the checksums of {dataset.name}; add it again")
+            raise StateError(f"{path}: not the checksums of {dataset.name}; drop and add the dataset again")
         try:
             return parse_sha256sum_output(data)
         except ParseError as error:
             raise StateError(f"{path}: {error}") from error
 
     def save(self, dataset: Dataset, sums: Sums | None = None) -> None:
-        """Store a dataset, with its checksums if it is new.
+        """Store a dataset's record, and the checksums of a new dataset.
 
-        Raises StateError for too many files.
+        Raises StateError if the list of checksums is too large.
         """
         if sums is not None:
             text = format_as_sha256sum_output(sums)
             if len(text) > MOST_SUMS:
                 raise StateError(
-                    f"{dataset.name}: {len(sums)} files, and the list of their checksums has more"
-                    f" than {MOST_SUMS >> 20} MiB; expected several datasets of fewer"
+                    f"{dataset.name}: the checksums of {len(sums)} files take more than {MOST_SUMS >> 20} MiB;"
+                    " expected several datasets of fewer files"
                 )
             safe_files.replace_file_atomically(self._path(dataset.name, SUMS), text, 0o600)
         record = json.dumps(encode_dataset_record(dataset)).encode()
@@ -126,13 +125,13 @@ class OwnerDatasetRecords:
             return not is_ours
 
     def note_done(self, name: str, newest: ServiceReplicaActInOwnerFile) -> None:
-        """Record an act of the service on a dataset; only the newest acts are kept."""
+        """Record an action of the service on a dataset; keep only the newest actions."""
         outcomes = [*self.done(name), newest][-MOST_DONE:]
         rows = "".join(f"{json.dumps(asdict(outcome) | {'at': outcome.at.isoformat()})}\n" for outcome in outcomes)
         safe_files.replace_file_atomically(self._hidden(name, DONE), rows.encode(), 0o600)
 
     def done(self, name: str) -> list[ServiceReplicaActInOwnerFile]:
-        """Return the service's acts on a dataset, the newest last."""
+        """Return the service's actions on a dataset, the newest last."""
         path = self._hidden(name, DONE)
         try:
             data, _ = safe_files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
@@ -141,7 +140,7 @@ class OwnerDatasetRecords:
         except FileNotFoundError:
             return []
         except NO_RECORD as error:
-            raise StateError(f"{path}: not what was noted; remove it ({error!r})") from error
+            raise StateError(f"{path}: invalid list of the service's actions; remove this file ({error!r})") from error
 
     def relay(self, name: str) -> str:
         """Return the local folder through which files go from one ssh cluster to another."""
@@ -153,20 +152,20 @@ class OwnerDatasetRecords:
 
     @contextmanager
     def alone(self, name: str) -> Iterator[None]:
-        """Lock a dataset; GridbridgeError while another command works on it."""
+        """Lock a dataset; raise GridbridgeError while another command works on the dataset."""
         self._make()
         with MomentaryPollerLock(self._hidden(name, LOCK)) as is_ours:
             if not is_ours:
-                raise GridbridgeError(f"{name}: another command of yours works on it; wait for it")
+                raise GridbridgeError(f"{name}: another command of yours works on this dataset; wait for its end")
             yield
 
     @contextmanager
     def turn(self, storage: str, most: int) -> Iterator[None]:
-        """Take one of the copy slots of a storage area; StorageAreaUnusable if all are in use."""
+        """Take one of the copy slots of a storage area; raise StorageAreaUnusable if all are in use."""
         with ExitStack() as stack:
             paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
             if not any(stack.enter_context(_released(path)) for path in paths):
-                raise StorageAreaUnusable(f"{most} copies of yours go there already (copies_at_once)")
+                raise StorageAreaUnusable(f"{most} of your copies to this area are running already (copies_at_once)")
             yield
 
     def _make(self) -> None:
@@ -180,7 +179,7 @@ class OwnerDatasetRecords:
         end = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             if os.fstat(end).st_uid != os.geteuid():
-                raise StateError(f"{self._folder}: somebody else's")
+                raise StateError(f"{self._folder}: the folder belongs to another account")
             return not _is_there(record, end)
         finally:
             os.close(end)
@@ -193,7 +192,7 @@ class OwnerDatasetRecords:
 
 
 def _is_there(path: str, folder: int | None = None) -> bool:
-    """Say whether a path exists; StateError when that is unknown."""
+    """Say whether a path exists; raise StateError if that is unknown."""
     try:
         os.lstat(path, dir_fd=folder)
     except FileNotFoundError:
@@ -225,7 +224,7 @@ def encode_dataset_record(dataset: Dataset) -> dict[str, Any]:
 def decode_dataset_record(name: str, record: dict[str, Any]) -> Dataset:
     """Parse a dataset's record; an invalid record raises one of NO_RECORD."""
     if record["name"] != name:
-        raise ValueError(f"it is of {record['name']!r}")
+        raise ValueError(f"the record names the dataset {record['name']!r}")
     replicas = tuple(_replica(row) for row in record["replicas"])
     return Dataset(
         name=name,
@@ -253,13 +252,13 @@ def _replica(row: dict[str, Any]) -> DatasetReplica:
 
 
 def _moment(text: str) -> datetime:
-    """Parse a time with a zone; ValueError without a zone, because such times can't be compared.
+    """Parse a time with a zone; raise ValueError without a zone, because the times are compared.
 
-    Times of the first and the last year are refused, because time zones may overflow in them.
+    Times of the first and the last year are refused: a conversion to another time zone may overflow.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None or not MINYEAR < moment.year < MAXYEAR:
-        raise ValueError(f"{text}: a time without its zone, or that no clock tells")
+        raise ValueError(f"{text}: a time without a zone, or out of range")
     return moment
 
 
@@ -269,7 +268,7 @@ RIGHT = "expected a readable file or folder of your own"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetOriginalFiles:
-    """The files of an original, with names relative to `top`, and their checksums."""
+    """The files of a dataset's original, with names relative to `top`, and their checksums."""
 
     top: str
     is_tree: bool
@@ -283,7 +282,7 @@ def dataset_top_folder(path: str, *, is_tree: bool) -> str:
 
 
 def checksum_original_files(path: str) -> DatasetOriginalFiles:
-    """Read all files of an original and return their checksums.
+    """Read all files of a dataset's original and return their checksums.
 
     Raises GridbridgeError for a file that can't be read.
     """
@@ -299,8 +298,8 @@ def require_original_outside_areas(path: str, areas: Iterable[StorageAreaForAcco
     for area in areas:
         if area.login is None and any(_meet(real, own) for own in list_account_folders_in_area(area)):
             raise GridbridgeError(
-                f"{path}: {area.name} keeps replicas in {area.own}; expected an original"
-                " that lies neither there nor around it"
+                f"{path}: storage area {area.name} keeps replicas in {area.own}; expected an original"
+                " neither inside nor around this folder"
             )
 
 
@@ -310,7 +309,7 @@ def _meet(real: str, own: str) -> bool:
 
 
 def files_match_checksums(path: str, sums: Sums) -> bool:
-    """Say whether a path has exactly the files of these checksums."""
+    """Say whether a path has exactly the files with the given checksums."""
     try:
         return checksum_original_files(path).sums == sums
     except GridbridgeError:
@@ -321,27 +320,27 @@ def _survey(path: str) -> DatasetOriginalFiles:
     facts = os.stat(path)
     is_tree = stat.S_ISDIR(facts.st_mode)
     if facts.st_uid != os.geteuid():
-        raise GridbridgeError(f"{path}: it is somebody else's; {RIGHT}")
+        raise GridbridgeError(f"{path}: owned by another account; {RIGHT}")
     top = dataset_top_folder(path, is_tree=is_tree)
     if is_tree and os.path.lexists(mark := f"{top}/{REPLICA_MARK}"):
-        raise GridbridgeError(f"{mark}: it makes that folder a replica of a dataset; {RIGHT}")
+        raise GridbridgeError(f"{mark}: this file marks the folder as a replica of a dataset; {RIGHT}")
     names = sorted(_names(path)) if is_tree else [os.path.basename(path)]
     if not names:
-        raise GridbridgeError(f"{path}: it has no file; {RIGHT}")
+        raise GridbridgeError(f"{path}: the folder has no file; {RIGHT}")
     read = {name: _read(f"{top}/{name}") for name in names}
     sums = {name: digest for name, (digest, _) in read.items()}
     return DatasetOriginalFiles(top=top, is_tree=is_tree, size_bytes=sum(size for _, size in read.values()), sums=sums)
 
 
 def _names(top: str) -> Iterator[str]:
-    """Yield the names of all files; GridbridgeError for a symlink to a folder above itself."""
-    pending: list[tuple[str, Above]] = [("", ())]  # folders may nest deeper than Python recurses
+    """Yield the names of all files; raise GridbridgeError for a symlink to a folder above."""
+    pending: list[tuple[str, Above]] = [("", ())]  # a list, because folders may nest deeper than Python recurses
     while pending:
         below, above = pending.pop()
         facts = os.stat(f"{top}/{below}")
         folder_id = (facts.st_dev, facts.st_ino)
         if folder_id in above:
-            raise GridbridgeError(f"{top}/{below}: it leads to a folder that holds it; {RIGHT}")
+            raise GridbridgeError(f"{top}/{below}: a symlink to a folder above; {RIGHT}")
         for entry in os.listdir(f"{top}/{below}"):
             name = f"{below}/{entry}" if below else entry
             if os.path.isdir(f"{top}/{name}"):
@@ -351,7 +350,6 @@ def _names(top: str) -> Iterator[str]:
 
 
 def _read(path: str) -> tuple[str, int]:
-    """Return the checksum and the size of a file."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise GridbridgeError(f"{path}: neither a file nor a folder; {RIGHT}")
     with open(path, "rb") as file:

@@ -1,10 +1,7 @@
-"""Delegates datasets to the service: the delegation files, and the requests for delegation.
+"""Delegates datasets to the service, and lets the datasets' owners act for the service.
 
-Each file lies in its owner's folder among the campaign files (`u.UID`), which only the owner and the service's
-group can write. It has only the dataset's name, because the dataset's record is private. The file's name
-follows from the dataset's name, so that a dataset has one file.
-
-Their answers are untrusted, so each value is validated.
+A delegation is a file in the owner's folder of campaign files (`u.UID`). The file contains only the dataset's name,
+because the record of a dataset is private. Answers of an owner's process are untrusted, so each value is validated.
 """
 
 import hashlib
@@ -38,13 +35,13 @@ from gridbridge.shell import safe_files
 from gridbridge.state import published_json
 
 MAX_BYTES = 1024
-MOST = 1000  # most delegated datasets of one person
+MOST = 1000  # limit of one person's delegated datasets
 NO_FILE = (ValueError, KeyError, TypeError, IndexError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetDelegationFile:
-    """A dataset that its owner delegated to the service."""
+    """A file by which a dataset's owner delegates the dataset to the service."""
 
     uid: int
     owner: str
@@ -53,7 +50,7 @@ class DatasetDelegationFile:
 
 
 def write_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
-    """Delegate a dataset of the caller to the service; StateError when that fails."""
+    """Delegate the caller's dataset to the service; raise StateError if the file can't be written."""
     require_below_delegation_limit((dataset,), folder)
     data = json.dumps({"dataset": dataset}).encode()
     safe_files.replace_file_atomically(
@@ -62,7 +59,7 @@ def write_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
 
 
 def remove_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
-    """Revoke a dataset's delegation; may be repeated."""
+    """Revoke the delegation of the caller's dataset, if there is any."""
     if mine := campaign_inbox.find_own_inbox_folder(folder):
         safe_files.remove_file(f"{mine}/{_file_of(dataset)}")
 
@@ -75,13 +72,13 @@ def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAI
     own_files = {name for name in file_names if campaign_inbox.is_inbox_file_name(name, KEPT_DATASET)}
     if len(own_files.union(map(_file_of, datasets))) > MOST:
         raise StateError(
-            f"the service looks after {len(own_files)} datasets of yours, and after no more than"
-            f" {MOST}: gridbridge data drop NAME removes one"
+            f"{len(own_files)} of your datasets are delegated to the service; expected at most {MOST}:"
+            " gridbridge data drop NAME removes a dataset"
         )
 
 
 def list_dataset_delegations(folder: str = CAMPAIGNS) -> list[DatasetDelegationFile]:
-    """Return all delegations, each dataset once, and at most MOST for each owner.
+    """Return all delegations, each dataset once, and at most MOST delegations of each owner.
 
     Invalid files are skipped.
     """
@@ -109,9 +106,9 @@ def _file_of(dataset: str) -> str:
 
 
 def delegate_dataset_or_why_not(name: str, folder: str = CAMPAIGNS) -> str:
-    """Let the service maintain a dataset of the caller; return the reason if it can't."""
+    """Delegate the caller's dataset to the service; return the reason of a failure."""
     if not os.path.isdir(folder):
-        return f"{folder} is not here"
+        return f"{folder}: no such folder"
     try:
         write_dataset_delegation(name, folder)
     except StateError as error:
@@ -120,29 +117,29 @@ def delegate_dataset_or_why_not(name: str, folder: str = CAMPAIGNS) -> str:
 
 
 def why_no_dataset_rounds(folder: str = PUBLISHED) -> str:
-    """Return why no dataset rounds run at this site; empty if dataset rounds run."""
+    """Return why no rounds about datasets run at this site; empty if rounds run."""
     with suppress(StateError, OSError):
         if published_json.read_published_rebalance_round(RebalanceRoundKind.DATASETS, folder) is None:
-            return "no round about datasets (gridbridge rebalance data) has ever begun here"
+            return "no round about datasets (gridbridge rebalance data) has ever run at this site"
     return ""
 
 
 def refuse_too_many_delegations(names: Iterable[str], folder: str = CAMPAIGNS) -> None:
-    """Raise GridbridgeError if the caller would delegate too many datasets."""
+    """Raise StateError if the caller would delegate too many datasets."""
     require_below_delegation_limit(names, folder)
 
 
 def try_revoke_dataset_delegation(name: str, folder: str = CAMPAIGNS) -> None:
-    """End the service's maintenance of a dataset."""
+    """Revoke the delegation of the caller's dataset; ignore a failure."""
     with suppress(StateError):
         remove_dataset_delegation(name, folder)
 
 
 def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG) -> None:
-    """Add the datasets that a campaign names, and let the service make their replicas.
+    """Add the datasets that a campaign names, and delegate the datasets to the service.
 
-    An existing dataset with the same path and number of replicas is kept. For any other existing
-    dataset GridbridgeError is raised, and nothing is added.
+    An existing dataset of the same path and number of replicas is kept. For any other existing dataset GridbridgeError
+    is raised, and nothing is added.
     """
     if not requests:
         return
@@ -153,27 +150,27 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
         served.add(name, requests[name].path, requests[name].replicas, is_later=True)
     for name in requests:
         if why := delegate_dataset_or_why_not(name):
-            raise GridbridgeError(f"the service does not look after {name}: {why}")
+            raise GridbridgeError(f"{name}: the dataset was not delegated to the service: {why}")
 
 
 def _is_there(served: OwnerDatasetsForService, name: str, request: JdlDataset) -> bool:
-    """Say whether a dataset exists as requested; GridbridgeError if it differs from the request."""
+    """Say whether a dataset exists; raise GridbridgeError if it differs from the campaign's request."""
     entry = served.look(name)
     if entry is None:
         return False
     dataset, _ = entry
     if (dataset.path, dataset.wished) != (request.path, request.replicas):
         raise GridbridgeError(
-            f"{name}: you have such a dataset of {dataset.path} with"
+            f"{name}: you already have a dataset of this name, of {dataset.path} with"
             f" {number_with_noun(dataset.wished, 'replica')};"
             f" expected another name, or gridbridge data drop {name} first"
         )
     return True
 
 
-AT_ONCE = 50  # a person's datasets in one process
-OWNERS_AT_ONCE = 8  # owners queried at once
-LONG_S = 86460.0  # longer than gridbridge-as-user's limit for a copy
+AT_ONCE = 50  # number of one owner's datasets in one call
+OWNERS_AT_ONCE = 8  # number of owners asked in parallel
+LONG_S = 86460.0  # longer than gridbridge-as-user's time limit for a copy
 ANSWER_BYTES = 16 << 20
 MOST_BYTES, MOST_REPLICAS = 10**18, 100
 DONE, NOT_DONE = 0, 1
@@ -182,10 +179,10 @@ _log = logging.getLogger(__name__)
 
 
 def query_owners_for_datasets(let: Iterable[DatasetDelegationFile]) -> list[DelegatedDataset]:
-    """Return the delegated datasets as of their last check; log and skip unreadable ones.
+    """Ask owners' processes for delegated datasets; log and skip unreadable datasets.
 
-    Several owners are queried in parallel. An owner who does not answer is not queried again, so an
-    owner's hanging files delay other owners by one timeout at most.
+    Several owners are asked in parallel. An owner whose process does not answer is not asked again, so that hanging
+    files delay other owners by at most one timeout.
     """
     delegations = sorted(let, key=lambda delegation: (delegation.uid, delegation.file))
     by_owner = [list(of_one) for _, of_one in groupby(delegations, lambda delegation: delegation.uid)]
@@ -204,10 +201,9 @@ def _of_owner(let: list[DatasetDelegationFile]) -> list[DelegatedDataset]:
 
 
 def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset) -> str:
-    """Have an owner's process read all replicas of a dataset; return the reason of a failure.
+    """Let an owner's process read all replicas of a dataset; return the reason of a failure.
 
-    Only the process's answer counts, because a killed process and a found damage have the same
-    exit status.
+    The exit status alone can't tell a killed process from a damaged replica, so the process's answer counts.
     """
     status, report, words = _long("verify", delegation.file)
     is_told = isinstance(report, dict) and isinstance(report.get("done"), bool)
@@ -217,12 +213,12 @@ def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset
 
 
 def copy_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, to: str, leaving: str) -> str:
-    """Have an owner's process make a missing replica; return the reason of a failure."""
+    """Let an owner's process make a missing replica; return the reason of a failure."""
     return _reason(*_long("copy", delegation.file, to, *([leaving] if leaving else [])))
 
 
 def drop_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, storage: str) -> str:
-    """Have an owner's process remove a spare replica; return why it stays."""
+    """Let an owner's process remove a spare replica; return why the replica stays."""
     return _reason(*_long("drop", delegation.file, storage))
 
 
@@ -262,7 +258,7 @@ def _ask(portion: list[DatasetDelegationFile]) -> list[Any] | None:
         answer = privileged_helper_calls.run_gridbridge_as_user("look", *files, most_bytes=ANSWER_BYTES).checked()
         rows = json.loads(answer.stdout)
         if not isinstance(rows, list) or len(rows) != len(portion):
-            raise ValueError("no answer for each")
+            raise ValueError("not one answer for each dataset")
     except (CommandFailed, GridbridgeError, ValueError, RecursionError) as error:
         _log.warning("event=datasets_unread owner=%s why=%r", portion[0].owner, str(error))
         return None
@@ -287,7 +283,7 @@ def _dataset_of(delegation: DatasetDelegationFile, row: dict[str, Any]) -> Deleg
     sizes = (dataset.size_bytes, *(replica.size_bytes for replica in dataset.replicas))
     is_right = all(0 <= size <= MOST_BYTES for size in sizes) and 0 < dataset.wished <= MOST_REPLICAS
     if not is_right or len(dataset.replicas) > MOST_REPLICAS:
-        raise ValueError("sizes or numbers that no dataset has")
+        raise ValueError("sizes or numbers out of range")
     return DelegatedDataset(
         uid=delegation.uid, owner=delegation.owner, file=delegation.file, dataset=dataset, is_busy=bool(row["busy"])
     )

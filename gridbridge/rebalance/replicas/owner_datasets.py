@@ -1,4 +1,4 @@
-"""A person's datasets: add, verify, replicate, drop and drain them as that person."""
+"""A person's datasets, and the commands on datasets: add, verify, replicate, drop and drain."""
 
 import hashlib
 import os
@@ -42,7 +42,7 @@ from gridbridge.state import drains
 MOST_REPLICAS = 100
 
 Noted = Callable[[], None]
-MOST_A_DAY = 50  # most acts of the service on a dataset a day
+MOST_A_DAY = 50  # limit of the service's actions on a dataset in a day
 DAY = timedelta(days=1)
 
 
@@ -62,7 +62,7 @@ class OwnerDatasets:
         self._replicas = OwnerReplicaManager(records, areas, rules, copier)
 
     def listed(self) -> list[Dataset]:
-        """Return all the owner's datasets as of their last check."""
+        """Return all datasets of the account as of their last check."""
         return [self._records.load(name) for name in self._records.names()]
 
     def add(
@@ -75,9 +75,9 @@ class OwnerDatasets:
         is_later: bool = False,
         notify: Noted = lambda: None,
     ) -> DatasetCommandOutcome:
-        """Record a new dataset with its checksums; make its replicas unless `is_later`.
+        """Record a new dataset with its checksums; make the replicas unless `is_later`.
 
-        `notify` is called once the dataset is recorded, before the first copy.
+        `notify` is called after the dataset is recorded, before the first copy.
         """
         _require_name(name)
         if not 0 < wished <= MOST_REPLICAS:
@@ -86,7 +86,7 @@ class OwnerDatasets:
         with self._records.alone(name):
             if self._records.has(name):
                 raise GridbridgeError(
-                    f"{name}: you have such a dataset already; expected another name, or"
+                    f"{name}: you already have a dataset of this name; expected another name, or"
                     f" gridbridge data drop {name} first"
                 )
             dataset_records_and_originals.require_original_outside_areas(path, self._areas.values())
@@ -100,7 +100,7 @@ class OwnerDatasets:
             return self._replicas.fill(dataset, original.sums, source=source)
 
     def verify(self, name: str) -> DatasetCommandOutcome:
-        """Read every replica, and record which replicas are whole."""
+        """Read every replica of a dataset, and record which replicas are whole."""
         with self._opened(name) as (dataset, sums):
             dataset = self._replicas.looked(dataset, sums)
             return DatasetCommandOutcome(
@@ -108,10 +108,10 @@ class OwnerDatasets:
             )
 
     def replicate(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetCommandOutcome:
-        """Make the missing replicas of a dataset, and repair damaged ones.
+        """Make missing replicas of a dataset, and repair damaged replicas.
 
-        With `to`, the replica in that area is made or repaired, even beyond the requested number.
-        `notify` is called before the first copy.
+        With `to`, only the replica in this storage area is made or repaired, even beyond the wanted number. `notify` is
+        called before the first copy.
         """
         if to:
             self._require(to)
@@ -123,11 +123,11 @@ class OwnerDatasets:
     def drop(
         self, name: str, storage: str = "", *, is_lost: bool = False, notify: Noted = lambda: None
     ) -> DatasetCommandOutcome:
-        """Remove a replica, or all replicas with the dataset; the original stays.
+        """Remove one replica, or the dataset with all replicas; the original stays.
 
-        The last whole replica is not removed alone, nor a replica that may be the last while it is
-        unreadable. With `is_lost` an unremovable replica is forgotten. `notify` is called before
-        the first removal.
+        The last whole replica is never removed alone; an unreadable replica may be the last whole replica. With
+        `is_lost` a replica that can't be removed is forgotten. `notify` is called before the first removal of all
+        replicas.
         """
         with self._alone(name) as dataset:
             if not storage:
@@ -140,9 +140,9 @@ class OwnerDatasets:
             return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
     def drain(self, storage: str) -> Iterator[DatasetCommandOutcome | RefusedAreaOrDataset]:
-        """Remove all replicas from an area, each once enough replicas are whole in other areas.
+        """Remove a person's replicas from a storage area, after enough other replicas are whole.
 
-        A dataset that is busy or has an invalid record does not stop the others.
+        A dataset that is busy or has an invalid record does not stop the other datasets.
         """
         if storage not in self._areas and not self._replicas.is_known(storage):
             self._require(storage)
@@ -159,7 +159,7 @@ class OwnerDatasets:
             elsewhere = set(filled.dataset.whole) - {storage}
             if len(elsewhere) < dataset.wished:
                 are = number_with_noun(dataset.wished, "replica is", "replicas are")
-                why = f"{len(elsewhere)} of {are} whole elsewhere: it stays"
+                why = f"{len(elsewhere)} of {are} whole in other areas: the replica stays"
                 refusals = (refusal for refusal in filled.refused if refusal.what != storage)
                 refused = (RefusedAreaOrDataset(what=storage, reason=why), *refusals)
                 return DatasetCommandOutcome(dataset=filled.dataset, refused=refused, is_done=False)
@@ -177,15 +177,15 @@ class OwnerDatasets:
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[Dataset]:
-        """Lock a dataset against other commands, and yield it."""
+        """Lock a dataset against other commands, and yield the dataset."""
         _require_name(name)
-        self._records.load(name)  # an unknown dataset gets no lock file
+        self._records.load(name)  # an unknown dataset raises here, and gets no lock file
         with self._records.alone(name):
             yield self._records.load(name)
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[tuple[Dataset, Sums]]:
-        """Lock a dataset against other commands, and yield it with its checksums."""
+        """Lock a dataset against other commands, and yield the dataset with its checksums."""
         with self._alone(name) as dataset:
             yield dataset, self._records.sums(dataset)
 
@@ -196,28 +196,31 @@ class OwnerDatasets:
 
     def _require_areas(self) -> None:
         if not self._areas:
-            raise GridbridgeError("gridbridge.toml has no storage area: a [storage.NAME] is needed")
+            raise GridbridgeError("gridbridge.toml: no storage area; expected a section [storage.NAME]")
 
     def _require_touched(self, dataset: Dataset, storage: str) -> None:
         if storage not in dataset.touched:
-            held = f"expected {_any(dataset.storages)}" if dataset.storages else "it has none"
-            raise GridbridgeError(f"{storage}: no replica of {dataset.name} there; {held}")
+            held = f"expected {_any(dataset.storages)}" if dataset.storages else "the dataset has no replica"
+            raise GridbridgeError(f"{storage}: no replica of {dataset.name} in this area; {held}")
 
 
 def _require_name(name: str) -> None:
     if not DATASET_NAME.holds(name):
-        raise GridbridgeError(f"{name!r}: no name of a dataset; {DATASET_NAME.right}")
+        raise GridbridgeError(f"{name!r}: no name of a dataset; expected {DATASET_NAME.right}")
 
 
 def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
-    """Raise GridbridgeError for the last whole replica; unreachable ones keep their last state."""
+    """Raise GridbridgeError if a storage area has a dataset's last whole replica.
+
+    A replica in an unreachable area counts as at the last check.
+    """
     last = next((replica for replica in dataset.replicas if replica.storage == storage and replica.is_whole), None)
     if not last or set(dataset.whole) - {storage} or (is_lost and last.is_away):
         return
-    caveat = f", as far as anybody can see now ({last.why})" if last.is_away else ""
+    caveat = f", as of the last check ({last.why})" if last.is_away else ""
     raise GridbridgeError(
-        f"{storage} has the last whole replica of {dataset.name}{caveat}: gridbridge data replicate"
-        f" {dataset.name} first, or gridbridge data drop {dataset.name} for all of it"
+        f"{storage}: the last whole replica of {dataset.name}{caveat}; expected gridbridge data replicate"
+        f" {dataset.name} first, or gridbridge data drop {dataset.name} for the whole dataset"
     )
 
 
@@ -242,29 +245,29 @@ def _any(names: Iterable[str]) -> str:
 
 
 class OwnerDatasetsForService(OwnerDatasets):
-    """A person's datasets, with the acts that the service may request on them."""
+    """A person's datasets, with the actions that the service may request."""
 
     def look(self, name: str) -> tuple[Dataset, bool] | None:
-        """Return a dataset's last state and whether a command changes it; None if unknown."""
+        """Return a dataset's last state, and whether a command is changing the dataset; None if unknown."""
         if not self._records.has(name):
             return None
         return self.seen(name)
 
     def seen(self, name: str) -> tuple[Dataset, bool]:
-        """Return an existing dataset's last state and whether a command changes it.
+        """Return an existing dataset's last state, and whether a command is changing the dataset.
 
         Raises GridbridgeError if the dataset's record can't be read.
         """
         return self._records.load(name), self._records.is_busy(name)
 
     def is_gone(self, name: str) -> bool:
-        """Say whether a dataset certainly does not exist; GridbridgeError if unknown."""
+        """Say whether a dataset certainly does not exist; raise GridbridgeError if that is unknown."""
         return self._records.is_gone(name)
 
     def copy(self, name: str, to: str, leaving: str = "") -> DatasetCommandOutcome:
-        """Make or repair a replica, if one is missing apart from the replica in `leaving`.
+        """Make or repair a replica in area `to`, unless enough replicas are whole outside area `leaving`.
 
-        An unneeded copy is refused. With `leaving` an existing whole replica counts as success.
+        An unneeded copy is refused. With `leaving`, an existing whole replica in `to` counts as success.
         """
         self._require(to)
         self._require_turn(name)
@@ -276,16 +279,16 @@ class OwnerDatasetsForService(OwnerDatasets):
             is_met = whole_elsewhere >= dataset.wished
             if to in dataset.whole or is_met:
                 are = number_with_noun(dataset.wished, "replica is", "replicas are")
-                has = f"{whole_elsewhere} of {are} whole" if is_met else "it has a whole replica"
+                has = f"{whole_elsewhere} of {are} whole" if is_met else "the area has a whole replica"
                 dataset = self._replicas.swept(dataset, is_met=is_met)
-                refused = (RefusedAreaOrDataset(what=to, reason=f"{has}: it is not needed"),)
+                refused = (RefusedAreaOrDataset(what=to, reason=f"{has}: the copy is not needed"),)
                 return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=False)
             outcome = self._replicas.to(dataset, sums, to)
             self._note(outcome, target=to, source=leaving)
             return outcome
 
     def drop_spare(self, name: str, storage: str) -> DatasetCommandOutcome:
-        """Remove a replica, if the requested number is whole in other areas."""
+        """Remove a replica if enough replicas are whole in other storage areas."""
         self._require_turn(name)
         with self._opened(name) as (dataset, sums):
             if storage not in dataset.storages:
@@ -295,7 +298,7 @@ class OwnerDatasetsForService(OwnerDatasets):
             refused: tuple[RefusedAreaOrDataset, ...]
             if elsewhere < dataset.wished:
                 are = number_with_noun(dataset.wished, "replica is", "replicas are")
-                why = f"{elsewhere} of {are} whole elsewhere: it stays"
+                why = f"{elsewhere} of {are} whole in other areas: the replica stays"
                 refused = (RefusedAreaOrDataset(what=storage, reason=why),)
             else:
                 dataset, refused = self._replicas.dropped(dataset, storage, is_lost=False)
@@ -304,18 +307,20 @@ class OwnerDatasetsForService(OwnerDatasets):
             return outcome
 
     def done(self, name: str) -> list[ServiceReplicaActInOwnerFile]:
-        """Return the service's acts on a dataset, the newest act last."""
+        """Return the service's actions on a dataset, the newest action last."""
         return self._records.done(name)
 
     def _require_turn(self, name: str) -> None:
         now, outcomes = self._clock.now(), self._records.done(name)
         if sum(happened_within(outcome.at, now, DAY) for outcome in outcomes) >= MOST_A_DAY:
-            raise GridbridgeError(f"{name}: the service did {MOST_A_DAY} things about it in a day")
+            raise GridbridgeError(
+                f"{name}: the service acted {MOST_A_DAY} times on this dataset in a day; expected fewer"
+            )
 
     def _note(self, outcome: DatasetCommandOutcome, target: str = "", source: str = "") -> None:
         why = "" if outcome.is_done else "; ".join(refusal.reason for refusal in outcome.refused)
         record = ServiceReplicaActInOwnerFile(at=self._clock.now(), target=target, source=source, why=why)
-        with suppress(GridbridgeError):  # a full disk must not fail an act that is already done
+        with suppress(GridbridgeError):  # a full disk must not fail an action that is already done
             self._records.note_done(outcome.dataset.name, record)
 
 
@@ -327,7 +332,7 @@ def open_owner_datasets(
 ) -> OwnerDatasetsForService:
     """Return the datasets of the current account; `records` is empty for the default folder.
 
-    Raises GridbridgeError for root, who has no account of its own on clusters by ssh.
+    Raises GridbridgeError for root, who has no account on clusters by ssh.
     """
     me = pwd.getpwuid(os.geteuid())
     by_name = storage_areas_of_account(policy)
@@ -344,7 +349,7 @@ def open_owner_datasets_silently(policy: Policy) -> OwnerDatasetsForService:
 
 
 def storage_areas_of_account(policy: Policy) -> dict[str, StorageAreaForAccount]:
-    """Return the storage areas, with the paths and logins of the current account."""
+    """Return the storage areas, with the current account's paths and logins."""
     me = pwd.getpwuid(os.geteuid()).pw_name
     drained = drains.list_drained_clusters()
     return {name: _area(policy, name, area, me, drained) for name, area in policy.storage.items()}

@@ -1,4 +1,4 @@
-"""Chooses the next dataset of a round fairly: owners with pending replica acts take equal turns."""
+"""Chooses the next copy, move or removal of a replica in a round, with equal turns for the datasets' owners."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
@@ -11,10 +11,10 @@ Waiting = deque[list[ServiceReplicaAct]]
 
 
 class OwnerFairReplicaActQueue:
-    """A queue of pending replica acts that takes owners by turns.
+    """A queue of copies, moves and removals of replicas; the datasets' owners take turns.
 
-    The queue limits an owner's simultaneous copies into one area. Copies into other areas may
-    overtake copies that wait.
+    The queue limits an owner's simultaneous copies to one storage area. A copy to another area may overtake a copy that
+    waits because of the limit.
     """
 
     def __init__(
@@ -26,10 +26,10 @@ class OwnerFairReplicaActQueue:
         most: int,
         into: Mapping[str, int],
     ) -> None:
-        """Queue groups of acts; the owners of recent acts in `before` come last.
+        """Queue groups of replica actions; owners of recent actions in `before` come last.
 
-        Acts of `earlier` rounds are still running. `most` limits an owner's running groups, and
-        `into` limits an owner's copies into each area.
+        Groups in `earlier` are still running. `most` limits an owner's running groups; `into` limits an owner's running
+        copies to each area.
         """
         self._waiting: dict[str, Waiting] = {}
         for group in groups:
@@ -37,18 +37,18 @@ class OwnerFairReplicaActQueue:
         self._most, self._into = most, into
         self._last = _last(before)
         self._going, self._had = Counter[str](), Counter[str]()
-        self._come = Counter[tuple[str, str]]()  # running copies by owner and storage area
+        self._come = Counter[tuple[str, str]]()  # (owner, storage area): number of running copies
         for group in earlier:
             self._begin(group)
 
     def __bool__(self) -> bool:
-        """Say whether a group of replica acts still waits in the queue."""
+        """Say whether a group of replica actions still waits in the queue."""
         return bool(self._waiting)
 
     def next(self) -> list[ServiceReplicaAct] | None:
         """Start the next group, of the owner with the fewest running and started groups.
 
-        Returns None while the owners' limits hold back all waiting groups.
+        Returns None while the limits hold back every waiting group.
         """
         for owner in sorted(self._waiting, key=self._order):
             theirs = self._waiting[owner]
@@ -64,12 +64,12 @@ class OwnerFairReplicaActQueue:
         return None
 
     def end(self, group: list[ServiceReplicaAct]) -> None:
-        """Record that a group of replica acts has ended."""
+        """Record that a group of replica actions has ended."""
         self._going[_owner(group)] -= 1
         self._come.subtract(_comes(group))
 
     def left(self) -> list[list[ServiceReplicaAct]]:
-        """Remove and return all waiting groups of replica acts."""
+        """Remove and return all waiting groups of replica actions."""
         groups = [group for theirs in self._waiting.values() for group in theirs]
         self._waiting.clear()
         return groups
@@ -87,7 +87,7 @@ class OwnerFairReplicaActQueue:
 
 
 def _comes(group: list[ServiceReplicaAct]) -> set[tuple[str, str]]:
-    """Return the owner and target area of each replica copy in a group of acts."""
+    """Return (owner, target area) for each copy in a group of replica actions."""
     return {(_owner(group), carried.target) for carried in group if carried.target}
 
 
@@ -96,12 +96,12 @@ def _owner(group: list[ServiceReplicaAct]) -> str:
 
 
 def owner_of_replica_act(carried: ServiceReplicaAct) -> str:
-    """Return the owner of a replica's dataset."""
+    """Return the owner of the dataset that a replica action concerns."""
     return carried.dataset.partition("/")[0]
 
 
 def _last(before: Iterable[ServiceReplicaAct]) -> Mapping[str, datetime]:
-    """Return the start time of each owner's last replica act."""
+    """Return the start time of each owner's last replica action."""
     latest: dict[str, datetime] = {}
     for carried in before:
         owner = owner_of_replica_act(carried)

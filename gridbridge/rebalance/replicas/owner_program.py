@@ -1,8 +1,8 @@
-"""Act on a dataset as its owner; gridbridge-as-user runs this module.
+"""Acts on a dataset as its owner; the service runs this program through gridbridge-as-user.
 
-usage: python3 -m gridbridge.rebalance.replicas.owner_program VERB DATASET [STORAGE ...]. It answers
-in one line of JSON. Exit status: 0 done; 1 not done, with the reason in the answer; 2 an error, in
-one line on standard error.
+Usage: python3 -m gridbridge.rebalance.replicas.owner_program VERB DATASET [STORAGE ...]. The program answers with one
+line of JSON. Exit status: 0 done; 1 not done, with the reason in the answer; 2 an error, with one line on standard
+error.
 """
 
 import json
@@ -40,7 +40,7 @@ def run_dataset_owner_program() -> int:
         least, most, act = VERBS[verb]
         name, *arguments = words
         if not least <= len(arguments) <= most:
-            raise GridbridgeError(f"{verb}: {len(arguments)} areas")
+            raise GridbridgeError(f"{verb}: {len(arguments)} storage areas; expected {least} to {most}")
         outcome = act(served, name, *arguments)
     except (GridbridgeError, OSError) as error:
         print(error_on_one_line(error), file=sys.stderr)  # noqa: T201
@@ -50,7 +50,7 @@ def run_dataset_owner_program() -> int:
 
 
 def dataset_outcome_json(outcome: DatasetCommandOutcome) -> dict[str, object]:
-    """Return a dataset's outcome in the JSON form that the service reads."""
+    """Return the outcome of an action on a dataset in the JSON form that the service reads."""
     return {
         "dataset": encode_dataset_record(outcome.dataset),
         "refused": {refusal.what: refusal.reason for refusal in outcome.refused},
@@ -59,10 +59,10 @@ def dataset_outcome_json(outcome: DatasetCommandOutcome) -> dict[str, object]:
 
 
 def _looked(served: OwnerDatasetsForService, name: str) -> dict[str, object]:
-    """Report one dataset as JSON; a fault of one dataset does not stop other reports.
+    """Report one dataset as JSON; a fault of the dataset is part of the report.
 
-    The delegation of a deleted dataset is revoked. If the record can't be read, as in an unmounted
-    home, the delegation stays.
+    The delegation of a deleted dataset is revoked. If the record can't be read, as in an unmounted home, the delegation
+    stays.
     """
     try:
         if served.is_gone(name):

@@ -1,10 +1,8 @@
-"""Make a replica: copy it under another name, verify its checksums, then rename it.
+"""Makes, verifies and removes the replicas of a person's datasets, as this person.
 
-A killed copy is continued, and files that arrived are not copied again. Files are copied by rsync; copies
-between two clusters by ssh go through a local folder.
-
-A replica counts only if it is whole now: its files are read and compared with the list of checksums before each
-decision.
+A new replica is copied by rsync under another name, verified by checksums, and renamed. A killed copy is continued. A
+copy between two clusters by ssh goes through a local folder. A replica counts only if it is whole now: before each
+decision all its files are read and compared with the list of checksums.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -34,7 +32,7 @@ from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 
-TRIES = 2  # the second attempt copies files with wrong checksums
+TRIES = 2  # the second attempt copies files with wrong checksums again
 Tell = Callable[[str], None]
 
 
@@ -47,12 +45,12 @@ class LocalOrSshFolder:
 
 
 class FileCopyFunction(Protocol):
-    """Protocol of a function that copies named files from one folder to another."""
+    """A function that copies named files from one folder to another."""
 
     def __call__(
         self, source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], pace: RsyncLimitAndProgress
     ) -> None:
-        """Copy the files; one of the two folders is local. CommandFailed for a missing file."""
+        """Copy files between two folders, of which one is local; raise CommandFailed for a missing file."""
         ...
 
 
@@ -70,7 +68,7 @@ def copy_files_by_rsync(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaCopier:
-    """Makes replicas, and reports the progress of each copy."""
+    """Copies a dataset's files into a new replica, and reports the progress."""
 
     clock: Clock
     tell: Tell
@@ -79,7 +77,7 @@ class ReplicaCopier:
     def copy(
         self, dataset: Dataset, sums: Sums, source: LocalOrSshFolder, area: StorageAreaForAccount, *, relay: str
     ) -> DatasetReplica:
-        """Make a replica in a prepared storage area, and return it.
+        """Make a replica in a prepared storage area, and return the replica.
 
         Raises StorageAreaUnusable with the reason if the copy is not whole.
         """
@@ -96,7 +94,7 @@ class ReplicaCopier:
             if not (wrong := describe_checksum_differences(sums, own_sums)):
                 storage_area_access.install_finished_replica(area, dataset)
                 return self._whole(area, dataset)
-        raise StorageAreaUnusable(f"what came is not the dataset: {wrong}")
+        raise StorageAreaUnusable(f"the copied files differ from the dataset: {wrong}")
 
     def _carry(
         self,
@@ -128,7 +126,7 @@ class ReplicaCopier:
 
 @contextmanager
 def _told_when_full(area: StorageAreaForAccount) -> Iterator[None]:
-    """Raise StorageAreaUnusable if the area is full, because rsync reports only a write error."""
+    """Raise StorageAreaUnusable if the storage area is full: rsync reports only a write error."""
     try:
         yield
     except CommandFailed as error:
@@ -140,9 +138,9 @@ def _told_when_full(area: StorageAreaForAccount) -> Iterator[None]:
         raise
 
 
-NOT_CONFIGURED = "gridbridge.toml has no such area any more"
-DRAINED = "it is drained: it gets no replica"
-AT_ONCE = 8  # storage areas queried at once
+NOT_CONFIGURED = "gridbridge.toml no longer has this storage area"
+DRAINED = "a drained area gets no replica"
+AT_ONCE = 8  # number of storage areas queried in parallel
 
 Asked = TypeVar("Asked")
 Seen = TypeVar("Seen")
@@ -150,7 +148,7 @@ Seen = TypeVar("Seen")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetCommandOutcome:
-    """A dataset after a command, with the areas that got no replica and the reasons."""
+    """A dataset after a command, and the reason for each area without the requested replica."""
 
     dataset: Dataset
     refused: tuple[RefusedAreaOrDataset, ...] = ()
@@ -175,8 +173,8 @@ class OwnerReplicaManager:
     def fill(
         self, dataset: Dataset, sums: Sums, *, source: LocalOrSshFolder | None = None, leaving: str = ""
     ) -> DatasetCommandOutcome:
-        """Make replicas until the requested number is whole outside the area `leaving`."""
-        barred = self._drained_areas() | ({leaving: "it is being drained"} if leaving else {})
+        """Make replicas until enough replicas are whole outside the storage area `leaving`."""
+        barred = self._drained_areas() | ({leaving: "the area is being drained"} if leaving else {})
         measured = _at_once(lambda area: _measured(dataset, area), self._areas.values())
         failed: dict[str, str] = {}
         while len(set(dataset.whole) - {leaving}) < dataset.wished:
@@ -189,7 +187,7 @@ class OwnerReplicaManager:
         return DatasetCommandOutcome(dataset=self.swept(dataset, is_met=True), refused=reasons, is_done=True)
 
     def to(self, dataset: Dataset, sums: Sums, to: str) -> DatasetCommandOutcome:
-        """Make or repair the replica in one area, even beyond the requested number."""
+        """Make or repair the replica in one storage area, even beyond the wanted number."""
         measured = [_measured(dataset, self._areas[to])]
         target, refused = choose_next_replica_area(dataset, measured, self._rules, self._drained_areas())
         is_done = to in dataset.whole
@@ -202,7 +200,7 @@ class OwnerReplicaManager:
     def _copied(
         self, dataset: Dataset, sums: Sums, area: StorageAreaForAccount, source: LocalOrSshFolder | None
     ) -> tuple[Dataset, str]:
-        """Make one replica and record it; the second value is the reason of a failure."""
+        """Make one replica and record it; return the dataset and the reason of a failure."""
         try:
             origin = source or self._source(dataset, sums)
             is_known, relay = self.is_known(area.name), self._records.relay(dataset.name)
@@ -218,9 +216,9 @@ class OwnerReplicaManager:
         return dataset, ""
 
     def swept(self, dataset: Dataset, *, is_met: bool, but: str = "") -> Dataset:
-        """Remove unfinished copies that will not be continued; record the remaining copies.
+        """Remove unfinished copies that no command will continue; record the remaining copies.
 
-        A copy is not continued once enough replicas are whole, or its area lacks space.
+        A copy is not continued if enough replicas are whole, or if the storage area lacks space.
         """
         if is_met and but not in dataset.begun:
             self._records.remove_relay(dataset.name)
@@ -237,7 +235,7 @@ class OwnerReplicaManager:
         return not measured.fault and bool(why_area_takes_no_replica(dataset, measured, self._rules))
 
     def _source(self, dataset: Dataset, sums: Sums) -> LocalOrSshFolder:
-        """Return the copy's source: a whole local replica, else the original, else any replica."""
+        """Return the folder to copy from: a whole local replica, else the original, else any whole replica."""
         whole = [self._areas[name] for name in dataset.whole if name in self._areas]
         best = min(whole, key=lambda area: area.login is not None, default=None)
         is_here = best is not None and best.login is None
@@ -246,7 +244,9 @@ class OwnerReplicaManager:
             top = dataset_records_and_originals.dataset_top_folder(dataset.path, is_tree=dataset.is_tree)
             return LocalOrSshFolder(login=None, folder=top)
         if best is None:
-            raise StorageAreaUnusable(f"no replica is whole, and {dataset.path} is not what was added")
+            raise StorageAreaUnusable(
+                f"no replica is whole, and {dataset.path} has changed since `gridbridge data add`"
+            )
         return LocalOrSshFolder(
             login=best.login, folder=storage_area_access.storage_area_with_account_folder(best).replica(dataset.name)
         )
@@ -260,7 +260,7 @@ class OwnerReplicaManager:
         return dataset
 
     def _checked(self, dataset: Dataset, sums: Sums, last: DatasetReplica) -> DatasetReplica:
-        """Return a replica's current state; an unreachable replica keeps its last state."""
+        """Return a replica's present state; an unreachable replica keeps its last state."""
         replica = replace(last, checked_at=self._copier.clock.now(), is_away=False)
         area = self._areas.get(last.storage)
         if area is None:
@@ -277,14 +277,14 @@ class OwnerReplicaManager:
     def dropped(
         self, dataset: Dataset, storage: str, *, is_lost: bool
     ) -> tuple[Dataset, tuple[RefusedAreaOrDataset, ...]]:
-        """Remove a replica and its record; an unremovable replica stays recorded."""
+        """Remove a replica and its record; a replica that can't be removed stays recorded."""
         try:
             if storage not in self._areas:
                 raise StorageAreaUnusable(NOT_CONFIGURED)
             storage_area_access.remove_replica(self._areas[storage], dataset)
         except StorageAreaUnusable as error:
             if not is_lost:
-                return dataset, (RefusedAreaOrDataset(what=storage, reason=f"{error}; --lost forgets it"),)
+                return dataset, (RefusedAreaOrDataset(what=storage, reason=f"{error}; --lost forgets the replica"),)
         dataset = dataset.without(storage)
         self._records.save(dataset)
         return dataset, ()
@@ -293,7 +293,7 @@ class OwnerReplicaManager:
         return {name: DRAINED for name, area in self._areas.items() if area.is_drained}
 
     def is_known(self, storage: str) -> bool:
-        """Say whether any dataset has used an area, so that the account's folder must be there."""
+        """Say whether the account has used a storage area, so that the account's folder must exist."""
         return any(storage in dataset.touched for dataset in self._readable())
 
     def _readable(self) -> Iterator[Dataset]:
@@ -308,7 +308,7 @@ def has_requested_replica_count(dataset: Dataset) -> bool:
 
 
 def _measured(dataset: Dataset, area: StorageAreaForAccount) -> MeasuredStorageArea:
-    """Measure an area for a dataset, including the bytes of an unfinished copy in this area."""
+    """Measure an area for a dataset, including the bytes of the dataset's unfinished copy."""
     is_begun = area.name in dataset.begun
     return (
         storage_area_access.measure_area_and_begun_copy(area, dataset.name)
@@ -318,6 +318,6 @@ def _measured(dataset: Dataset, area: StorageAreaForAccount) -> MeasuredStorageA
 
 
 def _at_once(look: Callable[[Asked], Seen], subjects: Iterable[Asked]) -> list[Seen]:
-    """Query several areas in parallel, so that a hanging area delays no other."""
+    """Query several areas in parallel, so that a hanging area delays no other area."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(look, subjects))

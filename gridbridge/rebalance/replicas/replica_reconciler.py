@@ -1,8 +1,8 @@
-"""Keeps as many replicas as owners requested: gather, decide, record, make or remove replicas.
+"""Makes, moves and removes replicas until each dataset has the number of replicas that its owner requested.
 
-The service decides; the owner's own process checks and carries out each act (gridbridge-as-user).
-Acts are recorded before they begin, so the next round continues after a kill. A round whose copies
-take longer than an hour lets the next round begin, but still waits for its own copies.
+The service decides; a process of the dataset's owner carries out each action (gridbridge-as-user). Actions are recorded
+before they begin, so that the next round continues after a kill. A round whose copies take longer than an hour lets the
+next round begin, and still waits for its own copies.
 """
 
 import logging
@@ -45,22 +45,22 @@ from gridbridge.state import drains
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 
-KEPT = timedelta(days=30)  # how long acts are recorded, unless a pause is longer
-LONGEST = timedelta(days=2)  # two acts in a row of at most a day each
-BEGINS_S = 3600.0  # then the round starts no more acts, and the next round may start
+KEPT = timedelta(days=30)  # how long actions are recorded; longer if a pause between actions is longer
+LONGEST = timedelta(days=2)  # two actions in a row, at most a day each
+BEGINS_S = 3600.0  # time after which the round begins no more actions, and the next round may begin
 LOOK_S = 5.0  # pause between two checks of the round's time limit
 WHERE = "the storage areas"
-QUIESCED = "nothing is carried until `gridbridge rebalance quiesce --off`"
-LATE = "its round began nothing more after an hour: the next one does"
-TAKEN = "copies that earlier rounds began are all that go on at once (copies_at_once)"
-CUT, CUT_BEFORE = "it was cut", "what was to be done before was not"
+QUIESCED = "no replica is copied or removed until `gridbridge rebalance quiesce --off`"
+LATE = "the round's hour is over; the next round continues"
+TAKEN = "copies of earlier rounds still run, as many as copies_at_once allows"
+CUT, CUT_BEFORE = "the action was interrupted", "an earlier action on the dataset failed"
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetRoundInputs:
-    """The inputs of a dataset round: areas and datasets, and whether moves are paused."""
+    """The facts for a round about datasets: areas and datasets, and whether moves are paused."""
 
     stored: DatasetStorageSnapshot
     is_quiesced: bool
@@ -68,14 +68,14 @@ class DatasetRoundInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaActOutcome:
-    """The outcome of an act on a dataset; an empty `why` means success."""
+    """The outcome of an action on a replica; an empty `why` means success."""
 
-    why: str = ""  # reason why the act failed
-    is_left: bool = False  # the copy succeeded, and the replaced replica remains
+    why: str = ""
+    is_left: bool = False  # the copy succeeded, and the old replica remains
 
 
 class ReplicaReconciler:
-    """One rebalancing round for datasets: gather, decide, journal entry, apply."""
+    """Runs one rebalancing round about datasets: gathers facts, plans, records, and acts."""
 
     def __init__(
         self,
@@ -87,10 +87,10 @@ class ReplicaReconciler:
         carrying: str = CARRYING_LOCK,
         let_go: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Open the state file; raise StateError if that fails.
+        """Open the state file; raise StateError if opening fails.
 
-        `let_go` releases the round's lock during its copies, which hold the lock `carrying`. It
-        returns whether that succeeded.
+        While copies hold the lock `carrying`, `let_go` releases the round's own lock, and returns whether the release
+        succeeded.
         """
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
@@ -101,10 +101,10 @@ class ReplicaReconciler:
         self._notes = RebalanceNoteRows(self.database)
         self._carried = ReplicaActRows(self.database)
         self._carrying, self._let_go = carrying, let_go
-        self.checked = ValidAndDroppedMoves()  # the acts of the applied plan
+        self.checked = ValidAndDroppedMoves()
 
     def gather(self) -> DatasetRoundInputs:
-        """Measure the storage areas, and query owners for their datasets."""
+        """Measure the storage areas, and ask the owners' processes for their datasets."""
         return DatasetRoundInputs(
             stored=DatasetStorageSnapshot(
                 now=self._clock.now(),
@@ -118,23 +118,23 @@ class ReplicaReconciler:
         )
 
     def decide(self, situation: DatasetRoundInputs) -> RebalancePlanWithInputs:
-        """Plan the acts on replicas; the plan is empty while moves are paused.
+        """Plan the actions on replicas; the plan is empty while moves are paused.
 
-        Raises ConfigError for an unknown area or dataset.
+        Raises ConfigError for an unknown storage area or dataset.
         """
         snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(situation.stored, self._rules)
         why = QUIESCED if situation.is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
         return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
     def entry(self, situation: DatasetRoundInputs, plan: RebalancePlanWithInputs) -> DecisionJournalEntry | None:
-        """Return the journal entry of the plan; None for a plan without acts."""
+        """Return a plan's journal entry; None for a plan without actions."""
         del situation
         return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 
     def apply(self, situation: DatasetRoundInputs, plan: RebalancePlanWithInputs) -> None:
-        """Carry out the plan, interrupted acts first; a dataset's acts run one after the other.
+        """Carry out a plan, interrupted actions first; a dataset's actions run one after the other.
 
-        Acts of an earlier round that still copies are left to that round.
+        An earlier round that still copies carries out its remaining actions itself.
         """
         if situation.is_quiesced:
             return
@@ -164,9 +164,9 @@ class ReplicaReconciler:
         self._carried.forget(now - max(KEPT, storage_area_rebalancing.max_pause_after_replica_act(self._rules)))
 
     def _do(self, turns: OwnerFairReplicaActQueue, datasets: Mapping[str, DelegatedDataset], most: int) -> None:
-        """Carry out the acts of several datasets in parallel, until the round's time is over.
+        """Carry out the actions on several datasets in parallel, until the round's time is over.
 
-        Acts that wait for earlier rounds' copies are reported as dropped.
+        Actions that wait for copies of earlier rounds are reported as dropped.
         """
         going = dict[Future[list[ReplicaActOutcome]], list[ServiceReplicaAct]]()
         outcomes = list[tuple[ServiceReplicaAct, str]]()
@@ -196,7 +196,7 @@ class ReplicaReconciler:
             return not is_ours
 
     def _why_none(self, until_s: float) -> str:
-        """Return why no further act on a replica may begin; empty if an act may begin."""
+        """Return why no further action on a replica may begin; empty if an action may begin."""
         if self._is_quiesced():
             return QUIESCED
         return LATE if self._clock.steady_s() > until_s else ""
@@ -204,7 +204,7 @@ class ReplicaReconciler:
     def _ended(
         self, group: list[ServiceReplicaAct], ends: list[ReplicaActOutcome]
     ) -> list[tuple[ServiceReplicaAct, str]]:
-        """Record the outcomes of a dataset's replica acts."""
+        """Record and return the outcomes of the actions on a dataset's replicas."""
         for carried, outcome in zip(group, ends, strict=True):
             self._note_leaving(carried, outcome)
             self._end(carried, outcome.why)
@@ -220,7 +220,7 @@ class ReplicaReconciler:
             self._notes.leave(carried.dataset, carried.source, self._clock.now())
 
     def _act(self, delegated: DelegatedDataset, group: list[ServiceReplicaAct]) -> list[ReplicaActOutcome]:
-        """Carry out a dataset's acts; after a failure the remaining acts are skipped."""
+        """Carry out the actions on a dataset's replicas; after a failure skip the remaining actions."""
         ends: list[ReplicaActOutcome] = []
         for carried in group:
             is_cut = any(outcome.why for outcome in ends)
@@ -243,7 +243,7 @@ class ReplicaReconciler:
         )
 
     def _close_strays(self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]) -> None:
-        """Record the end of interrupted acts that no round will continue."""
+        """Record the end of interrupted actions that no round will continue."""
         for carried in stored.carried:
             of = datasets.get(carried.dataset)
             is_left = of is None or of.is_busy
@@ -251,9 +251,9 @@ class ReplicaReconciler:
                 self._carried.end(carried.token, stored.now, CUT)
 
     def _forget_left(self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]) -> None:
-        """Update the records of replicas to be removed, by whether the replicas still exist."""
+        """Update the records of replicas to be removed; forget replicas that no longer exist."""
         for dataset, area in stored.leaving:
-            delegated = datasets.get(dataset)  # None: removed, or its owner did not answer
+            delegated = datasets.get(dataset)  # None: the dataset was removed, or its owner's process did not answer
             if delegated and area in delegated.dataset.storages:
                 self._notes.leave(dataset, area, stored.now)
             elif delegated:
@@ -264,7 +264,7 @@ class ReplicaReconciler:
         return self._notes.quiesced() is not None
 
     def _measure(self) -> list[MeasuredStorageArea]:
-        """Measure the areas; only the owner's process knows its write permission in an area."""
+        """Measure the areas, without write permissions: only an owner's process knows its permissions."""
         areas = owner_datasets.storage_areas_of_account(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
             return list(pool.map(storage_area_access.measure_whole_area, areas))
@@ -289,20 +289,18 @@ def merge_rebalance_plans(plan: RebalancePlanWithInputs, addition: RebalancePlan
 
 
 def _drained(policy: Policy) -> frozenset[str]:
-    """Return the names of the drained clusters and storage areas."""
     return drains.list_drained_clusters() | {name for name, area in policy.storage.items() if area.drained}
 
 
 def _closed(policy: Policy) -> frozenset[str]:
-    """Return the storage areas that are drained now."""
     drained = _drained(policy)
     return frozenset(name for name, area in policy.storage.items() if {name, area.cluster} & drained)
 
 
 def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ServiceReplicaAct], list[ServiceReplicaAct]]:
-    """Return the acts that a killed round had begun: finished acts, and acts to continue.
+    """Return a killed round's actions on replicas: finished actions, and actions to continue.
 
-    The owner's process may have continued after the kill.
+    After the kill the owner's process may have finished an action.
     """
     free = {delegated.name: delegated.dataset for delegated in stored.kept if not delegated.is_busy}
     begun = [carried for carried in stored.carried if carried.ended_at is None and carried.dataset in free]
@@ -311,14 +309,14 @@ def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ServiceReplicaAct], lis
 
 
 def _under_way(stored: DatasetStorageSnapshot) -> list[list[ServiceReplicaAct]]:
-    """Return the replica acts that have begun and not ended, by dataset."""
+    """Return the running actions on replicas, by dataset."""
     return [*_by_dataset(carried for carried in stored.carried if carried.ended_at is None)]
 
 
 def _free_turns(most: int, earlier: list[list[ServiceReplicaAct]]) -> int:
-    """Return how many datasets may begin beside running acts.
+    """Return how many datasets may begin beside the running actions.
 
-    If one owner has all running acts, one more dataset may begin, so that other owners don't wait.
+    If one owner has all running actions, one more dataset may begin, so that other owners don't wait.
     """
     owners = {owner_of_replica_act(group[0]) for group in earlier}
     return max(most - len(earlier), 1 if len(owners) == 1 else 0)

@@ -1,9 +1,9 @@
-"""Acts on a storage area as one account: measure, verify, prepare, install, remove.
+"""Runs sh scripts in a storage area: measure the area; verify, prepare, install and remove replicas.
 
-Each account has its own folder in an area, with a mark file that names the area and one folder for
-each replica. The folder has the account's name; if another account made that name first, a random
-word is appended. A copy grows as `.NAME.part` and is renamed when it is whole. A mark file in the
-copy shows that the copy is a replica. The same sh scripts run locally and over ssh.
+Each account has a folder in the area, with a mark file that names the area, and a folder for each replica. The
+account's folder is named after the account; if somebody else made a folder of this name, a random word is appended. A
+copy grows as `.NAME.part` and gets its final name when all files are copied. A mark file shows that a folder is a
+replica.
 """
 
 import os
@@ -27,11 +27,11 @@ LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # bytes per second; a slower dis
 A_FILE_S = 0.02  # time to open one file on a distant, busy file server
 REMOVAL_S = COUNT_S = 600.0  # time limits for a folder with very many files
 MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses
-A_CALL = 100  # most files in one remote command
+A_CALL = 100  # limit of files in one remote command
 AREA_MARK = ".gridbridge.area"  # file in an account's folder with the area's name
 WORD = "????????-????-????-????-????????????"  # pattern of a UUID from /proc/sys/kernel/random/uuid
-# Copies that start at the same moment may make several folders. The folder with the oldest mark
-# counts, because every copy has seen it.
+# Two copies of one account that start at once may each make a folder. The folder with the oldest mark file counts,
+# because every copy has seen this folder.
 OWN = f"""place=$1
 {remote_stage_folder.JUDGE}
 is_own() {{ [ -d "$own" ] && [ -O "$own" ] && [ ! -L "$own" ]; }}
@@ -54,10 +54,10 @@ KNOWN = f"""[ -e "$own" ] || [ -L "$own" ] || exit {UNMOUNTED}
 [ -s "$mark" ] || exit {UNMOUNTED}
 [ "$(cat -- "$mark")" = "$3" ] || exit {SHARED}
 """
-# A folder is this dataset's if the record lists it, or its mark has the dataset's name and content
-# (old marks: the name alone). A mark with other content belongs to another record in any case. An
-# empty folder whose name begins with a dot is this dataset's too: a kill may come before its mark
-# is written, or after the mark is removed.
+# A folder belongs to the dataset if the owner's record lists the folder, or if the folder's mark file has the dataset's
+# name and content (old mark files: only the name). A folder whose mark file has other content never belongs to the
+# dataset. A hidden empty folder belongs to the dataset too, because a kill may come before the mark file is written or
+# after its removal.
 MAY_GO = f"""name=$4 content=$5 held=$6
 judged() {{
     case $([ -L "$1" ] || cat -- "$1/{REPLICA_MARK}" 2>/dev/null) in
@@ -119,7 +119,7 @@ cd -- "$own" || exit
 {OF_IT}
 of_it -print0 | xargs -0 -r sha256sum -z --
 """
-# Another copy may create the folder at the same moment; its mark appears whole or not at all.
+# Another copy may create the folder at the same moment; the mark file appears whole or not at all.
 PREPARE = f"""umask 077
 {OWN}
 if [ "$7" != known ]; then
@@ -140,7 +140,7 @@ own=$own/.$4.part
 {IS_OURS}
 [ "$(judged "$own")" = ours ] || echo "$name $content" >"$own/{REPLICA_MARK}"
 """
-# The mark is removed last: a killed removal leaves a folder whose owner is still known.
+# The mark file is removed last: after a killed removal the rest still shows its owner.
 REMOVE = f"""emptied() {{
     find "$1" -mindepth 1 -maxdepth 1 ! -name {REPLICA_MARK} -exec rm -rf -- {{}} + &&
         rm -rf -- "$1"
@@ -180,26 +180,26 @@ done
 """
 
 
-# Locks by area: copies of a round create the account's folder one after the other, because two
-# marks of the same moment have no order.
+# For each area: copies of a round create the account's folder one after the other, because mark files of the same
+# moment have no order.
 _FIRST: dict[str, Lock] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageAreaForAccount:
-    """A storage area with its path and login for one account."""
+    """A storage area, with the path and the login that one account uses."""
 
     name: str
     cluster: str
     path: str
     account: str  # the account's name at the cluster
-    login: SshLogin | None  # None: this host mounts the area
+    login: SshLogin | None  # None: the area is mounted on this host
     timeout_s: float
     max_bytes: int = 0
     bwlimit_kib_per_s: int = 0
     copies_at_once: int = 1
-    is_drained: bool = False  # the area or its cluster gets no replicas
-    word: str = ""  # suffix of the account's folder, see `located`
+    is_drained: bool = False  # neither the area nor its cluster gets replicas
+    word: str = ""  # what storage_area_with_account_folder found after the account's name in the folder's name
 
     @property
     def own(self) -> str:
@@ -207,11 +207,11 @@ class StorageAreaForAccount:
         return f"{self.path}/{self.account}{self.word}"
 
     def replica(self, name: str) -> str:
-        """Return the path of the folder of a dataset's replica in the storage area."""
+        """Return the path of a dataset's replica in the storage area."""
         return f"{self.own}/{name}"
 
     def part(self, name: str) -> str:
-        """Return the path of the folder of a dataset's unfinished copy in the storage area."""
+        """Return the path of a dataset's unfinished copy in the storage area."""
         return f"{self.own}/.{name}.part"
 
 
@@ -234,7 +234,7 @@ def storage_area_with_account_folder(area: StorageAreaForAccount) -> StorageArea
 
 
 def list_account_folders_in_area(area: StorageAreaForAccount) -> list[str]:
-    """Return the area's local folders that belong to the account, or would after their creation."""
+    """Return the possible paths of the account's folder on this host, without other accounts' folders."""
     paths = [area.own, *glob(f"{escape(area.own)}.{WORD}")]
     return [path for path in paths if not os.path.lexists(path) or _is_own(path)]
 
@@ -245,9 +245,9 @@ def _is_own(path: str) -> bool:
 
 
 def measure_area_for_account(area: StorageAreaForAccount) -> MeasuredStorageArea:
-    """Measure an area's size and the free space for its account; faults are in the result.
+    """Measure an area's size and the space free for an account; faults are in the result.
 
-    The account's usage is counted only if `max_bytes` limits it and the area answers.
+    The account's usage is counted only if `max_bytes` limits the usage and the area answers.
     """
     measured = _measured(area, MEASURE)
     if not area.max_bytes:
@@ -263,7 +263,7 @@ def measure_area_and_begun_copy(area: StorageAreaForAccount, name: str) -> Measu
 
 
 def measure_whole_area(area: StorageAreaForAccount) -> MeasuredStorageArea:
-    """Measure an area for all accounts, without folders or limits of accounts."""
+    """Measure an area for all accounts, without the accounts' folders and limits."""
     return _measured(area, MEASURE_ALL)
 
 
@@ -285,7 +285,7 @@ def _measured(area: StorageAreaForAccount, script: str) -> MeasuredStorageArea:
 def _counted(
     measured: MeasuredStorageArea, area: StorageAreaForAccount, script: str, *arguments: str
 ) -> tuple[MeasuredStorageArea, int]:
-    """Count an account's bytes in an area that answers; a fault is added to the measurement."""
+    """Count bytes in an area that answers; add a fault to the measurement."""
     if measured.fault:
         return measured, 0
     try:
@@ -295,11 +295,10 @@ def _counted(
 
 
 def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -> ReplicaChecksums:
-    """Read a replica and return its checksums; StorageAreaUnusable if it is missing.
+    """Read a replica and return its checksums; raise StorageAreaUnusable if the replica is missing.
 
-    StorageAreaUnreachable is raised if the area can't be reached or the account's folder has
-    vanished, so that the replica's state is unknown. A short query first distinguishes a hanging
-    disk from a slow disk.
+    Raises StorageAreaUnreachable if the area can't be reached or the account's folder has vanished: the replica's state
+    is then unknown. A short query first finds a hanging disk.
     """
     _ask(area, ANSWER, (), area.timeout_s)
     data = _ask(area, CHECK, (name,), _reading_s(dataset))
@@ -308,15 +307,15 @@ def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -
 
 
 def _reading_s(dataset: Dataset) -> float:
-    """Return the timeout for reading a replica, by its bytes and its number of files."""
+    """Return the time limit for reading a replica, by the number of bytes and files."""
     return max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
 
 
 def prepare_new_replica_folder(area: StorageAreaForAccount, dataset: Dataset, *, is_known: bool) -> None:
-    """Create the folder of a new copy; an unfinished copy is kept.
+    """Create the folder for a new replica; keep an unfinished copy.
 
-    If the dataset's record has a replica in the area, an existing folder of that name is the
-    replica. With `is_known` the account's folder must exist and is not created.
+    If the owner's record has a replica in the area, an existing folder of the dataset's name is the replica. With
+    `is_known` the account's folder must exist already.
     """
     held, history = _held(area, dataset), "known" if is_known else "new"
     with nullcontext() if is_known else _FIRST.setdefault(area.name, Lock()):
@@ -324,14 +323,14 @@ def prepare_new_replica_folder(area: StorageAreaForAccount, dataset: Dataset, *,
 
 
 def remove_wrong_copied_files(area: StorageAreaForAccount, name: str, wrong: list[str]) -> None:
-    """Remove files from an unfinished copy that are not in the dataset or are damaged."""
+    """Remove damaged files, and files that the dataset does not have, from an unfinished copy."""
     for first in range(0, len(wrong), A_CALL):
         paths = (f"./{path}" for path in wrong[first : first + A_CALL])
         _ask(area, CLEAN, (name, *paths), area.timeout_s)
 
 
 def install_finished_replica(area: StorageAreaForAccount, dataset: Dataset) -> None:
-    """Rename a whole copy to its final name, in place of the old replica."""
+    """Rename a whole copy to its final name; the copy replaces an old replica."""
     _ask(area, FINISH, (dataset.name, dataset.sha256, _held(area, dataset)), REMOVAL_S)
 
 
@@ -341,7 +340,7 @@ def remove_replica(area: StorageAreaForAccount, dataset: Dataset) -> None:
 
 
 def remove_unfinished_copies(area: StorageAreaForAccount, dataset: Dataset) -> None:
-    """Remove unfinished copies; a recorded replica stays."""
+    """Remove a dataset's unfinished copies; keep a recorded replica."""
     held = "begun" if area.name in dataset.storages else "new"
     _ask(area, DROP, (dataset.name, dataset.sha256, held), REMOVAL_S)
 
@@ -359,22 +358,24 @@ def _ask(area: StorageAreaForAccount, script: str, arguments: tuple[str, ...], t
 
 @contextmanager
 def explain_storage_failures(area: StorageAreaForAccount) -> Iterator[None]:
-    """Translate a failed script's exit status to StorageAreaUnusable with a one-line reason."""
+    """Turn a failed script's exit status into StorageAreaUnusable with a one-line reason."""
     try:
         yield
     except CommandFailed as error:
         mark = f"{area.own}/{AREA_MARK}"
         explanations = {
             remote_stage_folder.MISSING: f"{area.path}: no such folder",
-            remote_stage_folder.LOOSE: f"{area.path}: others may write there, and it is not sticky",
-            remote_stage_folder.TAKEN: (f"{area.own}: it, or the replica in it, is somebody else's or a link"),
-            UNMOUNTED: f"{area.own}: gone; is its filesystem mounted there?",
-            MISSING: "it is gone",
-            STRANGE: "it has something that is neither a file nor a folder",
-            OCCUPIED: f"{area.own}: something of its name is there that is no replica of it; move"
-            " that, or give the dataset another name",
-            SHARED: f"{area.own}: it is in another area as well, which {mark} names, and two areas"
-            " in one place are refused; if that area has another name now:"
+            remote_stage_folder.LOOSE: f"{area.path}: other accounts may write here, and the folder is not sticky",
+            remote_stage_folder.TAKEN: (
+                f"{area.own}: this folder, or the replica inside, is a link or belongs to another account"
+            ),
+            UNMOUNTED: f"{area.own}: the folder is gone; is the filesystem mounted?",
+            MISSING: "the replica is gone",
+            STRANGE: "the replica contains something that is neither a file nor a folder",
+            OCCUPIED: f"{area.own}: a file or folder of the dataset's name is no replica of the dataset; move"
+            " this file or folder, or give the dataset another name",
+            SHARED: f"{area.own}: the folder belongs to another storage area, as {mark} says;"
+            f" expected one area in each place. If the area was renamed to {area.name}, run:"
             f" echo {area.name} >{shlex.quote(mark)}",
         }
         unusable = StorageAreaUnreachable if _is_away(error) else StorageAreaUnusable

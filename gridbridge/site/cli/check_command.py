@@ -1,4 +1,4 @@
-"""gridbridge check: collects facts of the whole site, and prints what is wrong with the correcting commands."""
+"""gridbridge check: collects facts about the whole site, and prints faults with the correcting commands."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -63,18 +63,18 @@ from gridbridge.site.transfer_queue_setup import (
 )
 from gridbridge.state import published_json
 
-AT_ONCE = 12  # concurrent queries, all clusters together
+AT_ONCE = 12  # number of parallel queries to all clusters
 NO_ROOT = CheckFinding(
     item="user",
     state=FindingSeverity.WARNING,
     found="not root",
-    hint="run it as root: others can't see every file, nor change what is wrong",
+    hint="run the check as root: other users can't see every file, nor correct faults",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """All items of a check with the commands that correct them, and the worst state."""
+    """All items of a check with the commands that correct faults, and the worst state."""
 
     items: tuple["CheckReportItem", ...]
     worst: FindingSeverity
@@ -94,11 +94,10 @@ class CheckReportItem:
 
 
 def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
-    """Check the site of a configuration; an invalid file is then the only finding.
+    """Check the site of a configuration; an invalid configuration is the only finding.
 
-    A file that the service rejects is the only finding, too: other findings would concern a
-    configuration that is not in force. Whether programs have read the file is checked only for the
-    usual path.
+    A configuration that the service rejects is also the only finding, because other findings would not concern the
+    configuration in force. Only for the default path is it checked whether programs have read the file.
     """
     sha256 = "" if path == CONFIG else None
     try:
@@ -149,7 +148,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
         files = threads.submit(_files, policy)
         own = threads.submit(lambda: tuple(balancer_setup.check_balancer(policy, clock)))
         admitting = threads.submit(_admission_rules, policy.site.service_account)
-        facts = inspect_local_host(policy)  # during the threads' queries
+        facts = inspect_local_host(policy)  # while the threads wait
     cells = {name: cell.result() for name, cell in cell_futures.items()}
     yield from account_and_file_findings.program_file_findings(facts)
     yield from account_and_file_findings.transfer_host_findings(facts, policy.site)
@@ -185,18 +184,18 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
 
 
 def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
-    """Check published transfers; an unreadable file is one finding and hides no other."""
+    """Check published transfers; an unreadable file is one finding and hides no other finding."""
     try:
         transfers = published_json.read_published_transfers(folder)
     except (GridbridgeError, OSError) as error:
-        hint = "gridbridge-poller publishes it again when a transfer changes, or when it is started"
+        hint = "gridbridge-poller publishes the file again when a transfer changes, or at its start"
         yield CheckFinding(item="published", state=FindingSeverity.BROKEN, found=describe_error(error), hint=hint)
         return
     yield from transfer_status_explanation.unconfigured_cluster_findings(transfers, policy.clusters)
 
 
 def _files(policy: Policy) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:
-    """Check files at clusters one after the other: concurrent sessions would need more logins."""
+    """Check files at clusters one after the other, because parallel sessions would need more logins."""
     return (
         find_ssh_hosts_without_rsync(policy),
         inspect_ssh_stage_dirs(policy),
@@ -209,9 +208,9 @@ def _besteffort(policy: Policy, cluster: str) -> tuple[CheckFinding, ...]:
 
 
 def _states(policy: Policy, cells: Mapping[str, Future[ClusterFacts]]) -> Mapping[str, QueueInstanceState]:
-    """Return the state of each transfer queue; empty if the site's own cluster does not answer.
+    """Return the state of each transfer queue; empty if the home cluster does not answer.
 
-    A site without transfer queues may have no cluster of its own.
+    A site without transfer queues may have no home cluster.
     """
     if policy.why_no_queues or cells[policy.site.cluster].result().trouble:
         return {}
@@ -219,7 +218,7 @@ def _states(policy: Policy, cells: Mapping[str, Future[ClusterFacts]]) -> Mappin
 
 
 def _queues(home: Future[HomeTransferQueueSettings]) -> Mapping[str, QconfSettings]:
-    """Return the home cluster's queues; empty if it does not answer or has no queues."""
+    """Return the home cluster's queues; empty if the cluster does not answer or has no queues."""
     try:
         return home.result().setup.queues
     except GridbridgeError:
@@ -227,7 +226,7 @@ def _queues(home: Future[HomeTransferQueueSettings]) -> Mapping[str, QconfSettin
 
 
 def _tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
-    """Check the folders in which execd makes TMPDIR, as they are on this host."""
+    """Check the folders on this host in which execd makes TMPDIR."""
     written = frozenset(
         folder for folder in transfer_queue_findings.queues_by_tmpdir(queues) if is_writable_by_others(folder)
     )
@@ -239,7 +238,6 @@ def _tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[Ch
 
 
 def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
-    """Check a site of embedded clusters."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
         cells = _cells(policy, threads, clock)
     home = policy.site.cluster
@@ -263,7 +261,7 @@ def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[st
 def _queue(
     queue: str, future: Future[TransferSetupSituation], poller: PollerProcessFacts | None
 ) -> Iterator[CheckFinding]:
-    """Check a transfer queue's set-up; unknown while one of its cells does not answer."""
+    """Check a transfer queue's set-up; unknown while the home or remote cluster does not answer."""
     try:
         situation = future.result()
         yield from transfer_queue_setup_findings.transfer_setup_findings(situation)
@@ -275,13 +273,13 @@ def _queue(
         yield CheckFinding(
             item=f"queue {queue}",
             state=FindingSeverity.BROKEN,
-            found=f"not judged: {error}",
-            hint="mend the qmasters' answers first",
+            found=f"not checked: {error}",
+            hint="restore the qmasters' answers first",
         )
 
 
 def _situation(policy: Policy, queue: str, home: Future[HomeTransferQueueSettings]) -> TransferSetupSituation:
-    """Read both cells' settings for a transfer queue, for the queue's own host if it has one."""
+    """Read the settings of a transfer queue at home and at the remote cluster, on the queue's host."""
     options = TransferQueueRequest(cluster=policy.queues[queue].cluster, queue=queue)
     request = complete_queue_request(policy, options)
     situation = read_transfer_queue_setup(policy, request, home.result())
@@ -299,7 +297,7 @@ def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
         return
     for problem in error.problems:
         path, _, wrong = problem.partition(": ")
-        hint = "edit the file" if os.path.exists(path) else ""  # other errors advise
+        hint = "edit the file" if os.path.exists(path) else ""  # other errors contain advice
         yield CheckFinding(item=f"file {path}", state=FindingSeverity.BROKEN, found=wrong, hint=hint)
 
 
@@ -331,18 +329,18 @@ HEAD = ("STATE", "ITEM", "FOUND", "RIGHT")
 
 
 @click.command()
-@click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
-@click.option("--all", "is_all", is_flag=True, help="Show what is right as well.")
+@click.option("--json", "is_json", is_flag=True, help="Print all items as JSON.")
+@click.option("--all", "is_all", is_flag=True, help="Show items without faults as well.")
 @CONFIG_FILE
 def check(is_json: bool, is_all: bool, path: str) -> None:
-    """Check the site and say what mends it.
+    """Check the site, and print the commands that correct its faults.
 
-    It looks at rights, files, both cells and the poller. Run it as root on the transfer host.
-    Below the table stands the command that mends each item, to be pasted there. To anybody
-    else it says what it could not see, as a warning. With --config it judges the site by that
-    file, though the programs read another file: use it to check a change beforehand.
+    The command checks rights, files, clusters and the poller. Run the command as root on the transfer host; for other
+    users warnings list what was not visible. Below the table stands a command for each fault, to be pasted. With
+    --config the site is checked by another configuration than the programs use: check a change before you install the
+    change.
 
-    Exit status: 0 all is well, 1 warnings, 2 something is broken.
+    Exit status: 0 no fault; 1 warnings; 2 a broken part.
 
     \b
     Example:

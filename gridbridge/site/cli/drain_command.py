@@ -1,4 +1,4 @@
-"""gridbridge drain and undrain: close a cluster to new jobs and tasks, and reopen it."""
+"""gridbridge drain and undrain: close a cluster to new jobs and tasks, and reopen the cluster."""
 
 from datetime import UTC, datetime
 
@@ -10,15 +10,17 @@ from gridbridge.site import cluster_draining
 
 @click.command()
 @click.argument("cluster")
-@click.option("--reason", metavar="TEXT", required=True, help="Why; `gridbridge status` shows it to all.")
+@click.option(
+    "--reason", metavar="TEXT", required=True, help="The reason, which `gridbridge status` shows to all users."
+)
 @FOLDER
 def drain(cluster: str, reason: str, folder: str) -> None:
-    """Let no more jobs and tasks go to a cluster.
+    """Send no more jobs and tasks to a cluster.
 
-    Its transfer queues close within a few seconds, and campaigns send it nothing from their next
-    cycle on, until `gridbridge undrain`, over restarts too. What is there already goes on to its
-    end. A cluster that no transfer queue leads to, as the site's own, is closed to campaigns
-    alone. For root and the service account. Exit status: 0, 2 for an error.
+    The transfer queues to the cluster close within a few seconds, and campaigns send nothing to the cluster from the
+    next cycle on, until `gridbridge undrain`, even after restarts. Present jobs and tasks continue to their end. A
+    cluster without a transfer queue, such as the home cluster, is closed to campaigns only. For root and the service
+    account. Exit status: 0 done; 2 an error.
 
     \b
     Example:
@@ -31,10 +33,9 @@ def drain(cluster: str, reason: str, folder: str) -> None:
 @click.argument("cluster")
 @FOLDER
 def undrain(cluster: str, folder: str) -> None:
-    """Let jobs and tasks go to a drained cluster again.
+    """Send jobs and tasks to a drained cluster again.
 
-    For root and the service account. Exit status: 0, 2 for an error, such as a cluster
-    that is not drained.
+    For root and the service account. Exit status: 0 done; 2 an error, such as a cluster that is not drained.
 
     \b
     Example:

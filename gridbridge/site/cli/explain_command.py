@@ -1,4 +1,4 @@
-"""gridbridge explain: prints how a job would be submitted to another cluster, or why not."""
+"""gridbridge explain: prints how a job would be submitted to another cluster, or why it can't be."""
 
 import click
 
@@ -21,23 +21,23 @@ class QsubWordsCommand(click.Command):
 
 @click.command(cls=QsubWordsCommand, context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
 @click.argument("words", metavar="JOB[.TASK]|[QSUB OPTIONS] SCRIPT", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--to", metavar="CLUSTER|QUEUE", help="The remote cluster, or a transfer queue where several lead to it.")
-@click.option("--config", "path", metavar="FILE", default=CONFIG, show_default=True, help="Read this file.")
+@click.option(
+    "--to", metavar="CLUSTER|QUEUE", help="The remote cluster, or one of several transfer queues to the cluster."
+)
+@click.option("--config", "path", metavar="FILE", default=CONFIG, show_default=True, help="Configuration file.")
 @JSON
 def explain(words: tuple[str, ...], to: str | None, path: str, is_json: bool) -> None:
-    """Print a job's submission to another cluster.
+    """Print how a job would be submitted to another cluster, without submitting the job.
 
-    This is what a transfer queue would submit there, with the request in the words of CLUSTER.
-    [map.CLUSTER.KIND.NAME] and asks of [queue.NAME] in gridbridge.toml, as it is now, say which
-    those are. Nothing is submitted. The command also says when the transfer queue would not take
-    the job, by [cluster.CLUSTER.users] or by its own user_lists, pe_list and slots, and when the
-    job's own words (-q, -l remote=false) keep it out of that queue.
-    JOB is a job that qstat lists, or a task of an array; anything else is given to `qsub -verify`,
-    which reads it as qsub would: a script, with options before it and arguments behind it. Put `--`
-    before them if one of them is also an option of this command. The
-    words -clear and -@ are refused, with which qsub could submit it after all. Of a range of slots
-    the most are shown, a parallel environment with a wildcard as it was asked for.
-    Exit status: 0, 1 when the job can't go there, which is told, 2 for anything else.
+    JOB is a job that qstat lists, or a task of an array. Other arguments go to `qsub -verify`: a script, with options
+    before the script and arguments behind the script. Put `--` first if an option is also an option of this command.
+    The options -clear and -@ are refused, because with them qsub could submit the job after all.
+
+    The command translates the job's request by [map.CLUSTER.KIND.NAME] and `asks` of [queue.NAME] in the present
+    gridbridge.toml. The command also says why the transfer queue would not take the job: by [cluster.CLUSTER.users], by
+    the queue's user_lists, pe_list and slots, or by the job's own options (-q, -l remote=false). Of a range of slots
+    the largest number is shown; a parallel environment with a wildcard is shown unchanged. Exit status: 0 done; 1 the
+    job can't be transferred, with the reason; 2 an error.
 
     \b
     Example:

@@ -33,8 +33,10 @@ def _address(_context: click.Context, _parameter: click.Parameter, value: str | 
 
 
 @click.command()
-@click.option("--textfile", metavar="FILE", help="Write them into this file, NAME.prom.")
-@click.option("--listen", callback=_address, metavar="ADDRESS", help="Answer HTTP here, for ever.")
+@click.option("--textfile", metavar="FILE", help="Write the metrics into this file, NAME.prom.")
+@click.option(
+    "--listen", callback=_address, metavar="ADDRESS", help="Serve the metrics by HTTP at this address, for ever."
+)
 @FOLDER
 @click.option(
     "--balance-published",
@@ -42,18 +44,16 @@ def _address(_context: click.Context, _parameter: click.Parameter, value: str | 
     metavar="FOLDER",
     default=BALANCE_PUBLISHED,
     show_default=True,
-    help="Read the file that the balancer published here.",
+    help="Folder of the balancer's published file.",
 )
 def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, balance: str) -> None:
-    """Print numbers of transfers, campaigns, rebalancing and elastic clusters for Prometheus.
+    """Print metrics of transfers, campaigns, rebalancing and elastic clusters for Prometheus.
 
-    They come from published files alone, so that anybody may ask for them and nobody is slowed.
-    With --textfile they are written for node_exporter's textfile collector, by renaming. With
-    --listen each GET of /metrics is answered with what holds then; ADDRESS is PORT, HOST:PORT or
-    [HOST]:PORT, and without a host only this machine is answered. Labels are clusters, queues,
-    states, pools, causes and kinds of rounds, never people or jobs.
-    Exit status: 0; 2 usage, no published files, the file can't be written, or the address is in
-    use.
+    The metrics come from published files only, so that any user may print them and no service is delayed. --textfile
+    writes a file for node_exporter's textfile collector, atomically. --listen answers each GET of /metrics with the
+    present values. ADDRESS is PORT, HOST:PORT or [HOST]:PORT; without a host only this machine is answered. Labels are
+    clusters, queues, states, pools, causes and kinds of rounds, never people or jobs. Exit status: 0 done; 2 a wrong
+    option, no published files, an unwritable file, or an address in use.
 
     \b
     Example:
@@ -62,9 +62,9 @@ def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, b
       gridbridge metrics --listen 127.0.0.1:9108
     """
     if textfile is not None and listen:
-        raise click.UsageError("--textfile and --listen exclude each other; expected one of them")
+        raise click.UsageError("--textfile and --listen exclude each other; expected one option")
     if textfile is not None and not textfile.endswith(SUFFIX):
-        raise click.UsageError(f"--textfile {textfile}: wrong name; expected one that ends with {SUFFIX}")
+        raise click.UsageError(f"--textfile {textfile}: wrong name; expected a name that ends with {SUFFIX}")
     from gridbridge.site import published_metrics  # the import takes a tenth of a second
 
     if listen:
@@ -81,14 +81,14 @@ def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, b
 
 
 class _Watch:
-    """Collects the metrics again and again; each error is reported once."""
+    """Collects the metrics for each request, and reports each error once."""
 
     def __init__(self, folder: str, balance: str) -> None:
         self._folders = folder, balance
         self._told: tuple[str, ...] = ()
 
     def measure(self) -> Iterable[MetricFamily]:
-        """Return all metrics; without published files only the metric that reports this."""
+        """Return all metrics; without published files, only the metric that reports the lack."""
         try:
             families, troubles = published_metrics.collect_published_metrics(datetime.now(UTC), *self._folders)
         except GridbridgeError as error:

@@ -1,4 +1,4 @@
-"""gridbridge replay: replays a journalled decision from the same rows with this version's rules."""
+"""gridbridge replay: repeats a decision from the journal with the rules of this version."""
 
 import os
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ from gridbridge.state.decision_journal import InputsNotJournalled, JournalledDec
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_decision_journal
 
-# Programs that journal their decisions.
+# programs that write their decisions into the journal
 PROGRAMS = MappingProxyType(
     {
         program.name: program
@@ -53,20 +53,20 @@ SQLITE = "sqlite:///"
 
 
 class UnknownDecision(GridbridgeError):
-    """Raised when no journalled decision has the requested number."""
+    """Raised if the journal has no decision of the requested number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionReplay:
-    """A journalled decision, and the decision of this version for the same rows."""
+    """A decision from the journal, and this version's decision from the same input."""
 
     decision: JournalledProgramDecision
-    kept: tuple[str, ...]  # journalled actions, one sentence each
+    kept: tuple[str, ...]  # actions in the journal, one sentence each
     now: tuple[str, ...]
 
     @property
     def is_same(self) -> bool:
-        """Say whether both decisions have the same actions in the same order."""
+        """Whether both decisions have the same actions in the same order."""
         return self.kept == self.now
 
     def summarize(self, actions: Iterable[str]) -> list[str]:
@@ -75,46 +75,46 @@ class DecisionReplay:
 
 
 def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> DecisionReplay:
-    """Decide again from a decision's rows, without acting.
+    """Repeat a decision from the journal, without acting.
 
     The balancer's decisions have their own numbers.
     """
     with closing(_balancers() if is_balancers else _open(path)) as database:
         decision = JournalledDecisionRows(database).find(number)
     if decision is None:
-        raise UnknownDecision(f"decision {number}: none of this number is kept")
+        raise UnknownDecision(f"decision {number}: no decision of this number in the journal")
     try:
         now = PROGRAMS[decision.program].replay(decision.inputs)
         actions = tuple(map(str, decision.inputs["actions"]))  # type: ignore[call-overload]
     except InputsNotJournalled as error:
-        raise StateError(f"decision {number}: can't be made again; {error}") from error
+        raise StateError(f"decision {number}: can't be replayed; {error}") from error
     except Exception as error:  # inputs of another version can have any form
-        why = "it was kept by another version of gridbridge"
-        raise StateError(f"decision {number}: can't be made again; {why}") from error
+        why = "another version of gridbridge wrote its inputs"
+        raise StateError(f"decision {number}: can't be replayed; {why}") from error
     return DecisionReplay(decision=decision, kept=actions, now=tuple(now))
 
 
 def newest_journal_decisions(
     count: int, path: str = CONFIG, *, is_balancers: bool = False
 ) -> tuple[JournalledProgramDecision, ...]:
-    """Return the newest decisions, oldest first; raises like `replay_decision`."""
+    """Return the newest decisions, oldest first; raise the errors of `replay_decision`."""
     with closing(_balancers() if is_balancers else _open(path)) as database:
         return JournalledDecisionRows(database).last(count)
 
 
 def _open(path: str) -> StateFile:
-    """Open an existing state file as its owner."""
+    """Open an existing state file as the service account."""
     policy = configuration_file.load_configuration(path)
     if not policy.is_personal:
         switch_process_to_account(policy.site.service_account)
     url = policy.site.state
     if url.startswith(SQLITE) and not os.path.exists(url.removeprefix(SQLITE)):
-        raise StateError(f"{url.removeprefix(SQLITE)}: there is none; no service has run here yet")
+        raise StateError(f"{url.removeprefix(SQLITE)}: no such file; no service has run here yet")
     return StateFile.open(url)
 
 
 def _balancers() -> StateFile:
-    """Open the balancer's state file as its account."""
+    """Open the balancer's state file as the balancer's account."""
     switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(BALANCE_STATE):
         raise StateError(f"{BALANCE_STATE}: no round of gridbridge-balance has acted yet")
@@ -131,19 +131,18 @@ LISTED = 20
     "--balancer",
     "is_balancers",
     is_flag=True,
-    help="Take DECISION from the balancer's own, as `gridbridge balance history` has them.",
+    help="Replay a decision of the balancer; `gridbridge balance history` lists the numbers.",
 )
 @CONFIG_FILE
 @JSON
 def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> None:
-    """Make a decision of the service or the balancer again, from the rows that it looked at.
+    """Repeat a decision of the service or the balancer, from the input in the journal.
 
-    Nothing is done. Printed are the decision's actions, in one sentence those that are alike.
-    Where this version of gridbridge would decide otherwise, `-` stands before what was decided and
-    `+` before what would be now. Without DECISION the last twenty are listed with their numbers.
-    Decisions are kept as long as [site] keep_decisions_h in gridbridge.toml says. For root and the
-    service account; the balancer's for root and gridbridge-admin.
-    Exit status: 0 the same, 1 another one or none of this number, 2 for anything else.
+    Nothing is changed. The command prints the decision's actions; similar actions share a sentence. If this version of
+    gridbridge decides otherwise, `-` marks the old actions and `+` the new actions. Without DECISION the last twenty
+    decisions are listed. [site] keep_decisions_h in gridbridge.toml says how long decisions are kept. For root and the
+    service account; with --balancer for root and gridbridge-admin. Exit status: 0 the same decision; 1 another
+    decision, or no decision of this number; 2 an error.
 
     \b
     Example:
@@ -167,7 +166,7 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
 
 
 def print_decision_list(decisions: tuple[JournalledProgramDecision, ...], is_json: bool) -> None:
-    """Print a line for each journalled decision."""
+    """Print a line for each decision in the journal."""
     if is_json:
         output_and_errors.print_json([_plain(decision) for decision in decisions])
         return
@@ -185,7 +184,7 @@ def print_decision_list(decisions: tuple[JournalledProgramDecision, ...], is_jso
 
 
 def print_replayed_decision(result: DecisionReplay) -> None:
-    """Print a decision's actions, and how a replay differs."""
+    """Print a decision's actions, and the differences of a replay."""
     parts = (
         ("", [action for action in result.kept if action in result.now]),
         ("- ", [action for action in result.kept if action not in result.now]),

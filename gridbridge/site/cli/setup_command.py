@@ -1,4 +1,4 @@
-"""gridbridge setup: prints a shell script that sets the site up; --apply runs it."""
+"""gridbridge setup: prints a shell script that sets the site up; --apply runs the script."""
 
 import os
 from collections.abc import Sequence
@@ -23,26 +23,28 @@ from gridbridge.site.transfer_queue_setup import SetupStep
 def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
     """Allow only one setup at a time on this host; the lock is held until the process ends.
 
-    Each setup reads and rewrites gridbridge.toml, so two concurrent runs would lose a section.
+    Each setup reads and rewrites gridbridge.toml, so two setups at once could lose a section.
     """
     if is_applied and os.geteuid() == safe_files.ROOT and os.path.exists(CONFIG):
         path = f"{CONFIG}.lock"
         if not poller_lock.wait_for_poller_lock(
-            path, lambda: output_and_errors.print_error("setup: another one runs: waiting")
+            path, lambda: output_and_errors.print_error("setup: waiting for the end of another setup")
         ):
-            raise GridbridgeError(f"another setup still runs, and holds {path}: repeat this later")
+            raise GridbridgeError(f"another setup still runs, and holds {path}; repeat this command later")
     return is_applied
 
 
-APPLY = click.option("--apply", "is_applied", is_flag=True, callback=_in_turn, help="Make the changes, one by one.")
+APPLY = click.option(
+    "--apply", "is_applied", is_flag=True, callback=_in_turn, help="Make the changes instead of printing them."
+)
 
 
 @click.group(cls=FullSentenceCommandGroup)
 def setup() -> None:
-    """Make this host and its cluster ready.
+    """Set up this host and its cluster.
 
-    Without --apply the commands print what they would do: a shell script for root on the
-    transfer host. With it they do the same, line by line; repeating them is safe.
+    Without --apply the commands print their changes as a shell script for root on the transfer host. With --apply they
+    make the changes one by one; a repeated run does no harm.
 
     \b
     Example:
@@ -70,20 +72,25 @@ def setup_host(is_applied: bool) -> None:
 
 @setup.command()
 @click.argument("cluster")
-@click.option("--queue", metavar="NAME", help="The transfer queue [transfer-CLUSTER].")
-@click.option("--host", metavar="HOST", help="The host that it lives on [this one].")
+@click.option("--queue", metavar="NAME", help="Name of the transfer queue [transfer-CLUSTER].")
+@click.option("--host", metavar="HOST", help="Host of the transfer queue [this host].")
 @click.option(
-    "--slots", type=click.IntRange(1, MAX_SLOTS), metavar="N", help="Its slots [a quarter of the remote cluster's]."
+    "--slots",
+    type=click.IntRange(1, MAX_SLOTS),
+    metavar="N",
+    help="Slots of the queue [a quarter of the remote slots].",
 )
 @click.option(
     "--pending-limit",
     type=click.IntRange(0, MAX_SLOTS),
     metavar="N",
-    help="It closes while so many jobs wait there; 0: never [a tenth of the remote slots].",
+    help="Close the queue while N jobs wait at CLUSTER; 0: never [a tenth of the remote slots].",
 )
-@click.option("--short-jobs", is_flag=True, help="For many short jobs: no limit, a tenth of the slots.")
+@click.option(
+    "--short-jobs", is_flag=True, help="For many short jobs: --pending-limit 0 and a tenth of the remote slots."
+)
 @APPLY
-@click.option("--remove", "is_removed", is_flag=True, help="Take the set-up back.")
+@click.option("--remove", "is_removed", is_flag=True, help="Remove the queue and its set-up.")
 def transfer(
     cluster: str,
     queue: str | None,
@@ -96,11 +103,9 @@ def transfer(
 ) -> None:
     """Make a transfer queue whose jobs run on CLUSTER.
 
-    Values that no option gives come from gridbridge.toml, else from a transfer queue of that name
-    without a section, or else from the remote cluster's size.
-    Settings of the whole cell (queue order, load adjustments) are among the changes; --remove
-    gives them their former values back, at home also when CLUSTER does not answer any more: then
-    nothing is asked or changed there.
+    Values that no option gives come from gridbridge.toml, else from an existing transfer queue of that name, else from
+    the remote cluster's size. Some changes, such as queue order and load adjustments, concern the whole home cluster;
+    --remove restores their former values. If CLUSTER does not answer, --remove changes the home cluster only.
 
     \b
     Example:
@@ -109,7 +114,7 @@ def transfer(
       gridbridge setup transfer beta --remove --apply
     """
     if short_jobs and pending_limit:
-        raise click.UsageError("--short-jobs and --pending-limit exclude each other")
+        raise click.UsageError("--short-jobs and --pending-limit exclude each other; expected one option")
     policy = configuration_file.load_configuration(CONFIG)
     options = TransferQueueRequest(
         cluster=cluster, queue=queue, host=host, slots=slots, pending_limit=pending_limit, short_jobs=short_jobs
@@ -131,24 +136,25 @@ def transfer(
 
 @setup.command(name="besteffort")
 @click.argument("cluster", required=False)
-@click.option("--like", metavar="QUEUE", help="The queue whose hosts they have [the largest].")
+@click.option(
+    "--like", metavar="QUEUE", help="Local queue whose hosts and access lists are copied [the largest queue]."
+)
 @click.option(
     "--queues",
     "most",
     type=click.IntRange(1, 64),
     metavar="N",
-    help="The most of them [as they are, else 8]; a host's slots are shared out among them.",
+    help="Limit of best-effort queues, among which a host's slots are divided [the present number, else 8].",
 )
 @APPLY
-@click.option("--remove", "is_removed", is_flag=True, help="Take them away.")
+@click.option("--remove", "is_removed", is_flag=True, help="Remove the best-effort queues.")
 def setup_besteffort(
     cluster: str | None, like: str | None, most: int | None, is_applied: bool, is_removed: bool
 ) -> None:
-    """Make the queues of best-effort tasks in a Grid Engine cell [the site's own].
+    """Make queues for best-effort tasks in a Grid Engine cell [the home cell].
 
-    Campaigns send their tasks of type best-effort there. A local job takes the place of as many
-    as it needs, as if they were not there; they run again elsewhere or later. With --remove
-    the tasks make way, too, and then all is taken back that this made.
+    Campaigns send best-effort tasks to these queues. A local job that needs their slots preempts the tasks, which run
+    again later or at another cluster. --remove preempts all tasks, then removes the queues and their set-up.
 
     \b
     Example:
@@ -168,12 +174,11 @@ def setup_besteffort(
 @setup.command(name="order")
 @APPLY
 def setup_order(is_applied: bool) -> None:
-    """Have jobs offered to transfer queues in the order of queue_order in [site].
+    """Order the transfer queues by queue_order in [site].
 
-    That is the cluster with the least expected wait first, by the service's last answers, or the
-    one with the least cost. The queues exchange their seq_no for that: home's own queues come first
-    as before. A line of cron has it follow what clusters answer. With queue_order = "seq_no"
-    the queues get the numbers back that they had at first.
+    The first queue leads to the cluster with the least expected wait, by the service's last answers, or with the least
+    cost. The queues exchange their seq_no; local queues still come first. Let cron repeat the command, because expected
+    waits change. With queue_order = "seq_no" the queues get their original numbers back.
 
     \b
     Example:
@@ -194,14 +199,13 @@ def setup_order(is_applied: bool) -> None:
 
 @setup.command(name="balance")
 @APPLY
-@click.option("--remove", "is_removed", is_flag=True, help="Take its rights away; the account stays.")
+@click.option("--remove", "is_removed", is_flag=True, help="Remove the balancer's rights; the account stays.")
 def setup_balance(is_applied: bool, is_removed: bool) -> None:
-    """Make the account that adds and removes nodes, on the host of the qmaster.
+    """Make the balancer's account, which adds and removes nodes, on the qmaster's host.
 
-    It becomes a manager of the cell, may run gridbridge-as-root by sudo, and cron starts
-    gridbridge-balance each minute as this account. That only says what it would do as long as
-    `apply = true` does not stand in [balance] of gridbridge.toml. With --remove its rights, its
-    line of cron and its systemd unit are taken away; the account stays with all that it knows.
+    The account becomes a manager of the cell and may run gridbridge-as-root by sudo. Cron starts gridbridge-balance
+    each minute under this account; gridbridge-balance only prints its plan until [balance] of gridbridge.toml has
+    `apply = true`. --remove removes the rights, the line of cron and the systemd unit; the account and its files stay.
 
     \b
     Example:
@@ -212,13 +216,13 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
     planned = balancer_setup.plan_balancer_removal if is_removed else balancer_setup.plan_balancer_setup
     steps = planned(policy)
     if is_removed and (master := balancer_setup.qmaster_on_other_host(policy)):
-        stays = f"its manager {BALANCE_ACCOUNT} stays, for a balancer there"
+        stays = f"the manager {BALANCE_ACCOUNT} stays, because a balancer on {master} needs it"
         _warn(f"the qmaster runs on {master}: {stays}")
     elif is_removed and (nodes := balancer_setup.count_published_balancer_nodes()):
         whom = "it" if nodes == 1 else "them"
-        _warn(f"the last round saw {number_with_noun(nodes, 'node')} of pools: nobody removes {whom} any more")
+        _warn(f"the last round saw {number_with_noun(nodes, 'node')} of pools: nobody will remove {whom}")
     if is_applied and steps and os.geteuid() != safe_files.ROOT:
-        raise GridbridgeError("--apply: only root may do this; without --apply the lines are printed")
+        raise GridbridgeError("--apply: not root; expected root, or no --apply to print the changes")
     if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
         refuse_remaining_setup_steps(planned(policy))
 
@@ -238,7 +242,7 @@ def _warn(text: str) -> None:
 
 
 def apply_or_print_setup_steps(steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool) -> bool:
-    """Apply the steps or print them as a script; say whether they were applied."""
+    """Apply the steps or print them as a script; say whether the steps were applied."""
     if is_applied:
         apply_and_print_setup_steps(steps, policy)
     else:
@@ -270,6 +274,6 @@ def apply_and_print_setup_steps(steps: Sequence[SetupStep], policy: Policy) -> N
 
 
 def refuse_remaining_setup_steps(steps: Sequence[SetupStep]) -> None:
-    """Raise GridbridgeError if a step still remains after a set-up."""
+    """Raise GridbridgeError if a step remains after a set-up."""
     if steps:
         raise GridbridgeError(f"still to be done: {steps[0].what}")

@@ -1,4 +1,4 @@
-"""gridbridge status: the clusters, the transfer queues and every open transfer."""
+"""gridbridge status: shows the clusters, the transfer queues and every open transfer."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -26,11 +26,11 @@ TRANSFERS = (*("JOB", "OWNER", "HERE", "SINCE"), *("CLUSTER", "ID", "THERE", "SI
 @CONFIG_FILE
 @JSON
 def status(folder: str, path: str, is_json: bool) -> None:
-    """Show clusters, queues and open transfers.
+    """Show clusters, transfer queues and open transfers.
 
-    HERE and THERE are the job's states at home and away, in the letters of qstat(1). FREE SLOTS
-    are those of a cluster's own queues. All values are what the service saw last. When they are
-    too old to be trusted, the first line says so, and what is wrong with the file of --config.
+    HERE and THERE are a job's states at home and at the remote cluster, in the letters of qstat(1). FREE SLOTS are free
+    slots of a cluster, without its transfer queues. All values are from the service's last round. If the values are too
+    old, the first line says so, with errors of the file of --config.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""gridbridge why: says where a job or campaign is, what it waits for, and what happened to it."""
+"""gridbridge why: shows where a job or campaign is, why it waits, and what happened to it."""
 
 import re
 from collections.abc import Callable, Container, Iterator
@@ -37,7 +37,7 @@ from gridbridge.transfer.cli.owner_remote_job_access import LIMIT_S
 
 
 class HomeBatchSystemSilent(GridbridgeError):
-    """The home batch system does not answer, so the job may or may not exist."""
+    """Raised if the home cluster does not answer, so that a job may or may not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class TransferQueueVerdict:
     queue: str
     cluster: str
     would_take: bool
-    why: str = ""  # why the queue would not take it, or not now
+    why: str = ""  # why the queue does not take the job, or not now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +59,16 @@ class UntransferredHomeJob:
     submitted_at: datetime | None
     sentences: tuple[str, ...]
     queues: tuple[TransferQueueVerdict, ...] = ()  # empty if the job does not wait
-    was_sent: bool = False  # a transfer of this job has ended
+    was_sent: bool = False  # an earlier transfer of the job has ended
 
 
 def find_untransferred_home_job(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG, *, was_sent: bool = False
 ) -> UntransferredHomeJob | None:
-    """Return the state of a job or task at home; None if the home cluster does not list it.
+    """Return the state of a job or task at home; None if the home cluster does not list the job.
 
-    If tasks of the job were transferred, tasks in a transfer queue are left out. Raises
-    HomeBatchSystemSilent, and ParseError for a text that is no job id. Returns None without a
-    configuration.
+    With `was_sent`, tasks in a transfer queue are left out. Raises HomeBatchSystemSilent, and ParseError for a text
+    that is no job id. Returns None without a configuration.
     """
     number, task = parse_local_job_and_task(job)
     try:
@@ -97,11 +96,11 @@ def _standing(policy: Policy, job: int) -> ListedJobStatus | None:
     try:
         return shows.query_job_standing(home, job) if shows else None
     except GridbridgeError as error:
-        raise HomeBatchSystemSilent(f"{policy.site.cluster} gives no answer: {error}") from error
+        raise HomeBatchSystemSilent(f"{policy.site.cluster}: no answer: {error}") from error
 
 
 def _only(standing: ListedJobStatus, task: int, left_out: Container[str]) -> ListedJobStatus:
-    """Return the state of one task (0: of all tasks), without tasks in certain queues."""
+    """Return the state of one task (0: of all tasks), without tasks in queues of `left_out`."""
     rows = [row for row in standing.rows if row.queue.partition("@")[0] not in left_out]
     if not task:
         return replace(standing, rows=tuple(rows))
@@ -115,7 +114,7 @@ def _of_task(row: JobListRow, task: int) -> JobListRow:
 
 
 def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[TransferQueueVerdict]:
-    """Yield the verdict of each transfer queue, in the order of the file."""
+    """Yield the verdict of each transfer queue, in the order of gridbridge.toml."""
     from gridbridge.site.submission_explanation import transfer_queue_refusals  # rarely needed
 
     shown = published_json.read_all_published_files(folder)
@@ -137,7 +136,7 @@ def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[Tr
 
 UNKNOWN = 1
 OLD = datetime.min.replace(tzinfo=UTC)
-LATE = timedelta(minutes=3)  # cron has a cycle each minute
+LATE = timedelta(minutes=3)  # cron starts a cycle each minute
 IS_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?").fullmatch  # JOB, CAMPAIGN or JOB.TASK
 
 
@@ -147,19 +146,16 @@ IS_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?").fullmatch  # JOB, CAMPAIGN or JOB.T
 @CONFIG_FILE
 @JSON
 def why(job: str, folder: str, path: str, is_json: bool) -> int:
-    """Tell where a job, a campaign or a dataset is, and what a job waits for.
+    """Show where a job, a campaign or a dataset is, and why a job waits.
 
-    JOB is the local job's id, as qsub and qstat tell it; below it stands what happened to it so
-    far, and the tasks of an array are shown one by one. Finished transfers are known as long as
-    gridbridge.toml says ([retention] closed_h). For a job that is at home, also if it came back
-    from another cluster, it shows the job's state, what keeps it from starting in the scheduler's
-    words, and which transfer queues would take it. CAMPAIGN is the number that gridsub printed:
-    each cluster that may run it is shown with the numbers of the last cycle, and what would change
-    them. If a job and a campaign have the same number, both are shown, the newer first. DATASET is
-    a dataset of your own, with its replicas and the service's acts on it; root and the service
-    account may ask for anybody's by OWNER/DATASET. Exit
-    status: 0, 1 for an unknown number, 2 for anything else, as when the local qmaster gives no
-    answer about a number that is otherwise unknown.
+    JOB is the local job's id, as printed by qsub and qstat. The command shows the history of the job, and each task of
+    an array. Finished transfers are kept as long as gridbridge.toml says ([retention] closed_h). For a job at home the
+    command shows the job's state, the scheduler's reasons why the job waits, and the transfer queues that would take
+    the job. CAMPAIGN is the number printed by gridsub; the command shows each cluster that may run the campaign, with
+    the numbers of the last cycle. If a job and a campaign have the same number, both are shown, the newer first.
+    DATASET is a dataset of yours, shown with its replicas and the service's actions; root and the service account may
+    name any OWNER/DATASET. Exit status: 0 done; 1 an unknown number; 2 an error, such as an unknown number while the
+    home qmaster does not answer.
 
     \b
     Example:
@@ -196,7 +192,7 @@ class JobNumberMatches:
     campaign: CampaignExplanation | None = None
 
     def newest_first(self) -> list[Callable[[datetime], None]]:
-        """Return printers of found items, newest first; a job and a campaign may share an id."""
+        """Return functions that print each job or campaign of the number, the newest first."""
         parts: list[tuple[datetime, Callable[[datetime], None]]] = []
         if self.tasks:
             parts.append((_began(self.tasks), self._show_sent))
@@ -208,7 +204,7 @@ class JobNumberMatches:
         return [part for _, part in sorted(parts, key=itemgetter(0), reverse=True)]
 
     def _show_sent(self, now: datetime) -> None:
-        """Print a job's present state at home, if it is at home, and below its transfers."""
+        """Print a job's present state at home, if the job is at home, and then its transfers."""
         if self.home:
             _show_home(self.home, now)
             output_and_errors.print_line()
@@ -235,7 +231,7 @@ def _gather(job: str, now: datetime, folder: str, path: str) -> JobNumberMatches
 def _at_home(
     job: str, now: datetime, folder: str, path: str, *, was_sent: bool = False
 ) -> tuple[UntransferredHomeJob | None, str]:
-    """Query a job at home; return the job, or the reason why the home cluster did not answer."""
+    """Return a job at home, and the reason if the home cluster did not answer."""
     try:
         return find_untransferred_home_job(job, now, folder, path, was_sent=was_sent), ""
     except HomeBatchSystemSilent as error:
@@ -262,19 +258,19 @@ def _began(tasks: tuple[LocalTaskExplanation, ...]) -> datetime:
 
 def _show_home(job: UntransferredHomeJob, _: datetime) -> None:
     """Print a home job's state, and each transfer queue's verdict."""
-    end = " now" if job.was_sent else ": it was not sent to another cluster"
+    end = " now" if job.was_sent else ": the job was not sent to another cluster"
     output_and_errors.print_line(f"job {job.job} of {job.owner} is at home{end}")
     for sentence in job.sentences:
         output_and_errors.print_line(f"  {sentence}")
     for queue in job.queues:
-        would = "would take it" if queue.would_take else "would not take it"
+        would = "would take the job" if queue.would_take else "would not take the job"
         open_ = ", but is closed now" if queue.would_take and queue.why else ""
         why = f": {queue.why}" if queue.why else ""
         output_and_errors.print_line(f"  {queue.queue} (to {queue.cluster}) {would}{open_}{why}")
 
 
 def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
-    """Print a dataset with its replicas and moves."""
+    """Print a dataset with its replicas and the service's actions."""
     from gridbridge.rebalance.cli import dataset_report
     from gridbridge.rebalance.cli import dataset_report as shown  # a rare question
 
@@ -282,7 +278,6 @@ def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
 
 
 def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
-    """Print a campaign's explanation below its name."""
     campaign = answer.campaign
     task = "" if answer.task is None else f", task {answer.task.number}"
     moment = f" ({_as_of(answer.at, now)})" if answer.at else ""
@@ -294,7 +289,7 @@ def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
 
 
 def _as_of(at: datetime, now: datetime) -> str:
-    """Say when the last cycle was, and whether the next cycle is late."""
+    """Return when the last cycle was, and whether the next cycle is late."""
     late = "; no cycle since: gridbridge-runner may not run" if now - at > LATE else ""
     return f"as of {format_local_time(at, now)}{late}"
 

@@ -80,7 +80,7 @@ def test_a_round_that_moves_nothing_says_why_each_host_and_job_could_not() -> No
 
     advice = plan_automatic_round(seen, RULES)
 
-    assert ("2 hosts and 1 job: nothing is to be moved", ()) == (advice.sentence, advice.moves)
+    assert ("2 hosts and 1 job: nothing to move", ()) == (advice.sentence, advice.moves)
     assert {"the owner wants the job to stay"} == set(reasons(advice).values())
 
 
@@ -143,7 +143,7 @@ def _seen(state: PlacementHostState, task: PlacementTask) -> PlacementSnapshot:
         (_seen(PlacementHostState.DEAD, replace(WAITS, size_bytes=0)), "b is dead: "),
         (_seen(PlacementHostState.DEAD, WAITS), ""),
         (_seen(PlacementHostState.DISK_FULL, WAITS), ""),
-        (_seen(PlacementHostState.ALIVE, replace(WAITS, state=PlacementTaskState.MOVING)), "1 task is moved"),
+        (_seen(PlacementHostState.ALIVE, replace(WAITS, state=PlacementTaskState.MOVING)), "1 task is being moved"),
     ],
     ids=["none", "drained", "replica", "runs", "dead", "lost", "full", "moving"],
 )

@@ -134,7 +134,7 @@ def test_a_light_disk_takes_one_copy_from_each_of_the_fullest() -> None:
 def test_copies_whose_job_is_not_listed_stay() -> None:
     advice = plan_host_balance(snapshot([host("a"), host("b")], tasks({"a": 1}, "gone"), []), "a", RULES)
 
-    assert ([], {(1, ""): "its job is not listed"}) == (steps(advice), reasons(advice))
+    assert ([], {(1, ""): "the snapshot lacks the task's job"}) == (steps(advice), reasons(advice))
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def test_a_light_host_is_told_as_light_though_no_copy_is_to_come() -> None:
     light = plan_host_balance(snapshot(LIGHT, []), "low", RULES).sentence
     mid = plan_host_balance(snapshot(HEAVY, []), "mid", RULES).sentence
 
-    assert light.startswith("low is light by its disk, and no copy is to come (10% of its disk")
-    assert mid.startswith("mid is like the others by its disk")
+    assert light.startswith("low has a lightly used disk, and no copy can be moved there (10% of the disk")
+    assert mid.startswith("mid has an average disk usage")
 
 
 def test_a_quiet_host_gets_one_more_and_a_busy_one_gives_one() -> None:
@@ -220,7 +220,7 @@ def test_a_host_gives_nothing_away_for_having_got_a_replica() -> None:
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        (PlacementTaskState.WAITING, "its job is not listed"),
+        (PlacementTaskState.WAITING, "the snapshot lacks the task's job"),
         (PlacementTaskState.RUNNING, "the task is running"),
         (PlacementTaskState.MOVING, "the task is moving"),
         (PlacementTaskState.UNKNOWN, "the task is in an unknown state"),

@@ -62,7 +62,7 @@ def test_a_job_that_is_not_whole_is_not_spread_and_told_as_such(task: PlacementT
     advice = plan_job_repair_or_spread(snapshot(ABC, [task, *whole], [job(replicas=1)]), "one", RULES)
 
     assert [] == steps(advice)
-    assert advice.sentence.startswith("job one is not whole, and is not spread: 1 of its tasks ")
+    assert advice.sentence.startswith("job one is not whole, and is not spread: 1 task still ")
     assert why in reasons(advice).values()
 
 
@@ -72,7 +72,7 @@ def test_what_still_lacks_after_a_repair_is_told() -> None:
     advice = plan_job_repair_or_spread(snapshot(ABC, [TASK, more], [job(replicas=1)]), "one", RULES)
 
     assert [("replica", 1, "a", "b")] == steps(advice)
-    assert "1 of its tasks lacks copies, or has wrong ones, still" in advice.sentence
+    assert "1 task still lacks copies or has wrong copies" in advice.sentence
 
 
 @pytest.mark.parametrize(("room", "goes_to"), [(None, "c"), (9, "b")])

@@ -58,9 +58,9 @@ def test_a_copy_that_was_begun_goes_on_before_another_is_begun() -> None:
     [
         (60, 40, ""),
         (28, 40, ""),
-        (24, 40, "20.0 GB are more than the 18.0 GB that one copy may take there"),
+        (24, 40, "20.0 GB are more than the 18.0 GB that one copy may take (disk_share)"),
         (19, 61, ""),  # there were 80 GB when it was begun
-        (12, 8, "12.0 GB are free, and it takes more than 20.0 GB"),
+        (12, 8, "12.0 GB are free; expected more than 20.0 GB"),
         (5, 90, ""),
     ],
 )
@@ -79,8 +79,8 @@ def test_only_the_rest_of_a_copy_that_was_begun_has_to_fit(free: int, begun: int
     ("area", "why"),
     [
         (replace(A, fault="no such folder"), "no such folder"),
-        (replace(A, is_read_only=True), "it is read-only"),
-        (replace(A, free_bytes=20 * GB), "20.0 GB are free, and it takes more than 20.0 GB"),
+        (replace(A, is_read_only=True), "the area is read-only"),
+        (replace(A, free_bytes=20 * GB), "20.0 GB are free; expected more than 20.0 GB"),
         (replace(A, free_bytes=39 * GB), "30.0 GB are more than the 29.2 GB that one copy may"),
     ],
 )

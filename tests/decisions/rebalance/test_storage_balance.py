@@ -206,7 +206,7 @@ def test_what_is_carried_is_left_alone_and_no_disk_is_evened_out_meanwhile() -> 
     planned = advice(seen)
 
     assert planned.moves == ()
-    assert "1 dataset is carried already: nothing else is begun" in planned.sentence
+    assert "1 dataset is being moved: no other move begins" in planned.sentence
 
 
 def test_what_people_work_on_is_left_alone_and_holds_up_nothing_else() -> None:
@@ -256,7 +256,7 @@ def test_what_is_lost_with_an_area_is_said_beforehand() -> None:
         dataset("never there"),
     )
     lost = stored(*kept, areas=areas, drained=frozenset("c"))
-    told = "2 datasets without any other whole replica, but for the original"
+    told = "2 datasets without another whole replica; originals may exist"
     by_hand = plan_host_evacuation(
         storage_area_rebalancing.datasets_as_placement_snapshot(lost, RULES), "c", RULES
     ).sentence

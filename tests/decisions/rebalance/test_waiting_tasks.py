@@ -271,4 +271,4 @@ def test_a_cluster_without_a_free_slot_is_told_as_that() -> None:
     )
 
     assert advice.moves == ()
-    assert "gamma has no free slot for it" in {one.reason for one in advice.rejected}
+    assert "gamma has no free slot for the task" in {one.reason for one in advice.rejected}

@@ -210,8 +210,8 @@ def test_a_slot_wise_list_is_left_to_its_administrator() -> None:
     ("row", "words"),
     [
         (QconfComplexRow(name="slots", shortcut="s", type="INT", relation="<="), "resource quota"),
-        (QconfComplexRow(name="h_vmem", shortcut="h", type="MEMORY", relation="<="), "no default"),
-        (QconfComplexRow(name="alone", shortcut="a", type="BOOL", relation="EXCL"), "asks for alone"),
+        (QconfComplexRow(name="h_vmem", shortcut="h", type="MEMORY", relation="<="), "remove the default"),
+        (QconfComplexRow(name="alone", shortcut="a", type="BOOL", relation="EXCL"), "job requests alone"),
     ],
     ids=lambda each: getattr(each, "name", ""),
 )

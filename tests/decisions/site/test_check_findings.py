@@ -248,7 +248,7 @@ def test_no_qmaster_is_started_where_one_answers_on_another_port() -> None:
     wrong = replace(WELL, trouble="refused", other_port=6454)
     (found,) = judged(replace(a_host(), cells={"beta": wrong}))
 
-    assert (found.mend, found.right) == ((), "qmaster_port = 6454, if that is the cell's")
+    assert (found.mend, found.right) == ((), "qmaster_port = 6454, if this qmaster belongs to the cell")
 
 
 OAR = ClusterFacts(version="OAR 2.5.9", ahead_s=0.4, master="frontend", slots=4)
@@ -365,7 +365,7 @@ def test_an_embedded_cluster_has_no_clock_and_no_version_of_its_own() -> None:
     seen = replace(a_host(), cells={"gamma": ClusterFacts(slots=4, master="/gamma")})
     found = running_site_findings(seen, replace(POLICY, clusters=POLICY.clusters | clusters))
 
-    assert [each.found for each in found if each.item.startswith("gamma")] == ["answers, 4 slots of its own"]
+    assert [each.found for each in found if each.item.startswith("gamma")] == ["answers, 4 slots"]
 
 
 @pytest.mark.parametrize("is_root", [True, False])

@@ -61,7 +61,7 @@ def test_a_folder_lacks_bytes_files_or_the_right(room: FolderFreeSpace, told: st
 def test_a_full_folder_closes_the_queues_unless_it_is_for_campaigns(folder: str, until: str) -> None:
     [finding] = disk_space_findings({folder: FolderFreeSpace(free_bytes=0)})
 
-    assert finding.hint == f"remove what fills its filesystem; {until} until then"
+    assert finding.hint == f"remove files from the folder's filesystem; {until} until then"
 
 
 def test_room_is_told_in_mebibytes_and_files() -> None:

@@ -45,9 +45,7 @@ def test_a_folder_without_a_cluster() -> None:
     assert wrong(cells=cells) == [("beta: cluster", "/beta: no cluster here", make)]
 
 
-@pytest.mark.parametrize(
-    ("slots", "found"), [({}, "not there"), ({"transfer-beta": 2}, "2 slots")], ids=["none", "few"]
-)
+@pytest.mark.parametrize(("slots", "found"), [({}, "missing"), ({"transfer-beta": 2}, "2 slots")], ids=["none", "few"])
 def test_a_queue_that_is_not_as_configured(slots: dict[str, int], found: str) -> None:
     make = f"{running_site_findings.PROGRAM} /alpha queue transfer-beta"
     make += " --slots=4 --remote=beta --pending-limit=9"

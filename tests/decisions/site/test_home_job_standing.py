@@ -29,17 +29,17 @@ def test_a_job_that_waits_is_told_with_what_the_scheduler_says() -> None:
     many = tuple(f"queue {number} is full" for number in range(MOST_TOLD + 2))
 
     assert told(row(JobStateFact.WAITING, text="qw"), hindrances=many) == [
-        "it waits for 5 min (qw)",
-        *(f"it can't start: {each}" for each in many[:MOST_TOLD]),
+        "the job waits for 5 min (qw)",
+        *(f"the job can't start: {each}" for each in many[:MOST_TOLD]),
         "2 more reasons: qstat -j 12",
     ]
-    assert told(row(JobStateFact.WAITING, text="qw")) == ["it waits for 5 min (qw)", NOT_TOLD]
+    assert told(row(JobStateFact.WAITING, text="qw")) == ["the job waits for 5 min (qw)", NOT_TOLD]
 
 
 def test_a_held_job_is_told_how_it_is_released() -> None:
     """The hold may be its user's, or wait for other jobs."""
     assert told(row(JobStateFact.WAITING, JobStateFact.HELD, text="hqw")) == [
-        "it waits, held for 5 min (hqw)",
+        "the job waits, held for 5 min (hqw)",
         "qrls 12 ends a user's hold; qstat -j 12 names jobs to wait for",
     ]
 
@@ -52,18 +52,23 @@ def test_an_error_is_told_once_with_what_clears_it() -> None:
     assert told(state, errors=(error, error)) == [
         "2 tasks (1 to 2) are in error state for 5 min (Eqw)",
         f"error: {error}",
-        "qmod -cj 12 has it tried again",
+        "qmod -cj 12 clears the error, and Grid Engine tries the job again",
     ]
 
 
 @pytest.mark.parametrize(
     ("facts", "text", "tasks", "sentence"),
     [
-        ((JobStateFact.RUNNING,), "r", (), "it runs in all.q@n1 for 5 min (r)"),
+        ((JobStateFact.RUNNING,), "r", (), "the job runs in all.q@n1 for 5 min (r)"),
         ((JobStateFact.RUNNING,), "r", (range(3, 4),), "task 3 runs in all.q@n1 for 5 min (r)"),
-        ((JobStateFact.RUNNING, JobStateFact.SUSPENDED), "s", (), "it is suspended in all.q@n1 for 5 min (s)"),
-        ((JobStateFact.RUNNING, JobStateFact.DELETING), "dr", (), "it is being deleted in all.q@n1 for 5 min (dr)"),
-        ((JobStateFact.UNKNOWN,), "?", (), "it is in a state that is not known in all.q@n1 for 5 min (?)"),
+        ((JobStateFact.RUNNING, JobStateFact.SUSPENDED), "s", (), "the job is suspended in all.q@n1 for 5 min (s)"),
+        (
+            (JobStateFact.RUNNING, JobStateFact.DELETING),
+            "dr",
+            (),
+            "the job is being deleted in all.q@n1 for 5 min (dr)",
+        ),
+        ((JobStateFact.UNKNOWN,), "?", (), "the job is in an unknown state in all.q@n1 for 5 min (?)"),
     ],
 )
 def test_what_runs_waits_for_nothing(

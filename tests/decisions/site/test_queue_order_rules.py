@@ -109,8 +109,8 @@ def test_the_order_is_told_with_what_it_rests_on() -> None:
 
     assert told == (
         "tried in this order, the least expected wait first: transfer-delta (0 waiting, 2 of 2"
-        " slots free), then transfer-beta (7 waiting, 0 of 4 slots free); their seq_no say"
-        " otherwise until `gridbridge setup order --apply`"
+        " slots free), then transfer-beta (7 waiting, 0 of 4 slots free); the queues' seq_no"
+        " follow another order until `gridbridge setup order --apply`"
     )
     assert cheap == (
         "tried in this order, the least cost first: transfer-beta (cost 0.5, 0 waiting, 4 of 4"

@@ -43,8 +43,8 @@ def test_a_spool_without_room_has_its_remedy() -> None:
     found = user_spool_limit_finding(POLICY, 600)
 
     assert found.found == "2000, too few for 600 transfer slots of one user"
-    assert found.right == "2400 at least"
-    assert found.hint.startswith("set it in [poller]")
+    assert found.right == "at least 2400"
+    assert found.hint.startswith("raise the limit in [poller]")
 
 
 def test_one_user_may_fill_all_transfer_queues_as_they_are_or_will_be() -> None:

@@ -377,7 +377,7 @@ def test_the_group_ids_suffice_for_the_slots_of_all_queues_of_the_host() -> None
 
     (found,) = [each for each in transfer_setup_findings(situation) if each.state != FindingSeverity.OK]
     assert (found.item, found.mend[0].value) == ("gid_range", "20000-20119")
-    assert found.found == "gid_range 20000-20100, 101 free for 100 slots of all queues here"
+    assert found.found == "gid_range 20000-20100, 101 free for 100 slots of all queues on the host"
 
 
 @pytest.mark.parametrize(

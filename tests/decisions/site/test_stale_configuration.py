@@ -43,7 +43,7 @@ def test_a_file_that_is_not_in_force_yet_can_be_taken_now(pid: int, mend: tuple[
 
 def test_a_file_that_the_service_refuses_is_told_with_its_reasons() -> None:
     known = ServiceConfigurationFacts(is_same=False, refused=("FILE: one", "FILE: two"))
-    found = f"{OLDER_IN_FORCE}; it refuses the new one: FILE: one; FILE: two"
+    found = f"{OLDER_IN_FORCE}; the service refuses the new file: FILE: one; FILE: two"
 
     assert judged(replace(ALIVE, configuration=known)) == [(FindingSeverity.BROKEN, found, ())]
 
@@ -67,7 +67,7 @@ def test_what_is_wrong_with_a_file_is_told_once() -> None:
             True,
             f"{OLDER_IN_FORCE}; the service reads the file within seconds",
         ),
-        (ServiceConfigurationFacts(is_same=False, refused=("FILE: wrong",)), False, f"{OLDER_IN_FORCE}; it refuses"),
+        (ServiceConfigurationFacts(is_same=False, refused=("FILE: wrong",)), False, f"{OLDER_IN_FORCE}; the service"),
     ],
     ids=["no service", "in force", "not yet", "refused"],
 )

@@ -33,7 +33,7 @@ def test_where_others_write_is_noted_with_the_lines_that_mend_it() -> None:
         "tmpdir /scratch": FindingSeverity.OK,
         "tmpdir /var/tmp/sge": FindingSeverity.OK,
     }
-    assert found[0].found == "users write there; tmpdir of all.q, transfer-beta"
+    assert found[0].found == "all users may write; tmpdir of all.q, transfer-beta"
     assert [setup_edit_shell_line(edit) for edit in found[0].mend] == [
         MAKE_SAFE_TMPDIR,
         "qconf -rattr queue tmpdir /var/tmp/sge all.q",

@@ -37,16 +37,17 @@ def test_programs_with_old_code_are_named_with_what_restarts_them() -> None:
     expected = f"gridbridge-runner runs {OLD}, gridbridge-nikita runs {UNKNOWN}"
     assert (told.state, told.found, told.right) == (FindingSeverity.BROKEN, expected, NEW)
     assert told.hint == (
-        "systemctl restart gridbridge-runner gridbridge-nikita; without systemd `kill 42 43`, start each as before"
+        "systemctl restart gridbridge-runner gridbridge-nikita; without systemd `kill 42 43`, "
+        "start each program as before"
     )
 
 
 @pytest.mark.parametrize(
     ("pids", "without"),
     [
-        ((41, 42), "`kill 41 42`, start each as before, the load sensor starts the poller"),
+        ((41, 42), "`kill 41 42`, start each program as before, the load sensor starts the poller"),
         ((41, None), "`kill 41`, the load sensor starts the poller"),
-        ((0, None), "end each, the load sensor starts the poller"),
+        ((0, None), "end each program, the load sensor starts the poller"),
     ],
 )
 def test_a_poller_that_the_sensor_started_is_ended_by_its_number(pids: tuple[int, int | None], without: str) -> None:

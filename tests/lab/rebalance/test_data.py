@@ -164,7 +164,7 @@ def test_nobody_has_a_part_in_anothers_data(grid: Grid) -> None:
     records = data(grid, "drop", "tree", "--records", f"{home}/.gridbridge/data", user="bob")
     as_root = data(grid, "list", user="root")
 
-    told = "gridbridge: tree: no dataset of yours; yours: you have none yet\n"
+    told = "gridbridge: tree: no dataset of yours; yours: none\n"
     assert (2, told) == (verified.status, verified.err)
     assert (2, 1) == (added.status, len(added.err.splitlines()))
     assert "Permission denied" in added.err
@@ -210,5 +210,5 @@ def test_an_area_out_of_reach_is_told_and_its_data_made_safe_elsewhere(grid: Gri
     assert (True, False) == (told["t-alpha"]["whole"], told["t-gamma"]["whole"])
     assert f"can't reach {FAR}" in told["t-gamma"]["why"]
     assert 1 == drained.status
-    assert "--lost forgets it" in drained.out
+    assert "--lost forgets the replica" in drained.out
     assert (0, False) == (back.status, "t-gamma" in back.out), back

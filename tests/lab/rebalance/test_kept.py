@@ -247,6 +247,6 @@ def test_neither_bob_nor_the_service_can_have_her_data_removed(grid: Grid) -> No
     grid.sh(HERE, f"rm -f {bobs}/{name}")
 
     assert {one.status for one in hers} == {1}
-    assert all("it stays" in one.out for one in hers)
+    assert all("the replica stays" in one.out for one in hers)
     assert (path.status, planted.status) == (2, 2), planted
     assert whole(grid, "kept") == here

@@ -88,7 +88,7 @@ def test_a_task_goes_from_full_beta_to_delta(grid: Grid) -> None:
 
     assert [("beta", "delta")] == [(one["from"], one["to"]) for one in told["moves"]]
     assert (1, []) == (told["moved"], told["dropped"])
-    assert "1 task is moved already: nothing else is begun" == later["sentence"]
+    assert "1 task is being moved: no other move begins" == later["sentence"]
     assert ["start delta-n1", "end"] == ran(grid, "moved")
     assert "recalled from beta: rebalanced, delta had room" in why(grid, job)
     assert "moved: it waited at beta before" in why(grid, job)

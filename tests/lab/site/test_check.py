@@ -70,7 +70,7 @@ def test_an_ordinary_users_set_up_says_what_it_may_not_see(site: Site) -> None:
     done = site.grid.on(MASTER, "gridbridge", "setup", "host", user="alice")
 
     assert (done.status, done.out) == (2, "")
-    assert done.err.endswith("not visible to this user; run it as root\n")
+    assert done.err.endswith("not visible to this user; run this command as root\n")
 
 
 def test_a_missing_account_is_made_by_the_printed_command(site: Site) -> None:
@@ -152,7 +152,7 @@ def test_what_was_done_by_hand_is_told_as_what_it_is(site: Site) -> None:
     finally:
         site.sh(BACK)
 
-    assert wrong["beta: qmaster"]["right"] == "qmaster_port = 6454, if that is the cell's"
+    assert wrong["beta: qmaster"]["right"] == "qmaster_port = 6454, if this qmaster belongs to the cell"
     assert (wrong["beta: qmaster"]["commands"], wrong["beta: qmaster"]["where"]) == ([], "")
     assert "chmod 600 /home/bob/.ssh/id_" in wrong["delta: key of bob"]["found"]
     assert "can't reach gamma-master" in wrong["omega: OAR server"]["found"]

@@ -169,8 +169,8 @@ def test_what_only_a_new_service_can_take_is_refused_with_what_to_do(grid: Grid)
         grid.sh(HOST, f"mv {TOML}.kept {TOML}")
     grid.until(lambda: not checked(grid), "the check to find all well", 60)
 
-    assert found.startswith(f"{OLDER}; it refuses the new one: {TOML}: [site] state = ")
-    assert found.endswith("only a new service takes that: end the poller when nothing is away")
+    assert found.startswith(f"{OLDER}; the service refuses the new file: {TOML}: [site] state = ")
+    assert found.endswith("restart the poller when no transfer is open")
     assert [each["name"] for each in items] == [ITEM, "account gridbridge"]
     assert not is_made
 

@@ -139,7 +139,7 @@ class TestFourSlots:
     def test_a_queue_that_is_not_there_is_not_removed(self, four: Grid) -> None:
         done = four.on(MASTER, *f"{REMOVE} --queue nosuch".split())
 
-        told = "gridbridge: no queue nosuch; to beta lead: transfer-beta\n"
+        told = "gridbridge: queue nosuch: no such transfer queue; expected one of: transfer-beta\n"
         assert (done.status, done.out, done.err) == (2, "", told)
 
 
@@ -213,7 +213,7 @@ def test_a_queue_of_the_sites_own_is_neither_changed_nor_removed(option: str, si
     done = site.on(MASTER, "sh", "-c", f"{SETUP} --queue all.q{option}")
 
     assert (done.status, done.out) == (2, "")
-    assert done.err == "gridbridge: queue all.q is no transfer queue; give another --queue\n"
+    assert done.err == "gridbridge: queue all.q: no transfer queue; expected another --queue\n"
 
 
 def test_an_unknown_cluster_is_one_clear_line(site: Grid) -> None:

@@ -115,8 +115,8 @@ def test_a_job_at_home_is_told_with_what_it_waits_for_and_who_would_take_it(grid
     assert told.startswith(f"job {lost} of alice is at home: ")
     assert "can't chdir to /nonexistent" in told
     assert f"qmod -cj {lost}" in told
-    assert "it waits, held" in of_held
-    assert "transfer-beta (to beta) would not take it: " in of_held
+    assert "the job waits, held" in of_held
+    assert "transfer-beta (to beta) would not take the job: " in of_held
     assert 'cannot run at host "alpha-n1"' in of_nowhere
     assert "transfer-beta (to beta) would" in of_nowhere
 

@@ -167,7 +167,7 @@ def test_a_soft_request_that_can_not_be_met_is_left_out_and_told(came: Outcomes)
         (("--to", "beta", "--", "-clear", "-b", "y", "true"), "-clear: not with -verify"),
         (("--to", "beta", "--", "-pe", "smp"), "neither the id of a job nor what qsub takes"),
         (("999999", "--to", "beta"), "no job of that id waits or runs"),
-        (("1", "--to", "alpha"), "no transfer queue leads to 'alpha'; there are some to: beta"),
+        (("1", "--to", "alpha"), "no transfer queue leads to 'alpha'; expected one of: beta"),
         (("1",), "no --to; expected --to with beta or delta or gamma"),
     ],
 )

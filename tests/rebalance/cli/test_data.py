@@ -79,8 +79,8 @@ def test_a_dataset_from_its_first_to_its_last_command(shell: Shell) -> None:
     assert shell.data("drop", "ref", "--storage", "one") == (0, "ref: 1 file, 4 B, 1 of 2 replicas whole: two\n", "")
     assert 0 == shell.data("replicate", "ref")[0]
     assert 1 == shell.data("drain", "two")[0]
-    assert shell.data("drop", "ref") == (0, f"ref: dropped; {path} is as it was\n", "")
-    assert shell.data("drain", "two") == (0, "two: no replica of yours is there\n", "")
+    assert shell.data("drop", "ref") == (0, f"ref: dropped; {path} is unchanged\n", "")
+    assert shell.data("drain", "two") == (0, "two: no replica of yours in this area\n", "")
 
 
 def test_verify_tells_of_each_replica_as_json(shell: Shell) -> None:
@@ -117,7 +117,7 @@ def test_a_dataset_that_is_busy_or_wrong_is_told_and_others_are_drained(shell: S
     status, out, err = shell.data("drain", "two")
 
     assert (1, "") == (status, err)
-    assert f"not also: {shell.folder}/records/also.json: no record of a dataset" in out
+    assert f"not also: {shell.folder}/records/also.json: invalid record of a dataset" in out
     assert "ref: 1 file, 4 B, 1 of 1 replica whole: one\n" in out
 
 
@@ -165,9 +165,9 @@ def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
 @pytest.mark.parametrize(
     ("is_usual", "let", "begun", "why"),
     [
-        (False, "", True, "its record is not in the usual folder"),
-        (True, "/x is not here", True, "/x is not here"),
-        (True, "", False, "no round about datasets (gridbridge rebalance data) has ever begun here"),
+        (False, "", True, "the dataset's record is not in the default folder"),
+        (True, "/x: no such folder", True, "/x: no such folder"),
+        (True, "", False, "no round about datasets (gridbridge rebalance data) has ever run at this site"),
         (True, "", True, ""),
     ],
 )
@@ -186,7 +186,7 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
     path = f"{shell.folder}/ref.fa"
     status, _, err = shell.data("add", "ref", path, "--later", usual=is_usual)
 
-    mend = "gridbridge data replicate ref makes them"
+    mend = "gridbridge data replicate ref makes the replicas"
     told = f"gridbridge: nobody makes the replicas of ref later: {why}; {mend}\n"
     assert (0, told if why else "") == (status, err)
 
@@ -194,13 +194,13 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("add", "../x", "ref.fa"), "'../x': no name of a dataset; letters, digits, _ . + and -"),
+        (("add", "../x", "ref.fa"), "'../x': no name of a dataset; expected letters, digits, _ . + and -"),
         (("add", "x", "/nowhere"), "/nowhere: No such file or directory; expected a readable file"),
         (("add", "x", "/dev/null"), "/dev/null: neither a file nor a folder; expected a readable"),
         (("add", "x", "/x", "--replicas", "0"), "0 replicas; expected 1 to 100"),
         (("add", "x", "/x", "--replicas", "many"), "'many' is not a valid integer"),
         (("add", "x"), "Missing argument 'PATH'"),
-        (("verify", "x"), "x: no dataset of yours; yours: you have none yet"),
+        (("verify", "x"), "x: no dataset of yours; yours: none"),
         (("replicate", "x", "--to", "y"), "y: no storage area; expected one or two"),
         (("drop", "x\n"), r"'x\n': no name of a dataset"),
         (("drain", "y"), "y: no storage area; expected one or two"),
@@ -219,7 +219,7 @@ def test_without_an_area_one_line_says_what_is_needed(shell: Shell) -> None:
 
     status, _, err = shell.data("add", "ref", f"{shell.folder}/ref.fa")
 
-    told = "gridbridge: gridbridge.toml has no storage area: a [storage.NAME] is needed\n"
+    told = "gridbridge: gridbridge.toml: no storage area; expected a section [storage.NAME]\n"
     assert (2, told) == (status, err)
 
 

@@ -58,9 +58,9 @@ def test_it_tells_moves_and_reasons_as_lines(path: str) -> None:
     done = plan("host", "alpha", "--from", path)
 
     assert done.output.splitlines() == [
-        "alpha is full of copies (91% of its disk used, 51% in the mean): 1 copy to beta",
+        "alpha is full of copies (91% of the disk used, 51% in the mean): 1 copy to beta",
         "  align 1 (live) from alpha to beta",
-        "  not gone 7: its job is not listed",
+        "  not gone 7: the snapshot lacks the task's job",
         "  not align 2: the task is running",
     ]
 
@@ -87,7 +87,7 @@ def test_it_tells_the_same_as_json(path: str) -> None:
 
     assert told["moves"] == [{"kind": "live", "job": "align", "number": 1, "from": "alpha", "to": "beta"}]
     assert told["rejected"] == [
-        {"job": "gone", "number": 7, "to": None, "reason": "its job is not listed"},
+        {"job": "gone", "number": 7, "to": None, "reason": "the snapshot lacks the task's job"},
         {"job": "align", "number": 2, "to": None, "reason": "the task is running"},
     ]
     assert set(told) == {"moves", "rejected", "sentence"}
@@ -96,7 +96,7 @@ def test_it_tells_the_same_as_json(path: str) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("host", "--from", "{}"), "several; expected its name"),
+        (("host", "--from", "{}"), "no name; expected host NAME"),
         (("hots", "alpha", "--from", "{}"), "'hots' is not one of"),
     ],
 )

@@ -211,7 +211,7 @@ def test_null_is_none_where_a_value_has_to_be_there(tmp_path: Path) -> None:
 def test_many_mistakes_are_counted(tmp_path: Path) -> None:
     found = mistakes(tmp_path, jobs=[{"name": ""}] * 30)
 
-    assert "10 more are wrong" == found[-1]
+    assert "10 more faults" == found[-1]
 
 
 def test_a_name_that_the_file_does_not_have_is_told_with_those_that_it_has(tmp_path: Path) -> None:

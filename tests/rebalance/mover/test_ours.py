@@ -59,7 +59,7 @@ def test_what_its_owner_has_in_an_area_is_neither_replaced_nor_removed(site: Sit
     done = site.datasets.add("reads", site.tree(), 3)
 
     assert {"alpha-disk", "gamma-disk"} == set(done.dataset.whole)
-    assert "something of its name is there that is no replica" in reasons(done)["beta-disk"]
+    assert "a file or folder of the dataset's name is no replica" in reasons(done)["beta-disk"]
     assert [] == list(site.datasets.drain("beta-disk"))
     assert site.datasets.drop("reads").is_done
     assert ([name], "mine") == (entries(site, "beta-disk"), file.read_text())
@@ -79,7 +79,7 @@ def test_what_comes_during_a_copy_is_not_replaced_either(site: Site) -> None:
     done = site.datasets.add("reads", site.tree(), 1)
     site.datasets.drop("reads")
 
-    assert "that is no replica" in reasons(done)["beta-disk"]
+    assert "is no replica of the dataset" in reasons(done)["beta-disk"]
     assert ["reads"] == entries(site, "beta-disk")
     assert ["mine"] == os.listdir(mine)
 
@@ -123,7 +123,7 @@ def test_what_another_record_has_by_that_name_is_neither_replaced_nor_removed(
 
     done = other.datasets.add("reads", f"{other.folder}/reads", 1)
 
-    assert "something of its name is there that is no replica of it" in reasons(done)["beta-disk"]
+    assert "a file or folder of the dataset's name is no replica of the dataset" in reasons(done)["beta-disk"]
     assert other.datasets.drop("reads").is_done
     assert ([name], was) == (entries(site, "beta-disk"), os.listdir(own / name))
     assert site.datasets.replicate("reads").is_done
@@ -142,7 +142,7 @@ def test_two_records_that_have_one_replica_leave_it_to_whose_it_is(site: Site) -
     done = other.datasets.replicate("reads")
 
     assert (False, ()) == (done.is_done, done.dataset.whole)
-    assert "no replica of it" in reasons(done)["beta-disk"]
+    assert "is no replica of the dataset" in reasons(done)["beta-disk"]
     assert other.datasets.drop("reads").is_done
     assert ("beta-disk",) == site.datasets.verify("reads").dataset.whole
 
@@ -171,7 +171,7 @@ def test_a_replica_of_another_dataset_that_was_copied_there_is_not_ours(site: Si
 
     done = site.datasets.add("runs", f"{site.folder}/reads", 1)
 
-    assert "that is no replica" in reasons(done)["beta-disk"]
+    assert "is no replica of the dataset" in reasons(done)["beta-disk"]
 
 
 @pytest.mark.parametrize("what", ["drop", "replicate"])
@@ -255,7 +255,7 @@ def test_a_replica_is_no_original(site: Site) -> None:
     moved = f"{site.folder}/elsewhere"
     os.rename(site.replica(storage, "reads"), moved)
 
-    with pytest.raises(GridbridgeError, match="it makes that folder a replica of a dataset"):
+    with pytest.raises(GridbridgeError, match="this file marks the folder as a replica of a dataset"):
         site.datasets.add("again", moved, 1)
 
 
@@ -275,7 +275,7 @@ def test_two_areas_in_one_place_count_as_one(site: Site, is_link: bool) -> None:
     (first,) = done.dataset.whole
     (other,) = {"alpha-disk", "beta-disk"} - {first}
     assert not done.is_done
-    assert "two areas in one place are refused" in reasons(done)[other]
+    assert "the folder belongs to another storage area" in reasons(done)[other]
     told = replace(done.dataset.replicas[0], storage=other)
     site.datasets._records.save(done.dataset.holding(told))
     dropped = site.datasets.drop("reads", other)
@@ -290,7 +290,7 @@ def test_an_area_that_was_renamed_is_used_again_after_the_line_that_is_told(site
     site.areas = {"new": replace(site.areas["beta-disk"], name="new")}
 
     refused = site.datasets.replicate("reads")
-    line = reasons(refused)["new"].rpartition("now: ")[2]
+    line = reasons(refused)["new"].rpartition(" run: ")[2]
     subprocess.run(["sh", "-c", line], check=True)
     done = site.datasets.replicate("reads")
 

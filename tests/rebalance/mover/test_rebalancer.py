@@ -180,7 +180,7 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
     database.close()
 
     assert len(site.marked()) == len(kept.inputs["actions"]) - 1 == 4  # type: ignore[arg-type]  # a list
-    with pytest.raises(InputsNotJournalled, match="its 9 hosts, jobs and tasks were too many to be kept"):
+    with pytest.raises(InputsNotJournalled, match="the inputs were not kept: 9 hosts, jobs and tasks"):
         rebalance_journal.replay_rebalance_decision(kept.inputs)
 
 
@@ -325,7 +325,7 @@ def test_what_is_marked_is_on_its_way(site: Site) -> None:
     site.rebalance()
     planned, _ = site.rebalance(RebalanceTarget())
 
-    assert planned.advice.sentence == "4 tasks are moved already: nothing else is begun"
+    assert planned.advice.sentence == "4 tasks are being moved: no other move begins"
     assert site.marked() == [1, 2, 3, 4]
 
 
@@ -382,7 +382,7 @@ def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(site: Site, 
 
     planned, _ = site.rebalance(RebalanceTarget())
 
-    assert planned.advice.sentence == "4 tasks are moved already: nothing else is begun"
+    assert planned.advice.sentence == "4 tasks are being moved: no other move begins"
 
 
 def test_a_task_that_waits_for_a_moment_is_left_alone(site: Site) -> None:
@@ -423,10 +423,10 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
         planned, _ = site.rebalance(asked)
 
         why = {one.reason for one in planned.advice.rejected}
-        silent = "the cluster is silent: it may start the task, which would run twice"
+        silent = "the cluster does not answer and may start the task: a moved task would run twice"
         assert (planned.advice.moves, why) == ((), {silent} if told else set())
         assert len(planned.advice.rejected) == (TASKS if told else 0)
-        assert ("beta is lost: nothing is moved; no disk is known; 6 tasks stay there"
+        assert ("beta is lost: nothing is moved; the sizes of the disks are unknown; 6 tasks stay at beta"
                 in planned.advice.sentence) is told  # fmt: skip
     assert site.marked() == []
 
@@ -606,7 +606,7 @@ def test_nothing_else_is_begun_while_they_move(sent_site: SentSite, what: str) -
     name = "gb.alpha.7" if what == "job" else "gamma"
     planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope(what), name=name))
 
-    assert planned.advice.sentence == "2 tasks are moved already: nothing else is begun"
+    assert planned.advice.sentence == "2 tasks are being moved: no other move begins"
 
 
 @pytest.mark.parametrize("stage", [TaskMoveStage.ASKED, TaskMoveStage.HOME])
@@ -626,7 +626,7 @@ def test_a_task_on_its_way_counts_wherever_it_is(sent_site: SentSite, stage: Tas
 
     planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope.HOST, name="gamma"))
 
-    assert planned.advice.sentence == "1 task is moved already: nothing else is begun"
+    assert planned.advice.sentence == "1 task is being moved: no other move begins"
 
 
 @pytest.mark.parametrize("letter", ["", "qw"], ids=["nowhere yet", "at beta still"])
@@ -824,6 +824,6 @@ def test_a_task_that_was_sent_to_a_cluster_that_is_silent_for_long_is_told(sent_
     planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope.FAIL, name="beta"))
 
     told = {(one.job, one.reason) for one in planned.advice.rejected}
-    silent = "the cluster is silent: it may start the task, which would run twice"
+    silent = "the cluster does not answer and may start the task: a moved task would run twice"
     assert planned.advice.moves == ()
     assert told == {("1", silent), ("gb.alpha.7", silent), ("gb.alpha.8", silent)}

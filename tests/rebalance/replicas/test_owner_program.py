@@ -64,7 +64,10 @@ def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: 
 
 
 def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
-    assert delegated_datasets.delegate_dataset_or_why_not("reads", f"{tmp_path}/none") == f"{tmp_path}/none is not here"
+    assert (
+        delegated_datasets.delegate_dataset_or_why_not("reads", f"{tmp_path}/none")
+        == f"{tmp_path}/none: no such folder"
+    )
 
 
 def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
@@ -131,13 +134,13 @@ def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_add
     with pytest.raises(SystemExit) as ended:
         main.main()
     lines = capsys.readouterr().err.splitlines()
-    with pytest.raises(GridbridgeError, match="looks after 2 datasets of yours"):
+    with pytest.raises(GridbridgeError, match="2 of your datasets are delegated to the service"):
         delegated_datasets.add_campaign_datasets({"three": JdlDataset(path=f"{site.folder}/reads")})
 
     assert told[:3] == ["", "", ""]
-    assert "and after no more than 2" in told[3]
+    assert "expected at most 2:" in told[3]
     assert (ended.value.code, len(lines)) == (2, 1)
-    assert "the service looks after 2 datasets of yours" in lines[0]
+    assert "2 of your datasets are delegated to the service" in lines[0]
     assert site.datasets.listed() == []
     assert len(delegated_datasets.list_dataset_delegations(folder)) == 2
 
@@ -180,7 +183,7 @@ def _stale(path: object, *_: object, **__: object) -> NoReturn:
     [
         ("mv records away", "No such file or directory"),
         ("mv records away; ln -s away records", "Not a directory"),
-        ("chown 65534 records", "somebody else's"),
+        ("chown 65534 records", "the folder belongs to another account"),
         ("", "Stale file handle"),
     ],
     ids=["not mounted", "a link", "another's", "stale"],
@@ -244,7 +247,7 @@ def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
     other = path if replicas == 1 else f"{path}/deep"
     wishes = {"new": JdlDataset(path=path), "reads": JdlDataset(path=other, replicas=replicas)}
 
-    with pytest.raises(GridbridgeError, match="reads: you have such a dataset of"):
+    with pytest.raises(GridbridgeError, match="reads: you already have a dataset of this name, of"):
         delegated_datasets.add_campaign_datasets(wishes)
     assert [one.name for one in site.datasets.listed()] == ["reads"]
     assert delegated_datasets.list_dataset_delegations(folder) == []
@@ -264,7 +267,7 @@ def test_its_owner_is_told_the_replicas_and_what_was_done(
     now = Clock().now()
     for done in (
         ServiceReplicaActInOwnerFile(at=now, target="beta-disk", source="alpha-disk"),
-        ServiceReplicaActInOwnerFile(at=now, target="gamma-disk", why="it is read-only"),
+        ServiceReplicaActInOwnerFile(at=now, target="gamma-disk", why="the area is read-only"),
         ServiceReplicaActInOwnerFile(at=now, source="gamma-disk"),
     ):
         one._records.note_done("reads", done)
@@ -275,9 +278,9 @@ def test_its_owner_is_told_the_replicas_and_what_was_done(
 
     assert not ended.value.code
     assert "1 of 1 replica whole" in out.splitlines()[0]
-    assert "the service carried it to beta-disk instead of alpha-disk\n" in out
-    assert "the service carried it to gamma-disk: not done, it is read-only\n" in out
-    assert "the service removed it from gamma-disk\n" in out
+    assert "the service copied the dataset to beta-disk instead of alpha-disk\n" in out
+    assert "the service copied the dataset to gamma-disk: not done, the area is read-only\n" in out
+    assert "the service removed the replica from gamma-disk\n" in out
 
 
 @pytest.mark.parametrize("owner", ["", f"{pwd.getpwuid(os.getuid()).pw_name}/"])
@@ -302,7 +305,7 @@ def test_a_dataset_that_nobody_knows_is_told(
     with pytest.raises(SystemExit) as ended:
         main.main()
 
-    told = "gridbridge: reads: no job, campaign or dataset of yours; datasets: you have none yet\n"
+    told = "gridbridge: reads: no job, campaign or dataset of yours; datasets: none\n"
     assert (ended.value.code, capsys.readouterr().err) == (2, told)
 
 
@@ -313,7 +316,7 @@ def test_a_dataset_that_nobody_knows_is_told(
         (("verify", "reads"), 0, '"done": true'),
         (("verify", "none"), 2, "none: no dataset of yours"),
         (("copy", "reads", "nowhere"), 2, "nowhere: no storage area"),
-        (("copy", "reads"), 2, "copy: 0 areas"),
+        (("copy", "reads"), 2, "copy: 0 storage areas"),
         (("drop", "reads", "there"), 0, '"done": true'),
     ],
 )

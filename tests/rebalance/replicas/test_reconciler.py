@@ -271,7 +271,7 @@ def test_what_arrives_wrong_twice_is_no_replica(desk: Desk) -> None:
     desk.site.carrier = spoil  # type: ignore[assignment]
     _, keeper = desk.round()
 
-    assert "what came is not the dataset" in keeper.checked.dropped[0].reason
+    assert "the copied files differ from the dataset" in keeper.checked.dropped[0].reason
     assert whole(desk) == set()
 
 
@@ -356,7 +356,7 @@ def test_a_disk_that_is_fuller_than_others_gives_a_replica(desk: Desk) -> None:
     desk.sizes = {name: (1000, 100 if name == left else 900) for name in NAMES}
     planned, keeper = desk.round()
 
-    assert "of its disk used" in planned.advice.sentence
+    assert "of the disk used" in planned.advice.sentence
     assert len(keeper.checked.moves) == 1
     assert len(whole(desk)) == 1
     assert left not in whole(desk)
@@ -431,7 +431,7 @@ def test_a_replica_that_is_there_is_told_as_such(desk: Desk) -> None:
     done = desk._call("copy", "u.1000/data.reads", here)
 
     assert done.status == 1
-    assert b"it has a whole replica: it is not needed" in done.stdout
+    assert b"the area has a whole replica: the copy is not needed" in done.stdout
 
 
 def test_a_replica_beyond_the_wish_is_not_called_carried(desk: Desk) -> None:
@@ -445,7 +445,7 @@ def test_a_replica_beyond_the_wish_is_not_called_carried(desk: Desk) -> None:
     planned, _ = desk.round()
 
     assert done.status == 1
-    assert b"it is not needed" in done.stdout
+    assert b"the copy is not needed" in done.stdout
     assert planned.advice.moves == ()
     assert whole(desk) == set(second.whole)
     assert desk.served.done("reads") == []
@@ -690,7 +690,7 @@ def test_a_dataset_on_which_a_command_works_is_left_alone(desk: Desk) -> None:
         planned, _ = desk.round()
 
     assert planned.advice.moves == ()
-    assert "1 dataset: nothing is to be carried" in planned.advice.sentence
+    assert "1 dataset: nothing to move" in planned.advice.sentence
 
 
 def test_what_somebody_answers_that_is_no_dataset_is_left_out(

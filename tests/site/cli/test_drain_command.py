@@ -51,7 +51,7 @@ def test_a_drain_is_taken_back_once(folder: str) -> None:
 
     assert (first.exit_code, drains.list_drained_clusters(folder)) == (0, frozenset())
     assert isinstance(second.exception, GridbridgeError)
-    assert str(second.exception) == "beta is not drained; drained clusters: none"
+    assert str(second.exception) == "beta: not drained; drained clusters: none"
 
 
 def test_a_path_is_no_drained_cluster(folder: str) -> None:
@@ -68,8 +68,8 @@ def test_a_path_is_no_drained_cluster(folder: str) -> None:
 @pytest.mark.parametrize(
     ("words", "wrong"),
     [
-        (("gamma", "--reason", "x"), "nothing is sent to 'gamma'; what can be drained: beta"),
-        (("../load", "--reason", "x"), "nothing is sent to '../load'"),
+        (("gamma", "--reason", "x"), "'gamma': nothing is sent to this cluster; expected one of: beta"),
+        (("../load", "--reason", "x"), "'../load': nothing is sent to this cluster"),
         (("beta", "--reason", ""), "--reason: expected one line of at most 500 characters"),
         (("beta", "--reason", "a\nb"), "--reason: expected one line"),
         (("beta", "--reason", "x" * (MAX_CHARACTERS + 1)), "--reason: expected one line"),
@@ -105,8 +105,8 @@ def test_where_nothing_runs_nothing_can_be_drained_yet(tmp_path: Path) -> None:
 
     told = run(folder, "drain", "gamma", "--reason", "x")
 
-    why = "what can be drained: none, for no poller or runner has told of one yet"
-    assert str(told.exception) == f"nothing is sent to 'gamma'; {why}"
+    why = "expected one of: none, because no poller or runner has published a cluster yet"
+    assert str(told.exception) == f"'gamma': nothing is sent to this cluster; {why}"
 
 
 @pytest.mark.parametrize("words", [("drain", "beta", "--reason", "x"), ("undrain", "beta")])

@@ -195,7 +195,7 @@ def test_a_file_of_this_folder_needs_no_slash(
     ("words", "right"),
     [
         (("--listen", "9108", "--textfile", "a.prom"), "--textfile and --listen exclude each other"),
-        (("--textfile", "a.txt"), "--textfile a.txt: wrong name; expected one that ends with .prom"),
+        (("--textfile", "a.txt"), "--textfile a.txt: wrong name; expected a name that ends with .prom"),
         (("--listen", "here"), "'here': expected an address such as 127.0.0.1:9108"),
         (("--listen", "70000"), "'70000': expected an address such as 127.0.0.1:9108"),
         (("--listen", "::1:9108"), "'::1:9108': expected an address such as 127.0.0.1:9108"),

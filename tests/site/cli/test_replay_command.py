@@ -87,10 +87,10 @@ def test_a_difference_is_shown_and_is_the_exit_status(config: Path, database: St
 def test_an_unknown_number_and_what_cannot_be_read_are_one_line(config: Path, database: StateFile) -> None:
     unknown = run(config, "77")
     assert unknown.exit_code == 1
-    assert unknown.stderr == "gridbridge: decision 77: none of this number is kept\n"
+    assert unknown.stderr == "gridbridge: decision 77: no decision of this number in the journal\n"
 
     JournalledDecisionRows(database).record(at=second(0), program="poller", sentence="x", inputs={"of": "old"})
-    with pytest.raises(GridbridgeError, match="decision 2: can't be made again"):
+    with pytest.raises(GridbridgeError, match="decision 2: can't be replayed"):
         raise run(config, "2").exception or AssertionError
 
 

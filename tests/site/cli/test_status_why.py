@@ -135,7 +135,7 @@ def test_a_silent_qmaster_is_told_as_that_and_not_as_an_unknown_job(tmp_path: Pa
     options = ("--published", folder, "--config", config)
     unknown, known = run("why", "99", *options), run("why", str(NUMBER), *options)
 
-    trouble = "alpha gives no answer: qstat: error: no route\n"
+    trouble = "alpha: no answer: qstat: error: no route\n"
     assert (unknown.exit_code, unknown.stdout) == (2, "")
     assert unknown.stderr.endswith(f"; {trouble}")
     assert (known.exit_code, known.stderr) == (0, f"gridbridge: job {NUMBER}: {trouble}")

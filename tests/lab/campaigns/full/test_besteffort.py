@@ -134,7 +134,7 @@ def test_what_keeps_local_jobs_waiting_for_tasks_is_named(site: Grid) -> None:
     finally:
         site.sh(BETA, f"qconf -dattr {value}")
 
-    assert f"consumable slots: best-effort tasks use it at {NODE}" in done.err
+    assert f"consumable slots: best-effort tasks use slots at {NODE}" in done.err
 
 
 @pytest.mark.parametrize(
