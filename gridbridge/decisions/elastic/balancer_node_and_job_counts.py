@@ -29,10 +29,10 @@ BROKEN = frozenset((QueueInstanceStateFact.UNREACHABLE, QueueInstanceStateFact.E
 
 
 def count_slots_and_startable_tasks(situation: BalanceSituation, queue: str) -> BalancePlanFigures:
-    """Count a queue's usable slots and the tasks that could start there.
+    """Count a queue's usable slots and the waiting tasks that could start in the queue.
 
-    Silent and closed hosts have no capacity, and their jobs do not use up other capacity. The
-    longest wait is that of the oldest job, measured since the job could start.
+    Silent and closed hosts do not count. The longest wait is measured from the time at which the oldest job
+    could start.
     """
     own = [instance for instance in situation.cell.instances if instance.queue == queue]
     usable = [instance for instance in own if instance.is_usable]
@@ -60,13 +60,13 @@ def count_slots_and_startable_tasks(situation: BalanceSituation, queue: str) -> 
 def startable_waiting_jobs(waiting: Iterable[WaitingJobGroup]) -> list[WaitingJobGroup]:
     """Return the waiting jobs that the scheduler may start now.
 
-    Best-effort jobs and campaign tasks are left out, because a cluster does not grow for them.
+    Best-effort jobs and campaign tasks are left out, because no node is added for them.
     """
     return [row for row in waiting if row.can_start and not row.fills_gaps]
 
 
 def when_first_job_was_startable(row: WaitingJobGroup, situation: BalanceSituation) -> datetime | None:
-    """Return when the first job of a group could start; by default its submission time."""
+    """Return when the first of several waiting jobs could start; by default the submission time."""
     since = {situation.eligible_since.get(job, row.oldest_since) for job in row.jobs}
     return min((moment for moment in since if moment is not None), default=None)
 
@@ -80,12 +80,12 @@ def do_requests_allow_queue(queue: str, shape: TaskResourceRequests) -> bool:
 
 
 def requested_qname_expressions(shape: TaskResourceRequests) -> tuple[str, ...]:
-    """Return the expressions of -l qname; a queue must match all of them."""
+    """Return the texts of a task's -l qname requests, all of which a queue must match."""
     return tuple(text for name, text in shape.requests if resource_long_name(name) == QNAME)
 
 
 def why_waiting_jobs_are_no_demand(row: WaitingJobGroup) -> NewNodeOrRemovalRefusalCause | None:
-    """Return why waiting jobs are not demand; None if no reason is known."""
+    """Return why no node is added for waiting jobs; None if nodes may be added."""
     state = row.state
     if row.is_inner and state.can_start:
         return NewNodeOrRemovalRefusalCause.INNER
@@ -108,10 +108,10 @@ def is_pause_after_node_change_over(figures: BalancePlanFigures, rules: BalanceS
 
 
 def nodes_by_name_without_standby(situation: BalanceSituation) -> tuple[ElasticNode, ...]:
-    """Return a cluster's nodes by name, including hosts that are never powered off.
+    """Return a cluster's nodes sorted by name, including the master and hosts that are never removed.
 
-    Standby hosts are left out. A failed node counts while its machine exists, unless another
-    node has its name.
+    Powered-off standby hosts are left out. A failed node counts while its machine exists, unless another node
+    has the same name.
     """
     nodes = sorted((node for node in situation.nodes if node.counts), key=lambda node: node.is_left_over)
     asleep = {short_host_name(node.name) for node in situation.nodes if node.state is ElasticNodeState.STANDBY}
@@ -129,7 +129,7 @@ def nodes_by_name_without_standby(situation: BalanceSituation) -> tuple[ElasticN
 def hosts_with_known_tasks(situation: BalanceSituation) -> frozenset[str]:
     """Return the hosts whose running tasks the cell reports.
 
-    A host without a queue is included only if no queue of the configuration contains it.
+    A host without a queue is included only if no configured queue contains the host.
     """
     listed = frozenset(instance.host for instance in situation.cell.instances)
     unlisted = {host.name for host in situation.cell.hosts} - listed
@@ -145,7 +145,7 @@ def elapsed_s(since: datetime, now: datetime) -> float:
 
 
 def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
-    """Return the most frequent number of slots of hosts except the master; 0 if unknown.
+    """Return the most frequent number of slots of a host, without the master; 0 if unknown.
 
     Of two equally frequent numbers, the larger is returned.
     """
@@ -156,36 +156,36 @@ def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
 
 
 def count_expected_and_unready_hosts(situation: BalanceSituation) -> tuple[int, int]:
-    """Return the number of hosts that should be ready, and the number of unready hosts."""
+    """Return the number of hosts that should be ready, and how many of these are silent or in error."""
     by_host = ordinary_queues_by_host(situation)
     names = _hosts_expected_ready(situation, by_host)
     return len(names), sum(is_host_silent_or_in_error(by_host[name]) for name in names)
 
 
 def are_too_many_hosts_unready(situation: BalanceSituation) -> bool:
-    """Say whether more than 45 % of the hosts, and more than three, are not ready.
+    """Say whether more than 45 % of the hosts, and more than three, are silent or in error.
 
-    Then the network or the master has probably failed, and the balancer changes nothing. The rule
-    is that of Kubernetes' cluster autoscaler.
+    Then the network or the master has probably failed, and the balancer changes nothing. The rule is that of
+    Kubernetes' cluster autoscaler.
     """
     hosts, unready = count_expected_and_unready_hosts(situation)
     return unready > UNREADY_HOSTS and unready > UNREADY_PART * hosts
 
 
 def _hosts_expected_ready(situation: BalanceSituation, by_host: Iterable[str]) -> list[str]:
-    """Return the hosts that should be ready: they do not join, leave or stand by."""
+    """Return the hosts that should be ready, without nodes that join, leave or are powered off."""
     states = {short_host_name(node.name): node.state for node in situation.nodes}
     states_by_name = ((name, states.get(short_host_name(name))) for name in by_host)
     return [name for name, state in states_by_name if state is None or not (state.is_coming or state in NOT_COUNTED)]
 
 
 def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:
-    """Say whether a host is silent, or all of its queues are in error."""
+    """Say whether a host is silent, or all queues of the host are in error."""
     return bool(instances) and all(instance.state.facts & BROKEN for instance in instances)
 
 
 def reasons_never_to_remove_node(node: ElasticNode, situation: BalanceSituation) -> Iterator[NewNodeOrRemovalRefusal]:
-    """Return the reasons why a node is never removed: master, kept or unreachable."""
+    """Return the reasons why a node is never removed: the master, a kept node, or an unlisted machine."""
     if is_same_host(node.name, situation.master):
         yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.MASTER)
     if node.is_kept:

@@ -1,4 +1,4 @@
-"""Report a balancer round: its plan in one sentence, and the figures that are published."""
+"""Describe the plan of a balancer round in one sentence, and compute the figures that are published."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -38,20 +38,20 @@ USUAL = DemandPolicySection()
 MINUTES_S = 120  # times from this length on are printed in minutes
 
 HINDRANCES = {
-    BalancePlanReason.FULL: "at most {max_nodes} may be",
+    BalancePlanReason.FULL: "at most {most} may exist",
     BalancePlanReason.NO_CAPACITY: "and pools had no capacity in the last {retry_s:g} s",
-    BalancePlanReason.POOL_FULL: "and pools have as many nodes as they may",
-    BalancePlanReason.OVER_QUOTA: "and the quota of pools is used up",
-    BalancePlanReason.OVER_BUDGET: "and another node would be over the budget of an hour",
-    BalancePlanReason.OVER_MONTH: "and another node would be over the month's budget",
-    BalancePlanReason.ENOUGH_BOOTING: "and no more nodes may be on their way",
-    BalancePlanReason.NO_SUCH_PLACE: ("and nodes of pools would be in no queue or in unknown host groups"),
-    BalancePlanReason.QUEUE_CLOSED: ("and the queues of pools are closed on all hosts (`qstat -f` shows how)"),
-    BalancePlanReason.NO_NODE: "and no new node could run the others",
+    BalancePlanReason.POOL_FULL: "and all pools have their largest number of nodes",
+    BalancePlanReason.OVER_QUOTA: "and the slot quotas of all pools are used up",
+    BalancePlanReason.OVER_BUDGET: "and another node would exceed the hourly budget",
+    BalancePlanReason.OVER_MONTH: "and another node would exceed the month's budget",
+    BalancePlanReason.ENOUGH_BOOTING: "and no more nodes may boot at once",
+    BalancePlanReason.NO_SUCH_PLACE: "and new nodes would be in no queue or in unknown host groups",
+    BalancePlanReason.QUEUE_CLOSED: "and the queues of new nodes are closed on all hosts (`qstat -f` shows how)",
+    BalancePlanReason.NO_NODE: "and no new node could run the other tasks",
 }
 SENTENCES = {
     **{verdict: f"{{tasks}}{{since}}, {{fit}}, {why}" for verdict, why in HINDRANCES.items()},
-    BalancePlanReason.NO_MAXIMUM: "max_nodes is not set: nothing is added or removed",
+    BalancePlanReason.NO_MAXIMUM: "max_nodes is not set: no node is added or removed",
     BalancePlanReason.FULL: "{nodes} of at most {most}",
     BalancePlanReason.NOT_STABLE: ("the last change was {unchanged_s:.0f} s ago, less than {stable_s:g} s"),
     BalancePlanReason.BELOW_MINIMUM: "{useful} of at least {least}{hindrance}",
@@ -59,30 +59,32 @@ SENTENCES = {
     BalancePlanReason.CLOSED: (
         "{waiting} and {queue} is closed on all hosts (`qstat -f -q {queue}` shows how), {of_max}"
     ),
-    BalancePlanReason.ON_THEIR_WAY: ("{waiting} and {queue} has no slots, but nodes are on their way"),
+    BalancePlanReason.ON_THEIR_WAY: "{waiting} and {queue} has no slots, but nodes are booting or joining",
     BalancePlanReason.WAITS_TOO_LONG: ("{waiting} {waited_min:.0f} min > {wait_min:g}, {need}, {of_max}"),
     BalancePlanReason.WAITS: "{waiting} {waited_min:.0f} min, not over {wait_min:g} yet, {need}",
     BalancePlanReason.FITS: "{waiting}, {need}",
     BalancePlanReason.FITS_SOON: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}{coming}",
-    BalancePlanReason.SEVERAL_SLOT_COUNTS: ("hosts have several slot counts, with which StarCluster ends"),
+    BalancePlanReason.SEVERAL_SLOT_COUNTS: "hosts have different numbers of slots, at which StarCluster stops",
     BalancePlanReason.AT_MINIMUM: "no job waits, {staying} of at least {least}{leaving}",
     BalancePlanReason.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
     BalancePlanReason.NONE_IDLE: "no job waits, and no node is to be removed",
-    BalancePlanReason.UNREADY: ("{unready} of {hosts} hosts are silent or in error, more than 45 % and than 3"),
+    BalancePlanReason.UNREADY: (
+        "{unready} of {hosts} hosts are silent or in error, more than 45 % and more than 3 hosts"
+    ),
     BalancePlanReason.MORE_WANTED: "{tasks}{since}, {fit}, {of_max}",
     BalancePlanReason.ALL_FIT: "{tasks}, {fit}, {of_max}",
     BalancePlanReason.NO_NEED: "no task waits, {of_max}",
     BalancePlanReason.SPARE: "{tasks}, {idle} and not needed, {of_max}",
-    BalancePlanReason.ABOVE_MAXIMUM: ("{tasks}{since}, {fit}, {there} where at most {max_nodes} may be"),
+    BalancePlanReason.ABOVE_MAXIMUM: ("{tasks}{since}, {fit}, {there}, and at most {max_nodes} may exist"),
     BalancePlanReason.NOT_YET: "{tasks}{since}, not {wait_s:g} s yet, {fit}",
     BalancePlanReason.SOON: (
-        "{tasks}{since}, without a new node all is done in {backlog}, at most {target} and a boot of {boot}"
+        "{tasks}{since}, without a new node all tasks end in {backlog}, at most {target} plus a boot time of {boot}"
     ),
     BalancePlanReason.ELSEWHERE: (
-        "{tasks}{since}, {fit}, queue {elsewhere} would start the others in {elsewhere_time}, a new node in {boot}"
+        "{tasks}{since}, {fit}, queue {elsewhere} would start the other tasks in {elsewhere_time}, a new node in {boot}"
     ),
-    BalancePlanReason.MONTH_SPENT: ("{tasks}, and what is left of the month's budget does not pay for {there}"),
-    BalancePlanReason.TOO_DEAR: "{tasks}, and {there} {cost} more at this hour than may be spent",
+    BalancePlanReason.MONTH_SPENT: ("{tasks}, and the rest of the month's budget does not pay for {there}"),
+    BalancePlanReason.TOO_DEAR: "{tasks}, and {there} {cost} more than the hourly budget",
 }
 
 
@@ -94,10 +96,10 @@ def describe_balance_plan(
     is_alone: bool = True,
     ended: str = "",
 ) -> str:
-    """Describe a balance plan in one sentence, with the figures that led to the plan.
+    """Describe the plan of a balancer round in one sentence, with the figures that led to the plan.
 
-    With `is_alone=False` the round also does other things, and an empty plan says `nothing more
-    is done`. `ended` is the master's machine if the round destroys this machine.
+    `is_alone=False` means that the round has other acts, so that an empty plan reads `nothing more is done`.
+    `ended` is the master's machine if the round destroys this machine.
     """
     words = _words(plan, rules, demand)
     why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
@@ -115,7 +117,7 @@ def describe_balance_plan(
 
 
 def explain_no_new_node_or_removal(refused: NewNodeOrRemovalRefusal, rules: BalanceSection) -> str:
-    """Say in one line why nothing is done about a job or a host."""
+    """Explain in one line why no node is added for a job, or why a host is not removed."""
     return refused.cause.value.format(
         minute=refused.minute,
         kill_after=rules.kill_after_min,
@@ -136,14 +138,14 @@ def _of_pool(plan: BalancePlan) -> str:
 def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
     figures = plan.figures
     jobs, idle = figures.jobs, len(plan.remove)
-    more = number_with_noun(figures.leaving, "more goes", "more go")
+    more = number_with_noun(figures.leaving, "more node is", "more nodes are")
     return {
         "nodes": figures.nodes,
         "there": number_with_noun(figures.nodes, "node"),
         "cost": "costs" if figures.nodes == 1 else "cost",
         "useful": figures.useful,
         "staying": figures.nodes - figures.leaving,
-        "leaving": f", {more} already" if figures.leaving else "",
+        "leaving": f", {more} leaving" if figures.leaving else "",
         "queue": rules.queue,
         "kill_after": rules.kill_after_min,
         "unchanged_s": figures.unchanged_s or 0.0,
@@ -158,7 +160,7 @@ def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection
 
 
 def _limits(figures: BalancePlanFigures, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
-    """Return the limits that hold now; policy demand may change the limits at each hour."""
+    """Return the limits of the present hour, which the schedule of policy demand may set."""
     is_by_hour = figures.most is not None
     most = rules.max_nodes if figures.most is None else figures.most
     least = rules.min_nodes if figures.least is None else figures.least
@@ -172,7 +174,6 @@ def _limits(figures: BalancePlanFigures, rules: BalanceSection, demand: DemandPo
 
 
 def _of_demand(figures: BalancePlanFigures, demand: DemandPolicySection) -> dict[str, object]:
-    """Return the values that only sentences of policy demand contain."""
     tasks, room = figures.tasks, f"{number_with_noun(figures.free, 'free slot')}"
     on_way = number_with_noun(figures.coming, "node on its way", "nodes on their way")
     coming = f" and {on_way}" if figures.coming else ""
@@ -203,7 +204,7 @@ GIVEN_BACK = (ElasticNodeState.READY, ElasticNodeState.DRAINING, ElasticNodeStat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerRoundNodeChanges:
-    """The result of a balancer round: added, removed and failed nodes by pool."""
+    """The figures of one balancer round, with the added, removed and failed nodes of each pool."""
 
     took_s: float = 0.0
     sentence: str = ""
@@ -219,10 +220,10 @@ class BalancerRoundNodeChanges:
 def count_node_changes_by_pool(
     changes: Iterable[tuple[BalancerOwnedNode | None, BalancerOwnedNode]], so_far: BalancerRoundNodeChanges
 ) -> BalancerRoundNodeChanges:
-    """Return the round's outcome with the numbers of added, removed and failed nodes by pool.
+    """Add the numbers of added, removed and failed nodes of each pool to a round's figures.
 
-    A change is a pair of a node before (None for a new node) and after the round. A node counts
-    as added when it is ready, as removed when its machine is deleted, and as failed once.
+    A change is a node before (None: new node) and after the round. A node counts as added when the node is
+    ready, as removed when the node's machine is deleted, and as failed once.
     """
     added, removed, failed = Counter[str](), Counter[str](), Counter[str]()
     for before, node in changes:
@@ -247,7 +248,7 @@ def balancer_figures_if_cell_observed(
     numbers: BalanceRoundStatistics,
     outcome: BalancerRoundNodeChanges,
 ) -> PublishedBalancerFigures:
-    """Return the published figures after a round that observed the whole cell."""
+    """Return the published figures after a round that could read the whole cell."""
     last = _begun(before, cluster, situation.now)
     figures = plan.figures
     return replace(
@@ -276,9 +277,9 @@ def balancer_figures_if_cell_observed(
 def balancer_figures_if_cell_unobserved(
     before: PublishedBalancerFigures | None, cluster: str, now: datetime, trouble: str
 ) -> PublishedBalancerFigures:
-    """Return the published figures after a round that could not observe the cell.
+    """Return the published figures after a round that could not read the cell.
 
-    All other figures stay as they were.
+    The figures of hosts, nodes and tasks stay as they were.
     """
     last = _begun(before, cluster, now)
     return replace(
@@ -287,7 +288,7 @@ def balancer_figures_if_cell_unobserved(
 
 
 def _begun(before: PublishedBalancerFigures | None, cluster: str, now: datetime) -> PublishedBalancerFigures:
-    """Return the previous round's figures; new figures if the cluster has no previous round."""
+    """Return the figures of the previous round; new figures if this is the cluster's first round."""
     if before and before.cluster == cluster:
         return before
     return PublishedBalancerFigures(cluster=cluster, at=now)
@@ -326,10 +327,10 @@ LOOKBACK = timedelta(minutes=180)
 def count_balancer_round_figures(
     situation: BalanceSituation, ends: RecentlyEndedTasks, queue: str, lookback: timedelta = LOOKBACK
 ) -> BalanceRoundStatistics:
-    """Count the figures of a round; means cover the tasks that ended in the lookback.
+    """Count a round's hosts, tasks and slots; mean times cover the tasks that ended within `lookback`.
 
-    Best-effort tasks and transferred tasks are not counted as running. A parallel task counts
-    on each of its hosts, as in qstat. Hosts that report no load are left out of the mean.
+    Best-effort tasks and transferred tasks do not count as running. A parallel task counts on each of its
+    hosts, as in qstat. The mean load leaves out hosts that report no load.
     """
     lately = tasks_ended_in_lookback(ends, situation, lookback)
     tasks = sum(minute.tasks for minute in lately)
@@ -353,11 +354,10 @@ def count_balancer_round_figures(
 def tasks_ended_in_lookback(
     ends: RecentlyEndedTasks, situation: BalanceSituation, lookback: timedelta = LOOKBACK
 ) -> tuple[TasksEndedInMinute, ...]:
-    """Return the tasks that ended within the lookback, minute by minute."""
+    """Return the tasks that ended within `lookback`, minute by minute."""
     since = minute_since_epoch(situation.now - lookback)
     return tuple(ended for ended in ends.minutes if since < ended.minute <= minute_since_epoch(situation.now))
 
 
 def _mean_s(total_s: float, tasks: int) -> int:
-    """Return a mean in whole seconds."""
     return round(total_s / tasks) if tasks else 0

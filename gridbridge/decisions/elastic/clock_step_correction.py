@@ -1,7 +1,7 @@
-"""Correct stored times after the system clock was set.
+"""Correct the balancer's stored times after the system clock was set.
 
-The size of the step is known unless the machine was restarted. Stored times are then shifted by the
-step, so that ages stay right. No stored time is later than now.
+Stored times are shifted by the clock's step, so that ages stay right. After a reboot the step is unknown, and
+only times in the future are changed.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ LEAST_S = 60.0  # smaller clock steps are ignored: they change no decision
 
 
 def measure_clock_step(before: BalancerHostClocks | None, now: BalancerHostClocks) -> timedelta:
-    """Return by how much the clock was set; zero if unknown or under a minute."""
+    """Return by how much the clock was set; zero if unknown, or less than a minute."""
     if before is None or not now.boot or before.boot != now.boot:
         return timedelta()
     set_by = now.wall - before.wall - timedelta(seconds=now.steady_s - before.steady_s)
@@ -29,10 +29,7 @@ def measure_clock_step(before: BalancerHostClocks | None, now: BalancerHostClock
 
 
 def shift_time(at: datetime, by: timedelta) -> datetime:
-    """Return a time shifted by a clock step.
-
-    A time that cannot be represented is returned unchanged.
-    """
+    """Return a time shifted by a clock step; a time out of range is returned unchanged."""
     try:
         return at + by
     except OverflowError:
@@ -55,7 +52,7 @@ def limit_time_to_now(at: datetime | None, now: datetime) -> datetime | None:
 
 
 def change_node_times(node: BalancerOwnedNode, change: TimeChange) -> BalancerOwnedNode:
-    """Return a node with a function applied to all of its times."""
+    """Apply a function to all times of a node."""
     return replace(
         node,
         since=change(node.since),
@@ -65,14 +62,14 @@ def change_node_times(node: BalancerOwnedNode, change: TimeChange) -> BalancerOw
 
 
 def change_pool_failure_times(record: PoolFailureRecord, change: TimeChange) -> PoolFailureRecord:
-    """Return a pool's failure record with a function applied to all of its times."""
+    """Apply a function to all times in a pool's failure record."""
     return replace(
         record, failed_at=_changed(record.failed_at, change), no_capacity_at=_changed(record.no_capacity_at, change)
     )
 
 
 def change_waiting_job_history_times(history: WaitingJobsHistory, change: TimeChange) -> WaitingJobsHistory:
-    """Return the history of waiting jobs with a function applied to all of its times."""
+    """Apply a function to all times in the history of waiting jobs."""
     return replace(
         history,
         at=change(history.at),

@@ -1,11 +1,4 @@
-"""Rules for replays of workloads: CycleCloud's rule, the time of the next change, and waits for slots.
-
-CycleCloud's rule puts all waiting tasks into free, booting and new nodes, and removes nodes that stayed unused
-for 300 s, as cyclecloud-gridengine 2.0 does for one kind of node.
-
-Accounting records no holds, start times or dependencies. A task that waited through a whole minute with enough
-free slots waited for another reason. The capacity is the largest number of slots ever in use at once.
-"""
+"""Rules for replays of recorded tasks: CycleCloud's node policy, the next timeout, and which waits count."""
 
 import itertools
 import math
@@ -32,9 +25,10 @@ IDLE_TIMEOUT_S = 300.0
 
 
 def plan_balance_like_cyclecloud(situation: BalanceSituation, way: ReplayPolicy, slots: int) -> BalancePlan:
-    """Return the plan of a round by the rules of CycleCloud's autoscaler.
+    """Return the plan of a round by the rules of CycleCloud's autoscaler (cyclecloud-gridengine 2.0).
 
-    The plan keeps `min_nodes <= nodes - removed` and `nodes + added <= max_nodes`.
+    All waiting tasks are put into free, booting and new nodes. Nodes that stayed unused for 300 s are
+    removed. The plan keeps `min_nodes <= nodes - removed` and `nodes + added <= max_nodes`.
     """
     rules, nodes = way.balance, len(situation.nodes)
     bins = pack_tasks_into_simulated_nodes(situation, slots)
@@ -57,7 +51,7 @@ def plan_balance_like_cyclecloud(situation: BalanceSituation, way: ReplayPolicy,
 
 @dataclass(slots=True, kw_only=True)
 class SimulatedFreeSlots:
-    """The free slots of present and new nodes, filled first fit."""
+    """The free slots of present and new nodes, which tasks fill first fit."""
 
     names: list[str]
     free: list[int]
@@ -83,7 +77,7 @@ class SimulatedFreeSlots:
         self.free[-1] += (-tasks % per_node) * slots
 
     def _spread(self, slots: int) -> None:
-        """Place the slots of a task that is wider than a node on any nodes."""
+        """Place a task that is wider than one node on several nodes."""
         for index, name in enumerate(self.names):
             used = min(slots, self.free[index])
             if used:
@@ -103,7 +97,7 @@ class SimulatedFreeSlots:
 
 
 def pack_tasks_into_simulated_nodes(situation: BalanceSituation, new_slots: int) -> SimulatedFreeSlots:
-    """Place all waiting tasks on free, arriving or new nodes."""
+    """Place all waiting tasks on free nodes, booting nodes or new nodes."""
     coming = [node.name for node in situation.nodes if node.state.is_coming]
     ready = [instance for instance in situation.cell.instances if instance.is_usable]
     bins = SimulatedFreeSlots(
@@ -125,7 +119,7 @@ def idle_simulated_nodes(situation: BalanceSituation) -> list[str]:
 
 
 def count_simulated_nodes_and_jobs(situation: BalanceSituation) -> BalancePlanFigures:
-    """Count the nodes, jobs and slots that the replayed rules use."""
+    """Count the nodes, waiting jobs and slots of a replayed cluster."""
     waiting = startable_waiting_jobs(situation.cell.waiting)
     return BalancePlanFigures(
         nodes=len(situation.nodes),
@@ -141,9 +135,9 @@ def count_simulated_nodes_and_jobs(situation: BalanceSituation) -> BalancePlanFi
 
 
 def seconds_to_next_rule_timeout(situation: BalanceSituation, way: ReplayPolicy) -> float:
-    """Return the seconds until a timeout of the rules expires; infinite for never.
+    """Return the seconds until the next timeout of a policy expires; infinite if there is none.
 
-    Earlier rounds decide the same as the last round unless nodes or tasks change.
+    Until then each round decides like the last round, unless nodes or tasks change.
     """
     return min((seconds for seconds in _pending_timeouts(situation, way) if seconds > 0), default=math.inf)
 
@@ -169,7 +163,7 @@ def _pending_timeouts(situation: BalanceSituation, way: ReplayPolicy) -> Iterato
 
 
 def _wait_timeouts(situation: BalanceSituation, way: ReplayPolicy, since: datetime | None) -> Iterator[float]:
-    """Yield the seconds until a wait is long enough; StarCluster's limit must be exceeded."""
+    """Yield the seconds until a task has waited long enough; StarCluster's limit must be exceeded."""
     if since is None:
         return
     waited_s = (situation.now - since).total_seconds()
@@ -182,7 +176,7 @@ def _wait_timeouts(situation: BalanceSituation, way: ReplayPolicy, since: dateti
 def _node_timeouts(
     situation: BalanceSituation, way: ReplayPolicy, idle: datetime, up: datetime | None
 ) -> Iterator[float]:
-    """Yield the seconds until an idle node may be removed: after a timeout, or late in a unit."""
+    """Yield the seconds until an idle node may be removed: after a timeout, or late in a billing unit."""
     idle_s = (situation.now - idle).total_seconds()
     up_s = (situation.now - up).total_seconds() if up else 0.0
     if way.rules is ComparedReplayRules.AZGE:
@@ -197,7 +191,7 @@ def _node_timeouts(
 
 
 def _until_mark(mark_s: float, up_s: float, unit_s: float) -> float:
-    """Return the seconds until a node passes a mark in its current unit of time."""
+    """Return the seconds until a node reaches second `mark_s` of its current time unit."""
     return (mark_s - up_s) % unit_s or unit_s
 
 
@@ -210,9 +204,11 @@ class ConstantSlotUsePeriod(NamedTuple):
 
 
 def drop_waits_unexplained_by_slots(workload: ReplayWorkload) -> ReplayWorkload:
-    """Return the workload without waits that a lack of slots does not explain.
+    """Return the workload without waiting times that a lack of slots does not explain.
 
-    A task with an unexplained wait counts as submitted at its start.
+    Accounting records no holds, start times or dependencies. A task that waited through a whole minute with
+    enough free slots waited for another reason, and counts as submitted at its start. The capacity is the
+    largest number of slots ever in use at once.
     """
     tasks, by_width = list(workload.tasks), defaultdict[int, list[int]](list)
     for index, task in enumerate(tasks):
@@ -231,7 +227,7 @@ def drop_waits_unexplained_by_slots(workload: ReplayWorkload) -> ReplayWorkload:
 
 
 def _slot_usage_periods(tasks: Iterable[RecordedReplayTask]) -> Iterator[ConstantSlotUsePeriod]:
-    """Yield the most slots in use: each minute with a change, and the periods between them."""
+    """Yield the most slots in use, for each minute with a change and for the periods between changes."""
     changes = dict[float, int]()
     for task in tasks:
         start_s = task.submitted_s + task.waited_s

@@ -1,7 +1,7 @@
-"""Decide which nodes of a Ganeti cluster to power off or on, by hsqueeze's rules.
+"""Decide which nodes of a Ganeti cluster to power on or off, by the rules of Ganeti's program hsqueeze.
 
-If a node lacks the minimal reserve, nodes are powered on. Otherwise nodes are powered off while the
-target reserve remains. Each candidate set of nodes is balanced before its reserve is checked.
+Nodes are powered on if any node lacks the minimal reserve of free memory and processors. Otherwise nodes are
+powered off while every node keeps the target reserve. Instances are balanced before the reserve is checked.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 
 
 def plan_ganeti_power_changes(cluster: GanetiCluster, minimal: float, target: float) -> GanetiSqueezePlan:
-    """Return hsqueeze's decision for reserves given in standard instances."""
+    """Return the nodes to power on or off; both reserves are numbers of standard instances for each node."""
     placement = present_ganeti_placement(cluster)
     sleeping = tuple(at for at, node in enumerate(cluster.nodes) if node.is_standby)
     resting = _nodes_that_may_power_off(cluster)
@@ -63,7 +63,7 @@ def plan_ganeti_power_changes(cluster: GanetiCluster, minimal: float, target: fl
 
 
 def _reserve_of_standard_instances(standard: GanetiInstanceSize, factor: float) -> GanetiInstanceLoad:
-    """Return a part or a multiple of a standard instance, rounded down."""
+    """Return the load of `factor` standard instances, with each amount rounded down."""
     mem = floor(factor * standard.mem)
     return GanetiInstanceLoad(
         mem=mem,
@@ -82,7 +82,7 @@ def _reserve_of_standard_instances(standard: GanetiInstanceSize, factor: float) 
 
 
 def can_all_ganeti_nodes_hold_reserve(at: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
-    """Say whether each Ganeti node, offline nodes included, could also hold the reserve."""
+    """Say whether each node, online or offline, has room for the reserve."""
     return all(
         ganeti_load_with_primary(hardware, load, reserve, is_forced=False) is not None
         for hardware, load in zip(at.hardware, at.loads, strict=True)
@@ -110,7 +110,7 @@ def _nodes_that_may_power_off(cluster: GanetiCluster) -> tuple[int, ...]:
 def _nodes_to_power_off(
     placement: GanetiInstancePlacement, resting: tuple[int, ...], reserve: GanetiInstanceLoad
 ) -> tuple[int, ...]:
-    """Return the nodes that can be powered off together, tried from the last."""
+    """Return the nodes that can be powered off together; the last candidate is tried first."""
     chosen: tuple[int, ...] = ()
     for node in reversed(resting):
         if _leaves_reserve(placement, (node, *chosen), reserve, to_online=False):
@@ -121,7 +121,7 @@ def _nodes_to_power_off(
 def _nodes_to_power_on(
     placement: GanetiInstancePlacement, sleeping: tuple[int, ...], reserve: GanetiInstanceLoad
 ) -> tuple[int, ...] | None:
-    """Return the fewest standby nodes that give the reserve; None if all together do not."""
+    """Return the fewest standby nodes that provide the reserve; None if all of them do not suffice."""
     tried = (sleeping[:count] for count in range(len(sleeping) + 1))
     return next((nodes for nodes in tried if _leaves_reserve(placement, nodes, reserve, to_online=True)), None)
 
@@ -129,7 +129,7 @@ def _nodes_to_power_on(
 def _leaves_reserve(
     placement: GanetiInstancePlacement, nodes: tuple[int, ...], reserve: GanetiInstanceLoad, *, to_online: bool
 ) -> bool:
-    """Say whether all instances end on online nodes, and each node keeps the reserve."""
+    """Say whether all instances can move to online nodes while each node keeps the reserve."""
     tried = placement.switched(nodes, to_online=to_online)
     if not _has_enough_memory(tried, reserve):
         return False
@@ -140,10 +140,7 @@ def _leaves_reserve(
 
 
 def _has_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
-    """Say whether the online nodes' total memory suffices, a cheap test before balancing.
-
-    Moves do not change the total memory of all instances, and end on online nodes alone.
-    """
+    """Say whether the memory of all online nodes suffices, as a cheap test before balancing."""
     movable = set(tried.movable)
     if any(
         not tried.is_online[primary] and instance not in movable for instance, (primary, _) in enumerate(tried.homes)
@@ -156,7 +153,6 @@ def _has_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLo
 
 
 def _cluster_after_moves(cluster: GanetiCluster, end: GanetiInstancePlacement) -> GanetiCluster:
-    """Return the cluster with the nodes and instances of a placement."""
     nodes = tuple(
         replace(node, is_offline=not is_online, free_disk=load.free_disk, free_spindles=load.free_spindles)
         for node, is_online, load in zip(cluster.nodes, end.is_online, end.loads, strict=True)
@@ -169,9 +165,9 @@ def _cluster_after_moves(cluster: GanetiCluster, end: GanetiInstancePlacement) -
 
 
 def group_parallel_ganeti_moves(moves: Sequence[GanetiInstanceMove]) -> list[list[GanetiInstanceMove]]:
-    """Group consecutive moves that share no node into sets of parallel jobs.
+    """Group consecutive moves that use different nodes into sets of parallel jobs.
 
-    As in hbal, the last set is made as large as possible first.
+    The sets are filled from the last move backwards, as in hbal.
     """
     sets: list[list[GanetiInstanceMove]] = []
     touched: set[int] = set()
@@ -185,9 +181,9 @@ def group_parallel_ganeti_moves(moves: Sequence[GanetiInstanceMove]) -> list[lis
 
 
 def ganeti_squeeze_shell_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
-    """Return the shell commands that carry out a squeeze plan.
+    """Return the shell commands that move instances and power nodes on or off.
 
-    The caller's shell function `check` runs before each job.
+    Before each move, the commands call a shell function `check`, which the caller defines.
     """
     if plan.way is GanetiSqueezeAction.NOTHING:
         return "echo Nothing to do"

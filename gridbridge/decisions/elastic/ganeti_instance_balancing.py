@@ -1,7 +1,7 @@
-"""Move the instances of a Ganeti cluster one by one until hbal's score stops improving.
+"""Move the instances of a Ganeti cluster one by one until the score of Ganeti's program hbal stops improving.
 
-Scores of candidate moves are first estimated from running sums, so that a move costs the same in
-any cluster. The best candidates are then computed exactly.
+Candidate moves are first scored by estimates from running sums, whose cost does not depend on the size of the
+cluster. The best candidates are then scored exactly.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,13 +34,13 @@ from gridbridge.decisions.elastic.ganeti_placement_score import (
 )
 from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiInstanceMove, GanetiInstanceMoveKind
 
-ScoreChange = tuple[float, tuple[tuple[int, float, float], ...]]  # change of sums and spreads
+ScoreChange = tuple[float, tuple[tuple[int, float, float], ...]]  # change of the linear sum, and of each spread
 STANDING = range(SPREAD)
 MOVED = (0, 3, 4, 5, 7)  # spreads changed by each move of an instance without a second copy
 
 
 class GanetiMoveScoreSums:
-    """Running sums of a placement, from which scores after moves are estimated."""
+    """Running sums over the nodes, from which the scores of candidate moves are estimated."""
 
     def __init__(self, at: GanetiInstancePlacement) -> None:
         self.at = at
@@ -104,7 +104,7 @@ class GanetiMoveScoreSums:
     def nearest(
         self, source: ScoreChange, targets: list[tuple[int, ScoreChange]], least: float
     ) -> list[tuple[float, int]]:
-        """Return the targets whose estimated score is close to the best, with scores.
+        """Return the target nodes whose estimated score is close to the best score, with the scores.
 
         The loop is unrolled, because a balance calls this a million times.
         """
@@ -140,7 +140,7 @@ class GanetiMoveScoreSums:
         return nearest
 
     def of_all(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
-        """Return the estimated score if the given nodes had other loads."""
+        """Return the estimated score of the placement with other loads of some nodes."""
         return self._merged(tuple(self.change(node, load) for node, load in changed.items()))
 
     def _merged(self, changes: tuple[ScoreChange, ...]) -> float:
@@ -193,7 +193,7 @@ class CandidateGanetiMove:
     kind: GanetiInstanceMoveKind
     target: int
     home: Home
-    changed: ChangedNodeLoads | None  # None: the instance goes to any node
+    changed: ChangedNodeLoads | None  # None: not computed yet, for a move to any node
 
 
 def balance_ganeti_instances(at: GanetiInstancePlacement) -> tuple[GanetiInstanceMove, ...]:
@@ -250,7 +250,7 @@ def _moves_near_best_score(
 
 
 def _distinct_instances(at: GanetiInstancePlacement) -> tuple[list[int], list[int]]:
-    """Return the instances on offline and on online nodes, one of each group of equals."""
+    """Return the instances on offline nodes and on online nodes, without interchangeable instances."""
     alike = set[tuple[Home, GanetiInstanceLoad]]()
     leaving, staying = list[int](), list[int]()
     for instance in at.movable:
@@ -271,7 +271,7 @@ def _collect_moves_near_best(
     least: float,
     candidates: list[CandidateGanetiMove],
 ) -> float:
-    """Collect the candidates close to the lowest score so far; return the lowest score."""
+    """Collect candidate moves close to the lowest score so far; return the lowest score."""
     for instance in instances:
         for step in _moves_of_instance(at, changes, instance, least):
             if step.nearly <= least + EQUAL:

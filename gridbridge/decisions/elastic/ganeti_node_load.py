@@ -1,8 +1,7 @@
 """Compute the hardware and load of Ganeti nodes, and whether a node has room for more instances.
 
-Room includes N+1 redundancy: the memory for the instances of any one failed node.
-
-The values are NamedTuples for speed: a balance creates several hundred thousand.
+Each node keeps memory for the instances of any one failed node (N+1). The values are NamedTuples for speed,
+because one balance creates several hundred thousand.
 """
 
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ Key = TypeVar("Key")
 
 
 class GanetiNodeHardwareAndTags(NamedTuple):
-    """The constant facts of a Ganeti node: its hardware and its tags."""
+    """The hardware and tags of a Ganeti node, which no move changes."""
 
     room: int  # MiB of memory for instances
     mem: float
@@ -33,8 +32,8 @@ class GanetiNodeHardwareAndTags(NamedTuple):
     most_spindles: float
     vcpu_ratio: float
     is_exclusive: bool
-    sends: frozenset[str]  # migration tags of this node
-    takes: frozenset[str]  # migration tags of nodes that may send instances here
+    sends: frozenset[str]  # migration tags of the node
+    takes: frozenset[str]  # migration tags of nodes that may send instances to the node
     locations: frozenset[str]
 
 
@@ -52,7 +51,7 @@ class GanetiInstanceLoad(NamedTuple):
     spindles: int | None
     tags: tuple[str, ...]  # exclusion tags
     desired: frozenset[str]  # desired location tags of the primary node
-    together: int  # number of locations that primary and secondary node share
+    together: int  # number of locations that the primary and secondary nodes have in common
 
 
 class GanetiNodeLoad(NamedTuple):
@@ -66,9 +65,9 @@ class GanetiNodeLoad(NamedTuple):
     spindle_use: float
     primaries: int
     secondaries: int
-    peers: Mapping[int, int]  # MiB needed here by a failover, by primary node
+    peers: Mapping[int, int]  # MiB that the node needs if a primary node fails, by primary node
     kept_mem: int  # the largest value of `peers`
-    fails: bool  # not N+1 safe: no room for `kept_mem`
+    fails: bool  # too little free memory for `kept_mem`
     tags: Mapping[str, int]
     location: int
     pairs: Mapping[tuple[str, str], int]  # number of instances, by location and exclusion tag
@@ -86,7 +85,7 @@ def ganeti_load_with_primary(
 ) -> GanetiNodeLoad | None:
     """Return a node's load with one more primary instance; None if the node has no room.
 
-    A forced move ignores soft limits, as when an instance leaves an offline node.
+    A forced move, for example away from an offline node, ignores soft limits.
     """
     live_mem = load.live_mem + burden.live_mem
     free = hardware.room - live_mem
@@ -224,7 +223,7 @@ def ganeti_spindle_use_after_change(
 
 
 def _spindles_left(hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad) -> int:
-    """Return the free spindles after adding an instance; an unknown number counts as no room."""
+    """Return the free spindles after an instance is added; -1 if the instance's number is unknown."""
     if not hardware.is_exclusive:
         return 0
     return -1 if burden.spindles is None else load.free_spindles - burden.spindles
@@ -235,7 +234,7 @@ def _spindles_freed(hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, b
 
 
 def ganeti_location_mismatch(hardware: GanetiNodeHardwareAndTags, burden: GanetiInstanceLoad) -> int:
-    """Return by how much a node misses an instance's desired location."""
+    """Count the desired locations that a node lacks, and the locations shared with the secondary node."""
     return burden.together + len(burden.desired - hardware.locations)
 
 
@@ -267,12 +266,12 @@ MIGRATION, ALLOWED = "htools:migration:", "htools:allowmigration:"
 LOCATION, DESIRED = "htools:nlocation:", "htools:desiredlocation:"
 
 
-MISSING_MB, MISSING_DISK_MB = 512, 1024  # a larger gap gets a warning: Ganeti's checkData
+MISSING_MB, MISSING_DISK_MB = 512, 1024  # larger unexplained amounts give a warning, as in Ganeti's checkData
 MB_OF_GB = 1024
 
 
 def describe_unaccounted_ganeti_use(cluster: GanetiCluster) -> tuple[str, ...]:
-    """Describe nodes with much memory or disk that no instance accounts for."""
+    """Describe nodes with much used memory or disk that belongs to no instance."""
     used, stored = _used_memory(cluster), [0] * len(cluster.nodes)
     for instance in cluster.instances:
         for index in {instance.primary, instance.secondary} - {NO_NODE}:
@@ -300,10 +299,7 @@ def _used_memory(cluster: GanetiCluster) -> list[int]:
 
 
 def hardware_of_ganeti_nodes(cluster: GanetiCluster) -> tuple[GanetiNodeHardwareAndTags, ...]:
-    """Return the constant facts of all nodes.
-
-    Memory is the smaller of the recorded value and the computed sum.
-    """
+    """Return the hardware and tags of all nodes, without memory that no instance accounts for."""
     used = _used_memory(cluster)
     return tuple(_hardware_of_node(cluster, node, used_mem) for node, used_mem in zip(cluster.nodes, used, strict=True))
 
@@ -330,7 +326,7 @@ def _hardware_of_node(cluster: GanetiCluster, node: GanetiNode, used_mem: int) -
 
 
 def _tags_of_families(cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
-    """Return the tags whose family a cluster tag names after a prefix."""
+    """Return the tags of the families that cluster tags declare after a prefix."""
     families = [f"{tag.removeprefix(prefix)}:" for tag in cluster_tags if tag.startswith(prefix)]
     return frozenset(tag for tag in tags if any(tag.startswith(family) for family in families))
 
@@ -350,7 +346,7 @@ def loads_of_ganeti_instances(
 
 
 def _tag_families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]:
-    """Return the instance tag prefixes that cluster tags name after the given prefix."""
+    """Return the prefixes of instance tags that cluster tags declare after a prefix."""
     named = (tag.removeprefix(prefix) for tag in cluster_tags if tag.startswith(prefix))
     return tuple(family for family in named if family)
 
@@ -385,7 +381,7 @@ def initial_ganeti_node_loads(
     node_hardware: tuple[GanetiNodeHardwareAndTags, ...],
     burdens: tuple[GanetiInstanceLoad, ...],
 ) -> list[GanetiNodeLoad]:
-    """Return the load of each node as found in the cluster."""
+    """Return the present load of each node."""
     loads = [_load_of_empty_node(node) for node in cluster.nodes]
     for instance, burden in zip(cluster.instances, burdens, strict=True):
         before = loads[instance.secondary] if instance.secondary != NO_NODE else None

@@ -1,7 +1,7 @@
-"""Score a placement of Ganeti instances as hbal does, and compute what a move changes.
+"""Score how evenly Ganeti instances are placed on nodes, as Ganeti's program hbal does, also after a move.
 
-A lower score is better. Sums are added in hbal's order, because the order decides between moves
-that are equally good.
+A lower score is better. Terms are summed in hbal's order, because the order decides between equally good
+moves.
 """
 
 from collections import Counter
@@ -26,14 +26,14 @@ from gridbridge.decisions.elastic.ganeti_node_load import (
 )
 from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiCluster, GanetiInstanceMoveKind
 
-OFFLINE, OFFLINE_PRIMARY = 4.0, 16.0  # penalty of each instance on an offline node
-EQUAL = 1e-9  # scores closer than this are computed again exactly
+OFFLINE, OFFLINE_PRIMARY = 4.0, 16.0  # penalty for any instance, and for a primary instance, on an offline node
+EQUAL = 1e-9  # estimated scores that differ by less are computed again exactly
 
 
 class GanetiNodeScoreShare(NamedTuple):
-    """The contribution of one node to a cluster's balance score.
+    """The figures of one Ganeti node from which the score of a placement is computed.
 
-    The score has the spread over all nodes of the first eight fields, and the sum of the rest.
+    For the first eight fields the score uses the spread over all nodes, for all further fields the sum.
     """
 
     free_mem: float
@@ -44,18 +44,18 @@ class GanetiNodeScoreShare(NamedTuple):
     copies: float
     spindles: float
     promised_mem: float
-    failing: float  # number of instances, if the node fails N+1
+    failing: float  # number of instances, if the node lacks memory for a failover (N+1)
     conflicts: float  # instances that share an exclusion tag with another instance
     location: float
 
 
 SPREAD = 8
-WEIGHTS = (0.5, 1.0, 1.0, 1.0, 3.0, 1.0, 1.0, 0.5)  # of the spreads: hbal's weights, summed
+WEIGHTS = (0.5, 1.0, 1.0, 1.0, 3.0, 1.0, 1.0, 0.5)  # hbal's weights of the spreads
 FAILING, CONFLICT, LOCATION, TOGETHER, KEPT = 1.0, 2.0, 1.0, 1.0, 0.25
 
 
 def ganeti_node_score_share(hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad) -> GanetiNodeScoreShare:
-    """Return the contribution of a node to the cluster's balance score."""
+    """Return the figures of one Ganeti node from which the score of a placement is computed."""
     copies = load.primaries + load.secondaries
     if hardware.is_exclusive:
         part, whole = float(load.free_spindles), float(hardware.spindles)
@@ -79,7 +79,7 @@ def ganeti_node_score_share(hardware: GanetiNodeHardwareAndTags, load: GanetiNod
 def ganeti_imbalance_score(
     online: Sequence[GanetiNodeScoreShare], offline: Sequence[GanetiNodeLoad], pairs: Mapping[tuple[str, str], int]
 ) -> float:
-    """Return the score of a cluster, summed in hbal's order."""
+    """Return the score of a placement, with the terms summed in hbal's order."""
     spreads = [_standard_deviation([contribution[at] for contribution in online]) for at in range(SPREAD)]
     free_mem, free_disk, kept_mem, vcpus, primaries, copies, spindles, promised_mem = spreads
     copies_offline = primaries_offline = 0.0
@@ -108,7 +108,6 @@ def _sum_column(online: Sequence[GanetiNodeScoreShare], at: int) -> float:
 
 
 def _standard_deviation(values: Sequence[float]) -> float:
-    """Return the standard deviation of values."""
     total = 0.0
     for value in values:
         total += value
@@ -120,7 +119,7 @@ def _standard_deviation(values: Sequence[float]) -> float:
     return sqrt(squares / len(values)) if values else 0.0
 
 
-ChangedNodeLoads = dict[int, GanetiNodeLoad]  # new load by changed node
+ChangedNodeLoads = dict[int, GanetiNodeLoad]  # new loads of changed nodes, by node index
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,15 +134,15 @@ class GanetiInstancePlacement:
     loads: list[GanetiNodeLoad]
     contributions: list[GanetiNodeScoreShare]
     is_online: list[bool]
-    has_pairs: bool  # some node has a location where instances exclude each other
+    has_pairs: bool  # some instances have exclusion tags, and some nodes have locations
 
     @property
     def online(self) -> tuple[int, ...]:
-        """The nodes that may take instances, in their order."""
+        """The indices of the online nodes, which may take instances."""
         return tuple(node for node, is_on in enumerate(self.is_online) if is_on)
 
     def switched(self, nodes: tuple[int, ...], *, to_online: bool) -> "GanetiInstancePlacement":
-        """Return a copy in which the given nodes are online or offline."""
+        """Return a copy of the placement in which the given nodes are online or offline."""
         is_online = list(self.is_online)
         for node in nodes:
             is_online[node] = to_online
@@ -157,7 +156,7 @@ class GanetiInstancePlacement:
         )
 
     def score(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
-        """Return the score if the given nodes had other loads."""
+        """Return the score that the placement would have with other loads of some nodes."""
         contributions, offline = [], []
         pairs: Counter[tuple[str, str]] = Counter()
         for node, is_online in enumerate(self.is_online):
@@ -173,7 +172,7 @@ class GanetiInstancePlacement:
         return ganeti_imbalance_score(contributions, offline, pairs)
 
     def apply(self, instance: int, home: tuple[int, int], changed: ChangedNodeLoads) -> None:
-        """Apply a move of an instance."""
+        """Record that an instance has moved to new nodes, with the changed loads of nodes."""
         for node, load in changed.items():
             self.loads[node] = load
             self.contributions[node] = ganeti_node_score_share(self.hardware[node], load)
@@ -181,7 +180,7 @@ class GanetiInstancePlacement:
         self.burdens[instance] = self.burden_at(instance, *home)
 
     def burden_at(self, instance: int, primary: int, secondary: int) -> GanetiInstanceLoad:
-        """Return the load of an instance if it were on the given nodes."""
+        """Return the load of an instance on the given primary and secondary nodes."""
         burden = self.burdens[instance]
         if secondary == NO_NODE or instance not in self.mirrored:
             return burden
@@ -190,7 +189,7 @@ class GanetiInstancePlacement:
 
 
 def present_ganeti_placement(cluster: GanetiCluster) -> GanetiInstancePlacement:
-    """Return the placement of instances as found in the cluster."""
+    """Return the present placement of Ganeti instances on nodes."""
     node_hardware = hardware_of_ganeti_nodes(cluster)
     demands = loads_of_ganeti_instances(cluster, node_hardware)
     loads = initial_ganeti_node_loads(cluster, node_hardware, demands)
@@ -219,9 +218,10 @@ def present_ganeti_placement(cluster: GanetiCluster) -> GanetiInstancePlacement:
 def possible_ganeti_instance_moves(
     at: GanetiInstancePlacement, instance: int, online: tuple[int, ...]
 ) -> Iterator[tuple[GanetiInstanceMoveKind, int, tuple[int, int], ChangedNodeLoads]]:
-    """Yield all moves of a mirrored instance in hbal's order.
+    """Yield all moves of an instance with a second copy, in hbal's order.
 
-    Each item has the kind of move, its target, the new home and the changed node loads.
+    Each item has the kind of move, the target node, the new primary and secondary nodes, and the changed
+    loads.
     """
     primary, secondary = at.homes[instance]
     has_secondary = at.is_online[secondary]
@@ -241,7 +241,7 @@ def possible_ganeti_instance_moves(
 
 
 def ganeti_loads_after_unmirrored_move(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads:
-    """Return the node loads after an instance without a mirror moved to a target."""
+    """Return the changed node loads after an instance without a second copy moved; empty without room."""
     primary, _ = at.homes[instance]
     burden = at.burdens[instance]
     target_load = ganeti_load_with_primary(
@@ -272,7 +272,7 @@ def _failover(at: GanetiInstancePlacement, instance: int) -> ChangedNodeLoads | 
 
 
 def _replace_primary(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads | None:
-    """Make the target the primary node; the secondary runs the instance for a moment."""
+    """Move an instance to a new primary node; the secondary node runs the instance meanwhile."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s, hardware_t = at.hardware[old_p], at.hardware[old_s], at.hardware[target]
     if not do_ganeti_tags_allow_migration(hardware_p, hardware_s) or not do_ganeti_tags_allow_migration(
@@ -307,7 +307,7 @@ def _replace_secondary(at: GanetiInstancePlacement, instance: int, target: int) 
 
 
 def _replace_and_failover(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads | None:
-    """Make the target the primary, and the old primary the secondary; None without room."""
+    """Make the target the primary node, and the old primary node the secondary; None without room."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_t = at.hardware[old_p], at.hardware[target]
     if not do_ganeti_tags_allow_migration(hardware_p, hardware_t):
@@ -324,7 +324,7 @@ def _replace_and_failover(at: GanetiInstancePlacement, instance: int, target: in
 
 
 def _failover_and_replace(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads | None:
-    """Make the secondary the primary, and the target the secondary; None without room."""
+    """Make the secondary node the primary, and the target the secondary node; None without room."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
     if not do_ganeti_tags_allow_migration(hardware_p, hardware_s):

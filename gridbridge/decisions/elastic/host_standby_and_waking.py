@@ -1,7 +1,7 @@
-"""Decide and list the acts that put the site's own hosts on standby or wake them, and resolve OAR's power requests.
+"""Decide how the site's own hosts are powered off and on, and which power requests of OAR are unfinished.
 
-A standby host stays in its cell. The balancer powers off only hosts that it closed and then found idle, and
-hosts that did not come up after a wake.
+A powered-off host stays in the cell. The balancer powers off only hosts that were first closed and then found
+idle, and hosts that did not boot after a power-on.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -39,14 +39,14 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoweredHostFacts:
-    """A host of the site's own: its power state, its state in the cell, and the time."""
+    """The power state and the cell state of one of the site's own hosts at one moment."""
 
     node: BalancerOwnedNode
-    machine: ProviderMachine | None  # None: no section powers the host any more
+    machine: ProviderMachine | None  # None: the configuration no longer powers the host
     host: BusyOrSilentHostState | None  # None: the cell does not have the host
     now: datetime
     boot_s: float  # how long a power-on or a power-off may take
-    is_any_closed: bool = False  # a queue is disabled by hand on all hosts
+    is_any_closed: bool = False  # some queue is disabled by hand on all hosts
 
     @property
     def is_late(self) -> bool:
@@ -55,7 +55,7 @@ class PoweredHostFacts:
 
     @property
     def reports(self) -> bool:
-        """Whether the cell counts the host's daemon as reporting, maybe still after a power-off."""
+        """Whether the cell shows the host's daemon as reporting, possibly for a while after a power-off."""
         return is_host_reporting(self.host)
 
     @property
@@ -75,7 +75,7 @@ class PoweredHostFacts:
 
     @property
     def is_off(self) -> bool:
-        """Whether the provider reports the host as off, and its daemon does not report."""
+        """Whether the provider reports the host as off, and the host's daemon does not report."""
         return self.is_told_off and not self.reports
 
     def as_(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
@@ -84,7 +84,7 @@ class PoweredHostFacts:
 
 
 def due_act_of_powered_host(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Return the act due for a powered host; None if no act is due.
+    """Return the act that is due for one of the site's own hosts; None if no act is due.
 
     A host that is no longer configured is reopened and forgotten.
     """
@@ -95,14 +95,14 @@ def due_act_of_powered_host(case: PoweredHostFacts) -> DueNodeAct | None:
 
 
 def _unswitched(case: PoweredHostFacts) -> DueNodeAct:
-    """Forget a host that no section powers, and first open a host that is going up or down."""
+    """Forget a host that is no longer configured; a host that is being powered on or off is first reopened."""
     if is_host_changing_power_state(case.node) and case.host is not None:
         return act_to_release_powered_host(case.node, case.now)
     return DueNodeAct(node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_SWITCHED), is_over=True)
 
 
 def hosts_in_unclear_power_state(world: BalancerNodesSnapshot) -> frozenset[str]:
-    """Return the hosts whose power state is unclear; no round acts on such hosts."""
+    """Return the site's own hosts with an unclear power state, on which no round acts."""
     listed = (machine for pool in world.switched for machine in world.machines.get(pool, ()))
     states = {machine.id: machine.state for machine in listed}
     own = (node for node in world.kept if node.pool in world.switched)
@@ -124,10 +124,10 @@ def node_of_adopted_powered_host(
     now: datetime,
     tags: Mapping[str, tuple[str, ...]],
 ) -> BalancerOwnedNode | None:
-    """Return a new node for a powered host that has no node; None if its state is unclear.
+    """Return a new node for one of the site's hosts without a node; None if the host's power state is unclear.
 
-    A host that has power but is silent may be in use by a person. A running host with our
-    standby tag was changing its state when the state file was lost, so it is reopened.
+    A silent host with power may be in use by a person. A reporting host with the standby tag of a squeeze was
+    changing its state when the state file was lost, and is reopened.
     """
     node = BalancerOwnedNode(name=machine.name, pool=pool, machine=machine.id, state=ElasticNodeState.READY, since=now)
     if machine.state is ProviderMachineState.STOPPED:
@@ -142,7 +142,7 @@ def node_of_adopted_powered_host(
 def act_to_put_host_on_standby(
     node: BalancerOwnedNode, now: datetime, *, is_busy: bool, is_moved: bool = False
 ) -> DueNodeAct:
-    """Return the act that puts a host on standby once its tasks have ended or moved."""
+    """Return the act that powers a host off once the host's tasks have ended or moved."""
     cause = NodeStateCause.MOVED if is_moved else NodeStateCause.CONDENSED if is_busy else NodeStateCause.RESTS
     draining = node.entering(ElasticNodeState.DRAINING, now, cause)
     return DueNodeAct(node=draining, before=node, act=BalancerNodeAct.REST)
@@ -155,21 +155,21 @@ def act_to_wake_host(node: BalancerOwnedNode, now: datetime) -> DueNodeAct:
 
 
 def is_host_changing_power_state(node: BalancerOwnedNode) -> bool:
-    """Say whether a host is changing its power state and therefore closed."""
+    """Say whether a host is being powered on or off, so that the host's queues are closed."""
     return node.state not in (ElasticNodeState.READY, ElasticNodeState.STANDBY)
 
 
 def act_to_release_powered_host(node: BalancerOwnedNode, now: datetime) -> DueNodeAct:
-    """Return the act that reopens a host that is no longer powered on and off."""
+    """Return the act that reopens a host that the balancer no longer powers on and off."""
     if node.state is not ElasticNodeState.JOINING:
         node = node.entering(ElasticNodeState.JOINING, now)
     return DueNodeAct(node=node, act=BalancerNodeAct.OPEN)
 
 
 def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]) -> DueNodeAct:
-    """Return an act with the standby tag for its host, if the host has no standby tag.
+    """Add the standby tag to a power-off act, if the host has no standby tag yet.
 
-    A host that an administrator drained gets no tag, so that no round wakes this host.
+    A host that an administrator drained gets no tag, so that no round wakes the host.
     """
     host_tags = tags_of_host(due_.node.name, tags)
     is_marked = any(host_tag.startswith(STANDBY) for host_tag in host_tags)
@@ -179,9 +179,9 @@ def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]
 
 
 def _ready(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Record since when a host is idle; a host that a person powered off is on standby.
+    """Record the start of a host's idle time, or that a person powered the host off.
 
-    A host with disabled queues is reopened when no queue is disabled on all hosts any more.
+    A host with disabled queues is reopened once no queue is disabled on all hosts.
     """
     if case.is_off:
         return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY))))
@@ -201,9 +201,9 @@ def _draining(case: PoweredHostFacts) -> DueNodeAct | None:
 
 
 def _with_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> BalancerOwnedNode:
-    """Return a powered-off node with cause UNDER_TASKS exactly if the cell lists tasks there.
+    """Set cause UNDER_TASKS if the cell still lists tasks on a powered-off host, and clear the cause otherwise.
 
-    A cause that keeps the host from being woken stays.
+    A cause that prevents waking stays.
     """
     if node.cause is NodeStateCause.DRAINED or node.cause.is_boot_failure:
         return node
@@ -213,15 +213,15 @@ def _with_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> BalancerOwne
 
 
 def _off(node: BalancerOwnedNode) -> BalancerOwnedNode:
-    """Return a powered-off node without `up_since`: if it is on later, a person powered it on."""
+    """Clear the start time of a powered-off node, so that a later power-on by a person is recognised."""
     return replace(node, up_since=None)
 
 
 def _standby(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Open a standby host that a person powered on, once a power-off would have finished.
+    """Reopen a powered-off host that a person powered on, once a power-off would have finished.
 
-    A host that was never reported off since the power-off request is powered off again. Any
-    other silent host with power is left alone, because a person may work there.
+    A host that never went off after the power-off request is powered off again. Any other silent host with
+    power is left alone, because a person may use the host.
     """
     if case.is_told_off:
         node = _off(_with_cause(case, case.node) if case.is_off else case.node)
@@ -234,10 +234,10 @@ def _standby(case: PoweredHostFacts) -> DueNodeAct | None:
 
 
 def _booting(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Open a host once its daemon reports; power off a host whose daemon never reports.
+    """Open a host once the host's daemon reports; power off a host whose daemon never reports.
 
-    A power-on request may be lost, so the request is repeated until the host has power. After
-    the boot time, a host whose daemon reports counts as up, whatever its provider reports.
+    A power-on request may be lost, so the request is repeated until the host has power. After the boot time,
+    a host whose daemon reports counts as up, whatever the provider reports.
     """
     if case.is_up or (case.is_late and case.reports):
         return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
@@ -247,14 +247,14 @@ def _booting(case: PoweredHostFacts) -> DueNodeAct | None:
 
 
 def _joining(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Repeat the opening of a host that was up; a host that is off is on standby."""
+    """Repeat the opening of a host's queues, unless the host is powered off meanwhile."""
     if case.is_off:
         return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY))))
     return DueNodeAct(node=case.node, act=BalancerNodeAct.OPEN)
 
 
 def _failed(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Repeat the power-off of a failed host, unless its daemon reports by now."""
+    """Repeat the power-off of a failed host, unless the host's daemon reports by now."""
     if case.is_up:
         return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.STOP)
@@ -275,10 +275,10 @@ RULES: Mapping[ElasticNodeState, Callable[[PoweredHostFacts], DueNodeAct | None]
 def standby_and_wake_steps_of_plan(
     plan: StandbyOrWakePlan, facts: HostTagsAndMovableTasks | None = None
 ) -> tuple[HostStandbyOrWakeStep, ...]:
-    """Return the steps of a standby plan, host by host.
+    """Return the steps that power the planned hosts off or on, host by host.
 
-    A host that goes on standby gets a standby tag unless it has one. A woken host loses only
-    the tag that a squeeze wrote.
+    A host without a standby tag gets the tag before the power-off. A woken host loses only the tag that a
+    squeeze wrote.
     """
     tags = (facts or HostTagsAndMovableTasks()).tags
     steps = list[HostStandbyOrWakeStep]()
@@ -298,38 +298,38 @@ def standby_and_wake_steps_of_plan(
 
 
 def describe_standby_or_wake_plan(plan: StandbyOrWakePlan) -> str:
-    """Describe a standby plan in one sentence with its figures."""
+    """Describe in one sentence which hosts are powered off or woken, and why."""
     room = (
         f"{number_with_noun(plan.reserve, 'standard request')} could start on"
         f" {number_with_noun(plan.working, 'host')}"
-        f" (hosts are woken below {plan.least:g} for each host, and rest above {plan.target:g})"
+        f" (hosts are woken below {plan.least:g} per host, and powered off above {plan.target:g})"
     )
-    asleep = "no host is on standby"
+    asleep = "no host is powered off"
     if plan.untagged:
         lacks = f"{', '.join(plan.untagged)} {'have' if len(plan.untagged) > 1 else 'has'} no tag"
         asleep = f"no host may be woken: {lacks} (`gridbridge balance tag HOST SUFFIX`)"
-    again = f"{', '.join(plan.on)} {'have' if len(plan.on) > 1 else 'has'} to work again"
+    again = f"{', '.join(plan.on)} {'have' if len(plan.on) > 1 else 'has'} to be woken"
     outcome = {
-        StandbyOrWakePlanCause.PLENTY: f"{', '.join(plan.off)} can rest",
+        StandbyOrWakePlanCause.PLENTY: f"{', '.join(plan.off)} can be powered off",
         StandbyOrWakePlanCause.LACKING: again,
         StandbyOrWakePlanCause.ASKED: f"tasks wait, and {again}",
-        StandbyOrWakePlanCause.BETWEEN: "no host rests and none is woken",
+        StandbyOrWakePlanCause.BETWEEN: "no host is powered off or woken",
         StandbyOrWakePlanCause.NO_STANDBY: asleep,
-        StandbyOrWakePlanCause.FULL: "there may be no more nodes",
-        StandbyOrWakePlanCause.NO_MAXIMUM: ("max_nodes of [balance] is not set: no host rests and none is woken"),
-        StandbyOrWakePlanCause.UNREADY: ("too many hosts are silent or in error: no host rests and none is woken"),
+        StandbyOrWakePlanCause.FULL: "no more nodes are allowed",
+        StandbyOrWakePlanCause.NO_MAXIMUM: "max_nodes of [balance] is not set: no host is powered off or woken",
+        StandbyOrWakePlanCause.UNREADY: "too many hosts are silent or in error: no host is powered off or woken",
     }[plan.cause]
-    bound = f"; what runs on {', '.join(plan.bound)} has no room elsewhere" if plan.bound else ""
+    bound = f"; tasks on {', '.join(plan.bound)} have no room on other hosts" if plan.bound else ""
     return f"{room}: {outcome}{bound}"
 
 
-STALE_S = 3600.0  # an older request is dropped, because OAR repeats its requests
+STALE_S = 3600.0  # older requests are dropped, because OAR repeats each request
 
 
 def latest_oar_power_request_by_node(
     notes: Iterable[OarPowerRequest], now_s: float
 ) -> Mapping[str, OarRequestedPowerState]:
-    """Return the latest power request for each node that is not older than an hour."""
+    """Return the latest power request of OAR for each node, without requests older than an hour."""
     desired = dict[str, OarRequestedPowerState]()
     for note in sorted(notes, key=lambda note: (note.at_s, note.file)):
         if now_s - note.at_s <= STALE_S:
@@ -340,9 +340,9 @@ def latest_oar_power_request_by_node(
 def unfinished_oar_power_requests(
     notes: Iterable[OarPowerRequest], unsettled: Mapping[str, OarRequestedPowerState], now_s: float
 ) -> tuple[OarPowerRequest, ...]:
-    """Return the power requests, each with only the nodes not yet in the requested state.
+    """Reduce each power request to the nodes that have not reached the requested state.
 
-    A node with a later, different request is dropped from the earlier one.
+    If two requests contradict each other, the later request applies.
     """
     return tuple(_unsettled(note, unsettled, now_s) for note in notes)
 

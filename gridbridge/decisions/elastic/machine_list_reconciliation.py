@@ -1,6 +1,6 @@
-"""Compare the balancer's nodes with the providers' lists and the cell, and adopt machines.
+"""Compare the balancer's nodes with the providers' machine lists and the cell, and adopt machines without a node.
 
-Only the provider's tags say who owns a machine.
+A machine belongs to the cluster that the machine's owner tag names.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,11 +22,11 @@ from gridbridge.model.elastic.elastic_nodes import (
     short_host_name,
 )
 
-LISTED_S = 120.0  # after this time a machine missing from its list is taken for gone
+LISTED_S = 120.0  # a machine that is missing from the provider's list for longer is taken for gone
 
 
 class MachinesOfOwnedNodes:
-    """The existing machines of this cluster, found by their nodes."""
+    """A look-up of this cluster's existing machines by node."""
 
     def __init__(self, world: BalancerNodesSnapshot) -> None:
         self._by_id = dict[tuple[str, str], ProviderMachine]()
@@ -37,7 +37,7 @@ class MachinesOfOwnedNodes:
                 self._by_id[pool, machine.id] = self._by_name[pool, machine.name] = machine
 
     def of(self, node: BalancerOwnedNode) -> ProviderMachine | None:
-        """Return a node's machine by id, or by name while the id is unknown."""
+        """Return a node's machine by id, or by name while the machine's id is unknown."""
         if node.machine:
             return self._by_id.get((node.pool, node.machine))
         return self._by_name.get((node.pool, node.name))
@@ -62,7 +62,7 @@ def unique_node_key(node: BalancerOwnedNode) -> str:
 
 
 def is_machine_missing_or_stopped(machine: ProviderMachine | None, pool: str, world: BalancerNodesSnapshot) -> bool:
-    """Say whether a node has no machine, or a provider's machine that is stopped."""
+    """Say whether a node's machine is missing, or was created by a provider and is stopped."""
     is_made = pool not in world.switched
     return machine is None or (is_made and machine.state is ProviderMachineState.STOPPED)
 
@@ -72,8 +72,8 @@ def machine_missing_since_by_node(
 ) -> Mapping[str, datetime]:
     """Return since when each node's machine has been missing or stopped in its provider's list.
 
-    A missing list changes nothing. One list alone proves nothing, because providers sometimes
-    omit machines.
+    Without a list the recorded time stays. One list alone proves nothing, because providers sometimes omit
+    machines.
     """
     out_since, ours = dict[str, datetime](), MachinesOfOwnedNodes(world)
     for node in world.kept:
@@ -87,7 +87,7 @@ def machine_missing_since_by_node(
 
 
 def silent_since_by_host(world: BalancerNodesSnapshot, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
-    """Return since when each node and each other host of the cell has been silent.
+    """Return since when each silent node, and each other silent host of the cell, has been silent.
 
     After a restart of the qmaster all hosts are silent for a while.
     """
@@ -116,7 +116,7 @@ def node_silent_for_s(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> 
 
 
 def nodes_with_undeleted_machines(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
-    """Return the failed or removed nodes whose provider does not delete the machine."""
+    """Return the failed or removed nodes whose machine the provider does not delete."""
     ours = MachinesOfOwnedNodes(world)
     return tuple(node for node in world.kept if _is_useless(node, world) and ours.of(node) is not None)
 
@@ -142,21 +142,21 @@ def update_node_from_machine(
 
 
 def nodes_adopted_this_round(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
-    """Return the nodes of machines that this round adopts, without duplicates."""
+    """Return the nodes of machines that this round adopts, without duplicate machines."""
     nodes = (act.node for act in acts_to_adopt_unknown_machines(world))
     return tuple(node for node in nodes if node.cause is not NodeStateCause.DOUBLE)
 
 
 def newly_adopted_site_hosts(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
-    """Return the adopted nodes that are hosts of the site's own."""
+    """Return the nodes that this round adopts for the site's own hosts."""
     return tuple(node for node in nodes_adopted_this_round(world) if node.pool in world.switched)
 
 
 def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[DueNodeAct]:
-    """Return the acts that adopt this cluster's unknown machines, and destroy duplicates.
+    """Yield the acts that adopt this cluster's machines without a node, or destroy duplicate machines.
 
-    A machine is left alone if a node of its name has no listed machine: the machine may be that
-    node's host and run tasks.
+    If a node of the machine's name has lost its machine, the machine is left alone, because the machine may
+    run the node's tasks.
     """
     names, unseen = {node.name for node in world.kept}, _unlisted_nodes_by_name(world)
     waiting = {(node.pool, node.name) for node in world.kept if not node.machine}
@@ -176,7 +176,7 @@ def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[Due
 
 
 def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, ProviderMachine]]:
-    """Return the cluster's machines that no node has, with their pools."""
+    """Yield this cluster's machines without a node, each with a pool."""
     keys = {world.machine_key(node.pool, node.machine) for node in world.kept if node.machine}
     for pool in sorted(world.machines):
         for machine in _machines_owned_in_pool(world, pool):
@@ -185,9 +185,9 @@ def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, Provi
 
 
 def _unlisted_nodes_by_name(world: BalancerNodesSnapshot) -> Mapping[str, BalancerOwnedNode]:
-    """Return one node without a listed machine for each name, failed nodes only if alone.
+    """Return one node without a listed machine for each name; a failed node only if no other node has the name.
 
-    Names are left out if the machine of another node with the name is listed.
+    Names are left out if another node of the name has a listed machine.
     """
     nodes = [node for node in world.kept if node.pool not in world.switched]
     ours = MachinesOfOwnedNodes(world)
@@ -198,9 +198,10 @@ def _unlisted_nodes_by_name(world: BalancerNodesSnapshot) -> Mapping[str, Balanc
 
 
 def replaced_nodes_with_successors(world: BalancerNodesSnapshot) -> Mapping[BalancerOwnedNode, BalancerOwnedNode]:
-    """Return nodes without a listed machine, with the new node of the same name.
+    """Return the nodes whose machine is no longer listed, each with the new node of the same name.
 
-    Names are used again, so a restored old state file may know a machine that is long gone.
+    Names are reused, so that an old state file, restored from a backup, may contain machines that no longer
+    exist.
     """
     unseen, by_node = _unlisted_nodes_by_name(world), dict[BalancerOwnedNode, BalancerOwnedNode]()
     for pool, machine in _unknown_machines(world):
@@ -217,7 +218,7 @@ def join_act_of_adopted_node(node: BalancerOwnedNode) -> BalancerNodeAct | None:
 
 
 def is_machine_missing_briefly(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> bool:
-    """Say whether a machine has been missing in too few lists to be taken for gone."""
+    """Say whether a machine has been missing from the provider's lists for less than LISTED_S."""
     since = world.unlisted.get(unique_node_key(node), world.now)
     return (world.now - since).total_seconds() < LISTED_S
 
@@ -225,7 +226,7 @@ def is_machine_missing_briefly(node: BalancerOwnedNode, world: BalancerNodesSnap
 def _adopt_site_host(
     machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot, names: set[str]
 ) -> Iterator[DueNodeAct]:
-    """Adopt a host of the site's own, unless a node already has the host's name."""
+    """Take one of the site's own hosts as a node, unless a node already has the host's name."""
     host = world.host_of(machine.name)
     node = host_standby_and_waking.node_of_adopted_powered_host(machine, pool, host, world.now, world.tags)
     if node is not None and machine.name not in names:
@@ -234,7 +235,7 @@ def _adopt_site_host(
 
 
 def unknown_machines_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
-    """Return this cluster's machines without a node that have the name of a host of the cell."""
+    """Return this cluster's machines that have no node, but have the name of a host in the cell."""
     names = {node.name for node in world.kept}
     return tuple(
         machine
@@ -245,12 +246,12 @@ def unknown_machines_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[Provi
 
 
 def machines_named_like_another_host(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
-    """Return machines named like a host of the cell that has another address."""
+    """Return the machines without a node whose name belongs to a host with another address."""
     return tuple(machine for machine in unknown_machines_named_as_hosts(world) if _is_other_host(machine, world))
 
 
 def _is_other_host(machine: ProviderMachine, world: BalancerNodesSnapshot) -> bool:
-    """Say whether a machine without a node has the name of another host of the site."""
+    """Say whether a machine without a node has the name of another host of the cell."""
     is_known = any(node.name == machine.name for node in world.kept)
     is_host = not is_known and world.host_of(machine.name) is not None
     return is_host and not (machine.address and world.addresses.get(machine.name) == machine.address)
@@ -267,7 +268,7 @@ def _give_back_duplicate(machine: ProviderMachine, pool: str, world: BalancerNod
 def _node_of_unknown_machine(machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot) -> BalancerOwnedNode:
     """Return a new node for a machine that is missing from the state file.
 
-    A machine whose daemon reports may have disabled queues, so the new node joins again.
+    A node whose daemon reports may have disabled queues, and therefore joins the cell again.
     """
     host = world.host_of(machine.name)
     state = ElasticNodeState.JOINING if is_host_reporting(host) else ElasticNodeState.BOOTING

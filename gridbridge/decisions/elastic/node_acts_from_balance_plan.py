@@ -1,4 +1,4 @@
-"""Turn a balance plan into the acts due for each node."""
+"""Turn the plan of a balancer round into the acts that are due for nodes."""
 
 import itertools
 import re
@@ -46,9 +46,9 @@ LEAVING_STATES = (ElasticNodeState.REMOVING, ElasticNodeState.GONE)  # too late 
 
 
 def busy_or_silent_state_by_host(situation: BalanceSituation) -> Mapping[str, BusyOrSilentHostState]:
-    """Return whether each host is busy and whether it is silent, by short name.
+    """Return for each host, by short name, whether the host is busy and whether its daemon is silent.
 
-    Best-effort tasks do not make a host busy. A host without a queue is silent until it reports
+    Best-effort tasks do not make a host busy. A host without a queue counts as silent until the host reports
     a load.
     """
     by_name = {
@@ -76,9 +76,9 @@ def plan_due_node_acts(
     requests: AdministratorNodeRequests = NO_ADMINISTRATOR_REQUESTS,
     standby_plan: StandbyOrWakePlan | None = None,
 ) -> tuple[DueNodeAct, ...]:
-    """Return the acts due for all nodes, including new nodes and hosts to rest or wake.
+    """Return the acts that are due for all nodes, for new nodes, and for hosts to power off or wake.
 
-    A node with another pending act is not removed in the same round.
+    A node with another due act is not removed in the same round.
     """
     wished = {apply_administrator_node_request(node, world, requests): node for node in world.kept}
     first = node_and_master_lifecycle.due_node_acts(replace(world, kept=tuple(wished)), patience)
@@ -102,7 +102,7 @@ def plan_due_node_acts(
 
 
 class _Resting(NamedTuple):
-    """The hosts of a squeeze plan, by short name."""
+    """The hosts that a squeeze powers off or wakes, by short name."""
 
     off: frozenset[str]
     on: frozenset[str]
@@ -116,7 +116,6 @@ class _Resting(NamedTuple):
 
 
 def _squeeze_act(node: BalancerOwnedNode, world: BalancerNodesSnapshot, resting: _Resting | None) -> DueNodeAct | None:
-    """Return the act of a squeeze for a host of the site's own; None for no act."""
     if resting is None or node.pool not in world.switched or node.pool not in world.machines:
         return None
     name = short_host_name(node.name)
@@ -136,14 +135,14 @@ def apply_administrator_node_request(
 ) -> BalancerOwnedNode:
     """Return a node after an administrator's request to keep, free or drain the node.
 
-    A joining node is drained once it is ready. A standby host of the site's own is not woken.
+    A joining node is drained once the node is ready. A drained standby host of the site is not woken.
     """
     if node.name in requests.kept:
         return replace(node, is_kept=True)
     if node.name in requests.freed:
         cause = NodeStateCause.NONE if node.cause is NodeStateCause.DRAINED else node.cause
         if node.state is ElasticNodeState.DRAINING:
-            cause = NodeStateCause.NOT_NEEDED  # the node is reopened unless idle
+            cause = NodeStateCause.NOT_NEEDED  # a node that is no longer idle is reopened
         return replace(node, is_kept=False, cause=cause)
     if node.name in requests.drained and node.state is ElasticNodeState.READY:
         return _drain_act(node, world, NodeStateCause.DRAINED).node
@@ -155,10 +154,10 @@ def apply_administrator_node_request(
 
 
 def nodes_as_policies_see(nodes: Iterable[BalancerOwnedNode], world: BalancerNodesSnapshot) -> tuple[ElasticNode, ...]:
-    """Return the nodes in the form that balancer policies read.
+    """Return the facts about all nodes by which a balancer policy decides.
 
-    A ready node without a listed machine is marked unreachable, because its provider could not
-    destroy the machine.
+    A ready node without a listed machine is marked unreachable, because its provider could not destroy the
+    machine.
     """
     ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
 
@@ -170,7 +169,7 @@ def nodes_as_policies_see(nodes: Iterable[BalancerOwnedNode], world: BalancerNod
 
 
 def node_with_idle_time(node: BalancerOwnedNode, now: datetime) -> ElasticNode:
-    """Return a ready node with its idle time, which starts now if none is recorded."""
+    """Return the facts about a node; the idle time of a ready node starts now if none is recorded."""
     if node.state is not ElasticNodeState.READY:
         return node.node
     return replace(node.node, idle_since=node.idle_since or now)
@@ -185,7 +184,7 @@ def fulfilled_administrator_requests(
 
 
 def reopen_nodes_asked_to_be_kept(dues: Iterable[DueNodeAct], names: Set[str]) -> tuple[DueNodeAct, ...]:
-    """Return the acts after keep requests: nodes about to leave are reopened instead."""
+    """Mark nodes about to leave as kept if an administrator wants this; kept nodes are reopened."""
     return tuple(
         replace(act, node=replace(act.node, is_kept=True))
         if act.act in (BalancerNodeAct.REMOVE, BalancerNodeAct.REST) and act.node.name in names
@@ -197,7 +196,7 @@ def reopen_nodes_asked_to_be_kept(dues: Iterable[DueNodeAct], names: Set[str]) -
 def nodes_with_late_keep_request(
     requests: AdministratorNodeRequests, after: Iterable[BalancerOwnedNode]
 ) -> tuple[str, ...]:
-    """Return the nodes whose keep request came after their removal had begun."""
+    """Return the nodes for which a keep request came after the removal had begun."""
     staying = {node.name for node in after if node.state not in LEAVING_STATES}
     return tuple(sorted(requests.kept - staying))
 
@@ -217,8 +216,7 @@ def _new_nodes(world: BalancerNodesSnapshot, plan: BalancePlan, rules: BalanceSe
 def names_for_new_nodes(world: BalancerNodesSnapshot, prefix: str, count: int) -> tuple[str, ...]:
     """Return names for new nodes, numbered after the highest number in use.
 
-    Hosts and machines that are not the balancer's count as well. A number of more than nine digits
-    does not count as a number.
+    Names of all hosts and machines count. Numbers of more than nine digits are ignored.
     """
     named = re.compile(f"{re.escape(prefix)}0*([0-9]{{1,9}})")
     machines = (machine.name for machines in world.machines.values() for machine in machines)

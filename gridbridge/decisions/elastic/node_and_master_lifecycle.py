@@ -1,8 +1,6 @@
-"""Decide the next act of each node of the balancer, by a table of node states.
+"""Decide the next act for each of the balancer's nodes, and when to destroy the master's machine.
 
-Also decide when the master's machine is destroyed.
-
-Only the provider's tags say who owns a machine. A pool without a complete machine list is left unchanged.
+Nodes of a pool without a complete machine list get no act.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -42,10 +40,7 @@ class NodeLifecycleTimeouts:
 
 
 def due_node_acts(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> tuple[DueNodeAct, ...]:
-    """Return the acts that are due, sorted by node name.
-
-    Pools without a complete machine list get no acts.
-    """
+    """Return the acts that are due for all nodes, sorted by node name."""
     acts = [*_of_kept(world, patience), *machine_list_reconciliation.acts_to_adopt_unknown_machines(world)]
     return tuple(sorted(acts, key=lambda act: (act.node.name, act.node.machine)))
 
@@ -90,7 +85,7 @@ def _let_go(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> BalancerOw
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A node, its listed machine, and the snapshot and timeouts for the decision."""
+    """A node with its machine, and the facts that decide about the node's next act."""
 
     node: BalancerOwnedNode
     machine: ProviderMachine | None
@@ -99,7 +94,7 @@ class _Case:
 
     @property
     def age_s(self) -> float:
-        """The seconds since the node entered its state."""
+        """The seconds since the node entered the present state."""
         return (self.world.now - self.node.since).total_seconds()
 
     @property
@@ -115,17 +110,17 @@ class _Case:
 
     @property
     def is_out(self) -> bool:
-        """Whether the node's machine is missing from its provider's list, or stopped."""
+        """Whether the machine is stopped, or missing from the provider's list."""
         return machine_list_reconciliation.is_machine_missing_or_stopped(self.machine, self.node.pool, self.world)
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether the list shows the machine missing or stopped, but the daemon reports."""
+        """Whether the provider's list lacks the machine or shows the machine as stopped, but the daemon reports."""
         return self.is_out and is_host_reporting(self.host)
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether a list without the machine is not trusted, or not trusted yet."""
+        """Whether a machine may still run although the provider does not list the machine."""
         if not self.is_out:
             return False
         return self.is_contradicted or self.is_out_briefly
@@ -141,7 +136,6 @@ class _Case:
 
 
 def _switched(case: _Case) -> DueNodeAct | None:
-    """Return the act due for a host that is only powered on and off."""
     act = host_standby_and_waking.due_act_of_powered_host(
         host_standby_and_waking.PoweredHostFacts(
             node=case.node,
@@ -156,9 +150,9 @@ def _switched(case: _Case) -> DueNodeAct | None:
 
 
 def _requested(case: _Case) -> DueNodeAct | None:
-    """Let a requested node boot when its machine is listed; forget the node after LISTED_S.
+    """Let a node boot once the provider lists the machine; forget a node without a machine after LISTED_S.
 
-    Until then the machine is requested again if the provider asked for a retry.
+    The machine is requested again if the provider asked for a retry.
     """
     if case.machine is not None:
         booting = case.as_(ElasticNodeState.BOOTING)
@@ -196,10 +190,10 @@ def _booting(case: _Case) -> DueNodeAct | None:
 
 
 def _joining(case: _Case) -> DueNodeAct | None:
-    """Continue joining; remove the node after the timeout or when its machine is gone.
+    """Continue to add a node to the cell; remove the node after the timeout, or if the machine is gone.
 
-    A busy node continues, because an earlier round may have died after the last step. After a
-    long pause between rounds, a node gets one more round before it times out.
+    A busy node never times out, because an earlier round may have stopped after the last step. After a long
+    pause between rounds, a node gets one more round before the timeout applies.
     """
     if case.is_in_doubt:
         return None
@@ -217,11 +211,11 @@ def _joining(case: _Case) -> DueNodeAct | None:
 
 
 def _ready(case: _Case) -> DueNodeAct | None:
-    """Record since when a node is idle, and remove a node whose machine is gone.
+    """Record the start of a node's idle time, and remove a node whose machine is gone.
 
-    A silent host may still run its tasks. So a silent node is removed only if it was idle, has
-    been silent for long, and few other hosts are silent. A node with disabled queues is
-    reopened when no queue is disabled on all hosts any more.
+    A silent node may still run tasks. A silent node is therefore removed only if the node was idle, has been
+    silent for long, and few other hosts are silent. A node with disabled queues is reopened once no queue is
+    disabled on all hosts.
     """
     node, host, now = case.node, case.host, case.world.now
     if case.is_in_doubt:
@@ -242,7 +236,7 @@ def _ready(case: _Case) -> DueNodeAct | None:
 
 
 def _draining(case: _Case) -> DueNodeAct | None:
-    """Close a node, and remove the node if it is still idle or its machine is gone."""
+    """Close a node, and remove the node if the node is still idle or the machine is gone."""
     if case.is_in_doubt:
         return None
     if case.is_out:
@@ -253,8 +247,8 @@ def _draining(case: _Case) -> DueNodeAct | None:
 def _removing(case: _Case) -> DueNodeAct | None:
     """Repeat the removal until neither the cell nor the provider has the node.
 
-    The node's name and file export are removed last, and the removal is repeated until it is
-    seen done. A node whose machine was taken for gone joins again if it runs or reports.
+    The node's name and file export are removed last. A node whose machine seemed to be gone joins the cell
+    again if the machine runs or the daemon reports.
     """
     if case.node.cause is NodeStateCause.VANISHED and (not case.is_out or case.is_contradicted):
         returning = replace(case.as_(ElasticNodeState.JOINING), idle_since=None, step=HostJoinStep.NONE)
@@ -268,7 +262,7 @@ def _removing(case: _Case) -> DueNodeAct | None:
 
 
 def _lost(case: _Case) -> DueNodeAct:
-    """Remove a node whose machine is gone or stopped; a kept, stopped node goes on standby."""
+    """Remove a node whose machine is gone or stopped; a stopped node stays if an administrator wants to keep it."""
     if case.machine is not None and case.node.is_kept:
         return DueNodeAct(node=case.as_(ElasticNodeState.STANDBY))
     return DueNodeAct(node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.VANISHED), act=BalancerNodeAct.EVICT)
@@ -277,7 +271,7 @@ def _lost(case: _Case) -> DueNodeAct:
 def _failed(case: _Case) -> DueNodeAct | None:
     """Destroy the machine of a failed node.
 
-    The cell's host of this name is ignored, because the host may belong to another node.
+    A host of this name in the cell is ignored, because the host may belong to another node.
     """
     if case.machine is None:
         if case.is_out_briefly:
@@ -287,9 +281,9 @@ def _failed(case: _Case) -> DueNodeAct | None:
 
 
 def _standby(case: _Case) -> DueNodeAct | None:
-    """Let a restarted node join again; remove a stopped node that nobody wants to keep.
+    """Let a restarted node join the cell again; remove a stopped node that nobody wants to keep.
 
-    The node takes over its machine's new address, as another machine may have the old address.
+    A restarted node gets the machine's new address, because another machine may have the old address.
     """
     if case.is_in_doubt:
         return None
@@ -323,9 +317,8 @@ def master_machine_to_terminate(
 ) -> tuple[str, ProviderMachine] | None:
     """Return the master's pool and machine if the machine is to be destroyed; else None.
 
-    No node, job or other host may remain, nothing may run, and the master's paid hour must be
-    nearly over. Exactly one machine must bear this cluster's master tag; other masters are
-    never destroyed.
+    The cell must have no job, no node and no other host, and the master's paid hour must be nearly over.
+    Exactly one machine must have the master tag of this cluster.
     """
     if (
         not rules.kill_master
@@ -347,7 +340,7 @@ def master_machine_to_terminate(
 
 
 def machines_tagged_as_master(world: BalancerNodesSnapshot) -> dict[str, tuple[str, ProviderMachine]]:
-    """Return the machines tagged as this cluster's master, with their pools, by id."""
+    """Return the machines tagged as this cluster's master, each with a pool, by machine id."""
     return {
         machine.id: (pool, machine)
         for pool, machines in world.machines.items()
@@ -357,7 +350,7 @@ def machines_tagged_as_master(world: BalancerNodesSnapshot) -> dict[str, tuple[s
 
 
 def _is_cell_in_use(situation: BalanceSituation) -> bool:
-    """Say whether the cell lists a host beside the master, or anything runs."""
+    """Say whether the cell has a host other than the master, or a running task."""
     instances = situation.cell.instances
     hosts = [*(host.name for host in situation.cell.hosts), *(instance.host for instance in instances)]
     has_others = not all(is_same_host(host, situation.master) for host in hosts)

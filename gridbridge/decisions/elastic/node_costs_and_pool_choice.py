@@ -1,4 +1,4 @@
-"""Compute node prices and costs by hour, choose the pool that gives new nodes, and pause pools that failed."""
+"""Compute the prices and costs of nodes, choose the pool of new nodes, and pause pools after failures."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
@@ -30,7 +30,7 @@ def node_price_at_hour(pool: NodePoolSection, local: datetime) -> float:
 
 
 def hourly_cost_of_nodes(of_nodes: Iterable[str], pools: Mapping[str, NodePoolSection], local: datetime) -> float:
-    """Return the total price per hour of nodes, given by their pools; unknown pools cost 0."""
+    """Return the price of nodes per hour, given the pool of each node; an unknown pool costs 0."""
     return sum(node_price_at_hour(pools[name], local) for name in of_nodes if name in pools)
 
 
@@ -79,8 +79,8 @@ def node_costs_since_last_round(
 ) -> float:
     """Return the cost of this month's billing units that began since the last round.
 
-    For a node with a new machine, all units of this month count. `nodes` are the nodes before
-    this round, `after` the nodes after this round.
+    All units of this month count for a node whose machine is new. `nodes` and `after` are the nodes before
+    and after the round.
     """
     began = _before_month_start(now)
     paid = [node for node in nodes if node.machine and node.node.counts]
@@ -95,7 +95,7 @@ def node_costs_since_last_round(
 
 
 def _before_month_start(now: datetime) -> datetime:
-    """Return the last moment before the current budget month, which is in UTC."""
+    """Return the last moment of the previous budget month, in UTC."""
     begin = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return begin - timedelta(microseconds=1)
 
@@ -105,8 +105,7 @@ def _billed_units_begun(
 ) -> int:
     """Return how many billing units of a node begin after `after`, up to and including `until`.
 
-    The first unit begins when the machine is created, some seconds after the round's time. That
-    unit counts in the round that learns of the machine.
+    The first unit, which begins with the machine, counts in the round that first sees the machine.
     """
     since = node.up_since or until
     before = max(counted, _units_until(since, after, unit_s))
@@ -126,10 +125,10 @@ def choose_pool_for_new_nodes(
     nodes: Iterable[BalancerOwnedNode],
     local_now: datetime,
 ) -> BalancePlan:
-    """Return the plan with a pool for its new nodes; without a usable pool, nothing is added.
+    """Choose the pool of a plan's new nodes; without a usable pool the plan adds no node.
 
-    Pools are tried by priority and price of a slot, within their limits and quotas.
-    StarCluster's rules do not choose a pool.
+    Pools are tried by priority and price of a slot, within their limits and quotas. A plan that already has a
+    pool keeps the pool.
     """
     if not plan.add or plan.pool:
         return plan if plan.pool in usable else replace(plan, add=0)
@@ -152,7 +151,7 @@ def _most_nodes_of_pool(pool: NodePoolSection, own: int, nodes: int) -> int:
     return min(nodes, by_limit, by_quota)
 
 
-NO_MACHINE_CAUSES = (NodeStateCause.NO_CAPACITY, NodeStateCause.NOT_GRANTED)  # after such a cause the pool is paused
+NO_MACHINE_CAUSES = (NodeStateCause.NO_CAPACITY, NodeStateCause.NOT_GRANTED)  # causes after which a pool is paused
 
 
 def paused_pools(
@@ -174,16 +173,13 @@ def paused_pools(
 
 
 def pools_closed_to_new_nodes(world: BalancerNodesSnapshot) -> frozenset[str]:
-    """Return the pools that get no new nodes in this round.
-
-    Their provider is missing, sent no list, or does not delete machines.
-    """
+    """Return the pools whose provider sent no machine list, or does not delete machines."""
     stuck = {node.pool for node in machine_list_reconciliation.nodes_with_undeleted_machines(world)}
     return frozenset(stuck | world.pools - world.machines.keys())
 
 
 def is_pool_paused_for_failures(record: PoolFailureRecord, rules: BalanceSection, now: datetime) -> bool:
-    """Say whether a pool has failed so often that it is paused."""
+    """Say whether a pool is paused because its nodes failed too often."""
     if record.failures < rules.protect_after or record.failed_at is None:
         return False
     return (now - record.failed_at).total_seconds() < rules.protected_s

@@ -24,10 +24,10 @@ HOSTS = (ElasticNodeState.JOINING, ElasticNodeState.READY, ElasticNodeState.DRAI
 
 
 def silent_nodes_with_tasks(world: BalancerNodesSnapshot, silent_s: float) -> tuple[BalancerOwnedNode, ...]:
-    """Return the nodes with tasks whose daemons are silent although their machines run.
+    """Return the nodes with tasks whose execution daemon is silent although the machine runs.
 
-    Such a node is not removed, because its tasks may still run. While many hosts are silent,
-    the result is empty.
+    The balancer does not remove these nodes, because the tasks may still run. The result is empty while many
+    hosts are silent.
     """
     if world.is_unready:
         return ()
@@ -39,7 +39,7 @@ def silent_nodes_with_tasks(world: BalancerNodesSnapshot, silent_s: float) -> tu
 def find_powered_off_hosts_with_tasks(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
     """Return the site's own powered-off hosts on which the cell still lists tasks.
 
-    Only a person powers off such a host. A host that is being woken is left out.
+    Only a person powers off a host with tasks. Hosts that are being woken are left out.
     """
     off = {
         (pool, machine.id)
@@ -61,11 +61,11 @@ def find_powered_off_hosts_with_tasks(world: BalancerNodesSnapshot) -> tuple[Bal
 def find_silent_hosts_without_machine(
     world: BalancerNodesSnapshot, prefix: str, silent_s: float, own: Container[str] = ()
 ) -> tuple[str, ...]:
-    """Return long-silent hosts named like our nodes that have no machine.
+    """Return hosts that are named like the balancer's nodes, have long been silent and have no machine.
 
-    Their machines may have ended while the state file was lost. Such a host may also be one of
-    the site's own, so nothing is done to it. The result is empty while a machine list is
-    missing or many hosts are silent.
+    Their machines may have ended while the state file was lost. The balancer changes nothing, because the
+    hosts may also be the site's own. The result is empty while a machine list is missing or many hosts are
+    silent.
     """
     if world.is_unready or not world.pools or not world.pools <= world.machines.keys():
         return ()
@@ -83,10 +83,10 @@ def find_silent_hosts_without_machine(
 
 
 def find_reporting_nodes_without_listed_machine(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
-    """Return nodes that report although their provider no longer lists their machine.
+    """Return the nodes whose daemon reports although the provider no longer lists the machine.
 
-    The provider's region, account or program may have changed. Such a provider cannot destroy
-    the machine.
+    The provider's region, account or program may have changed, so that the provider cannot destroy the
+    machine.
     """
     successors, ours = (
         machine_list_reconciliation.replaced_nodes_with_successors(world),
@@ -126,10 +126,7 @@ def find_machines_of_unknown_pools(world: BalancerNodesSnapshot) -> tuple[tuple[
 def standby_hosts_no_longer_configured(
     world: BalancerNodesSnapshot, nodes: Iterable[BalancerOwnedNode]
 ) -> tuple[BalancerOwnedNode, ...]:
-    """Return the standby hosts that no section powers on any more.
-
-    This round forgets these hosts.
-    """
+    """Return the powered-off hosts that are no longer configured; this round forgets these hosts."""
     names = {machine.name for pool in world.switched for machine in world.machines.get(pool, ())}
     unswitched = world.released | (world.switched & world.machines.keys())
     return tuple(
@@ -140,7 +137,7 @@ def standby_hosts_no_longer_configured(
 
 
 def _stuck(world: BalancerNodesSnapshot) -> Iterator[BalancerOwnedNode]:
-    """Return the nodes that are busy and silent while their machines run."""
+    """Return the busy nodes whose daemon is silent although the machine runs."""
     ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
     for node in (node for node in world.kept if node.pool not in world.switched):
         host, machine = world.host_of(node.name), ours.of(node)
@@ -166,26 +163,23 @@ def manual_machine_removal_command(machine: str, provider: str, section: Machine
 
 
 def is_site_owned_host(node: BalancerOwnedNode) -> bool:
-    """Say whether a node is a host of the site's own.
-
-    Such a host is powered on and off, and no provider creates it.
-    """
+    """Say whether a node is one of the site's own hosts, which no provider creates."""
     return node.machine == node.name
 
 
 def explain_how_to_wake_host(node: BalancerOwnedNode, tags: Mapping[str, tuple[str, ...]]) -> str:
-    """Say how a powered-off host of the site's own is put to work again."""
+    """Say how one of the site's own powered-off hosts is put to work again."""
     tag = f"`gridbridge balance tag {node.name} SUFFIX`"
     lacks_tag = not any(host_tag.startswith(STANDBY) for host_tag in tags_of_host(node.name, tags))
     if node.cause is NodeStateCause.DRAINED:
         more = f", then {tag}" if lacks_tag else ""
         free = f"`gridbridge balance keep --free {node.name}`{more}"
-        return f"it is off, and no round wakes it: an administrator drained it; {free} allows it"
+        return f"the host is off and is not woken, because an administrator drained the host; {free} allows a wake"
     if lacks_tag:
-        return f"it is off, and no round wakes it: it has no tag; {tag} gives it one"
+        return f"the host is off and is not woken, because the host has no tag; {tag} adds a tag"
     if node.cause is NodeStateCause.UNDER_TASKS:
-        return f"it is off: {node.cause}"
-    return "it is off, and is woken when it is wanted"
+        return f"the host is off: {node.cause}"
+    return "the host is off, and is woken when needed"
 
 
 def _aws_options(section: MachineProviderSection) -> str:

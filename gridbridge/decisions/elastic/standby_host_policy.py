@@ -1,7 +1,7 @@
-"""Decide which of the site's own hosts go on standby, and which are woken.
+"""Decide which of the site's own hosts are powered off, and which are woken.
 
-HSqueeze's rule for batch jobs: hosts are woken below the minimal reserve of free standard requests, and rest
-only while the higher target reserve remains.
+The rule is that of Ganeti's hsqueeze, for batch jobs: hosts are woken if too few standard requests (sample
+jobs) could start, and are powered off only while a larger number could start.
 """
 
 from collections.abc import Iterable, Set
@@ -59,11 +59,11 @@ class HostAcceptingTasks:
     tasks: tuple[int, ...]  # slots of each running task
     movable: tuple[TaskResourceRequests, ...] = ()  # requests of the reschedulable tasks
     room: FreeHostCapacity = NO_ROOM
-    is_promised: bool = False  # slots of the host are reserved
+    is_promised: bool = False  # whether slots of the host are reserved
 
 
 class StartableStandardRequestCount:
-    """The number of standard requests that could start on a set of hosts."""
+    """The number of standard requests (sample jobs of a squeeze) that could start on some hosts."""
 
     def __init__(self, squeeze: SqueezeSection, hosts: Iterable[HostAcceptingTasks] = ()) -> None:
         self.hosts = self.requests = 0
@@ -77,7 +77,7 @@ class StartableStandardRequestCount:
         self._count(count_startable_standard_requests(host, self._squeeze), 1)
 
     def spares(self, host: HostAcceptingTasks, factor: float) -> bool:
-        """Remove a host if all other hosts keep enough reserve; return True if removed."""
+        """Remove a host if enough standard requests could start on the other hosts; return True if removed."""
         requests = count_startable_standard_requests(host, self._squeeze)
         self._count(requests, -1)
         is_spared = self.hosts > 0 and self.is_enough(factor)
@@ -91,9 +91,9 @@ class StartableStandardRequestCount:
         self._each[requests] = self._each.get(requests, 0) + hosts
 
     def is_enough(self, factor: float) -> bool:
-        """Say whether the hosts have the reserve, rounded down as hsqueeze does.
+        """Say whether `factor` standard requests (sample jobs) per host could start, rounded down as in hsqueeze.
 
-        The reserve is counted on all hosts together, unless each host must have it.
+        All hosts count together, unless the setting `on_each` is on.
         """
         if self._squeeze.on_each:
             return not any(count for requests, count in self._each.items() if requests < floor(factor))
@@ -101,7 +101,7 @@ class StartableStandardRequestCount:
 
 
 def count_startable_standard_requests(host: HostAcceptingTasks, squeeze: SqueezeSection) -> int:
-    """Return how many standard requests could start on a host."""
+    """Return how many standard requests, the squeeze's sample jobs, could start on a host."""
     most: float = host.free // squeeze.standard_slots
     amounts = dict(host.amounts)
     for name, text in squeeze.standard_request.items():
@@ -111,7 +111,7 @@ def count_startable_standard_requests(host: HostAcceptingTasks, squeeze: Squeeze
     return max(0, int(most))
 
 
-MAY_SHRINK = (  # reasons with which hosts may rest; none of a spent budget: own hosts cost nothing
+MAY_SHRINK = (  # plan reasons that allow power-offs; the site's own hosts are in no budget
     BalancePlanReason.NO_NEED,
     BalancePlanReason.ALL_FIT,
     BalancePlanReason.SPARE,
@@ -123,7 +123,7 @@ BRIEF = (
     NewNodeOrRemovalRefusalCause.IDLE_BRIEFLY,
     NewNodeOrRemovalRefusalCause.HOUR_IS_PAID,
 )  # causes that keep an idle node for the time being
-LAST = "auto"  # suffix of the standby hosts that are woken last
+LAST = "auto"  # end of the tag of hosts that are woken last
 
 
 def plan_hosts_to_sleep_or_wake(
@@ -133,10 +133,10 @@ def plan_hosts_to_sleep_or_wake(
     squeeze: SqueezeSection,
     facts: HostTagsAndMovableTasks | None = None,
 ) -> StandbyOrWakePlan:
-    """Return the hosts to put on standby or to wake, given a round's balance plan.
+    """Return the hosts to power off or to wake, given the plan of a balancer round.
 
-    Hosts are either put on standby or woken, never both. The target reserve remains on working
-    hosts, and the number of nodes stays within its minimum and maximum.
+    One round never powers off and wakes hosts. Enough standard requests (sample jobs) can still start after a
+    power-off, and the number of nodes stays between minimum and maximum.
     """
     hosts = find_hosts_accepting_tasks(situation, rules, facts or HostTagsAndMovableTasks())
     given_back = _hosts_to_be_removed(situation, plan, hosts)
@@ -149,7 +149,7 @@ def plan_hosts_to_sleep_or_wake(
 def _hosts_to_be_removed(
     situation: BalanceSituation, plan: BalancePlan, hosts: Iterable[HostAcceptingTasks]
 ) -> dict[str, str]:
-    """Return the working hosts that the balance plan removes, with their nodes."""
+    """Return the nodes of providers that the plan removes, by host name; a squeeze sees these nodes as kept."""
     own = NodesByHostName(situation.nodes)
     nodes = {node.name: host.name for host in hosts if (node := own.of_host(host.name))}
     kept_names = {node.name for node in situation.nodes if node.is_kept}
@@ -165,7 +165,6 @@ def _plan_standby(
     hosts: tuple[HostAcceptingTasks, ...],
     stay: tuple[HostAcceptingTasks, ...],
 ) -> StandbyOrWakePlan:
-    """Decide which hosts go on standby or wake; hosts that the plan removes never go on standby."""
     reserve = StartableStandardRequestCount(squeeze, hosts)
     unchanged = StandbyOrWakePlan(
         cause=StandbyOrWakePlanCause.BETWEEN,
@@ -239,7 +238,7 @@ def _plan_waking(
     facts: HostTagsAndMovableTasks,
     hosts: tuple[HostAcceptingTasks, ...],
 ) -> StandbyOrWakePlan:
-    """Wake the hosts that waiting tasks want, then others in the order of their tags."""
+    """Wake the hosts that waiting tasks need, then further hosts in the order of their tags."""
     asleep = wakeable_standby_nodes(situation.nodes, facts)
     names = [node.name for node in asleep if plan.wake is None or node.name in plan.wake]
     count = plan.add if plan.wake is None else len(names)
@@ -272,9 +271,9 @@ def _new_working_host(slots: int) -> HostAcceptingTasks:
 
 
 def wakeable_standby_nodes(nodes: Iterable[ElasticNode], facts: HostTagsAndMovableTasks) -> tuple[ElasticNode, ...]:
-    """Return the standby nodes that have a tag, in the order of waking.
+    """Return the powered-off nodes with a standby tag, in the order of waking.
 
-    The suffix after the tag's prefix gives the order: numbers first, then texts, `auto` last.
+    The end of the tag gives the order: numbers first, then texts, `auto` last.
     """
     asleep = [
         (order, at, node)
@@ -287,7 +286,7 @@ def wakeable_standby_nodes(nodes: Iterable[ElasticNode], facts: HostTagsAndMovab
 
 
 def _wake_rank(tags: tuple[str, ...]) -> tuple[bool, float, str] | None:
-    """Return a host's place in the order of waking; None without a standby tag."""
+    """Return a sort key for the order of waking; None for a host without a standby tag."""
     suffixes = [tag.removeprefix(STANDBY) for tag in tags if tag.startswith(STANDBY)]
     ranks = [(False, float(suffix) if suffix.isdecimal() else inf, suffix) for suffix in suffixes if suffix != LAST]
     return min(ranks) if ranks else (True, inf, "") if suffixes else None
@@ -301,7 +300,7 @@ def _plan_resting(
     squeeze: SqueezeSection,
     hosts: tuple[HostAcceptingTasks, ...],
 ) -> StandbyOrWakePlan:
-    """Put hosts on standby while the target reserve remains, least loaded first."""
+    """Power off the hosts with the fewest tasks while enough standard requests (sample jobs) can start."""
     least = rules.min_nodes if plan.figures.least is None else plan.figures.least
     spare = (
         sum(not (node.is_left_over or node.state.is_leaving) for node in nodes_by_name_without_standby(situation))
@@ -338,9 +337,9 @@ def _plan_resting(
 def _hosts_that_may_rest(
     situation: BalanceSituation, plan: BalancePlan, squeeze: SqueezeSection, hosts: tuple[HostAcceptingTasks, ...]
 ) -> list[HostAcceptingTasks]:
-    """Return the hosts that may go on standby, those with the most tasks first.
+    """Return the hosts that may be powered off, hosts with the most tasks first.
 
-    The master, kept nodes and hosts with reservations never go on standby.
+    The master, nodes that must be kept, and hosts with reserved slots are never powered off.
     """
     has_new_idle = any(refusal.cause in BRIEF for refusal in plan.refused)
     own, remove = NodesByHostName(situation.nodes), frozenset(plan.remove)
@@ -372,10 +371,10 @@ def _move_tasks_away(
     wide: int,
     squeeze: SqueezeSection,
 ) -> tuple[tuple[TaskForOtherHost, ...], StartableStandardRequestCount] | None:
-    """Move the tasks of resting hosts to other hosts with room, largest first.
+    """Move tasks from hosts to be powered off to other hosts, large tasks first.
 
-    Return the moves and the remaining reserve; None if a task has no room. Tasks that cannot
-    move end where they are.
+    Return the moves and the standard requests that could still start; None if a task has no room. Tasks that
+    cannot be rescheduled end on their hosts.
     """
     staying = {host.name: host for host in hosts if host.name not in off}
     moved = []

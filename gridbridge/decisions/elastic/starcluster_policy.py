@@ -1,8 +1,8 @@
-"""Decide a round by the rules of StarCluster's load balancer.
+"""Decide a balancer round by the rules of StarCluster's load balancer.
 
-The cluster grows when a job waits too long, and idle nodes go late in their paid hour. Source:
-StarCluster's guide (Criteria for Adding a Node, Criteria for Removing a Node, The 45 Minutes Past
-the Hour Rule), and the SGE balancer of StarCluster 0.95.6.
+Nodes are added when a job waits too long; idle nodes are removed late in their paid hour. Sources:
+StarCluster's guide (Criteria for Adding a Node, Criteria for Removing a Node, The 45 Minutes Past the Hour
+Rule), and the SGE balancer of StarCluster 0.95.6.
 """
 
 from collections.abc import Iterator
@@ -39,11 +39,10 @@ from gridbridge.model.grid_engine_amounts import DAY_S
 def plan_balance_by_starcluster(
     situation: BalanceSituation, rules: BalanceSection, *, is_faithful: bool = False
 ) -> BalancePlan:
-    """Return the balance plan of one round by StarCluster's rules.
+    """Return the plan of a balancer round by StarCluster's rules.
 
-    The plan keeps `nodes + add <= max_nodes` and `nodes - removed >= min_nodes`. With
-    `is_faithful`, the counts have StarCluster's own errors, and the first inequality may not
-    hold.
+    The plan keeps `nodes + add <= max_nodes` and `nodes - removed >= min_nodes`. With `is_faithful`,
+    StarCluster's counting errors are repeated, and `max_nodes` may be exceeded.
     """
     count = count_slots_like_starcluster if is_faithful else count_slots_and_startable_tasks
     figures = count(situation, rules.queue)
@@ -63,7 +62,6 @@ def plan_balance_by_starcluster(
 def _nodes_to_add(
     figures: BalancePlanFigures, rules: BalanceSection, situation: BalanceSituation, *, is_faithful: bool
 ) -> tuple[BalancePlanReason, int]:
-    """Return how many nodes to add, and the reason."""
     if not rules.max_nodes:
         return BalancePlanReason.NO_MAXIMUM, 0
     if figures.nodes >= rules.max_nodes:
@@ -84,7 +82,7 @@ def _nodes_to_add(
 def _nodes_wanted(
     figures: BalancePlanFigures, rules: BalanceSection, situation: BalanceSituation, *, is_faithful: bool
 ) -> tuple[BalancePlanReason, int]:
-    """Return the number of wanted new nodes before limits apply, and the reason."""
+    """Return how many new nodes are needed before limits apply, and the reason."""
     if figures.useful < rules.min_nodes:
         return BalancePlanReason.BELOW_MINIMUM, rules.min_nodes - figures.useful
     if figures.slots == 0:
@@ -101,9 +99,9 @@ def _nodes_wanted(
 
 
 def _nodes_for_slots(figures: BalancePlanFigures, node_slots: int, *, is_faithful: bool) -> int:
-    """Return how many new nodes give the slots that waiting jobs want; at least one.
+    """Return how many new nodes give the slots that waiting jobs need; at least one.
 
-    StarCluster waits until its nodes are up; here arriving nodes are subtracted.
+    Nodes that boot or join are subtracted, whereas StarCluster waits until its nodes are up.
     """
     if not node_slots:
         return 1
@@ -113,7 +111,6 @@ def _nodes_for_slots(figures: BalancePlanFigures, node_slots: int, *, is_faithfu
 
 
 def _refused_jobs(situation: BalanceSituation, queue: str) -> tuple[NewNodeOrRemovalRefusal, ...]:
-    """Return a refusal for each waiting job that does not make the cluster grow."""
     rows = ((row, _refusal_cause_in_queue(row, queue)) for row in situation.cell.waiting)
     return tuple(NewNodeOrRemovalRefusal(job=job, cause=cause) for row, cause in rows if cause for job in row.jobs)
 
@@ -128,8 +125,8 @@ def _refusal_cause_in_queue(row: WaitingJobGroup, queue: str) -> NewNodeOrRemova
 def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> BalancePlanFigures:
     """Count slots and jobs with the errors of StarCluster 0.95.6, for comparison.
 
-    Its counts are wrong after waits of more than a day, with dead or closed hosts, several
-    queues or slot counts, and host names that contain each other.
+    StarCluster's counts are wrong after waits of more than a day, with dead or closed hosts, with several
+    queues or slot counts, and with host names that contain each other.
     """
     own = [instance for instance in situation.cell.instances if instance.queue == queue]
     waiting = [row for row in situation.cell.waiting if row.state.can_start]
@@ -176,9 +173,9 @@ HOUR_MIN = 60
 def plan_starcluster_idle_removal(
     situation: BalanceSituation, rules: BalanceSection, plan: BalancePlan, *, is_faithful: bool
 ) -> BalancePlan:
-    """Return the plan with the idle nodes to remove, sorted by name.
+    """Add the idle nodes to remove, sorted by name, to a plan.
 
-    Only the balancer's own nodes are removed. The caller has checked that no job waits.
+    Only nodes that the balancer owns are removed. The caller must make sure that no job waits.
     """
     if not is_pause_after_node_change_over(plan.figures, rules):
         return replace(plan, verdict=BalancePlanReason.NOT_STABLE)
@@ -226,7 +223,7 @@ def _starcluster_removal_hindrances(
 
 
 class _Hosts:
-    """The queue instances and known hosts of a cell, found by host name."""
+    """A look-up of a cell's hosts and queue instances by host name."""
 
     def __init__(self, situation: BalanceSituation) -> None:
         self._names, self._instances = dict[str, list[str]](), dict[str, list[QueueInstance]]()
@@ -243,10 +240,10 @@ class _Hosts:
         return any(is_same_host(name, host) for host in self._names.get(short_host_name(name), ()))
 
     def is_busy(self, name: str) -> bool:
-        """Say whether a job runs or starts on a host, or has slots reserved there."""
+        """Say whether a job runs or starts on a host, or has reserved slots there."""
         instances = self._instances.get(short_host_name(name), ())
         return has_running_or_reserved_slots(instance for instance in instances if is_same_host(name, instance.host))
 
     def seems_busy(self, name: str) -> bool:
-        """Say whether StarCluster finds a host busy: a busy queue instance contains its name."""
+        """Say whether StarCluster takes a host for busy: the name of a busy queue instance contains the host's name."""
         return any(name in instance for instance in self._in_use)

@@ -1,4 +1,4 @@
-"""A balancer round's input, its plan, and the saved form of its input."""
+"""The input and the plan of a balancer round, and the input as saved for a replay."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,17 +20,17 @@ class BalancePolicyName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJobsHistory:
-    """The history of waiting jobs with equal requests: whether they start despite free slots."""
+    """How long waiting jobs with equal requests have had free slots without starting."""
 
-    at: datetime  # the time of the recorded round
-    tasks: int  # waiting tasks in that round
-    room_since: datetime | None = None  # the jobs have had room since then; None: no room
-    stuck_since: datetime | None = None  # since when they are no demand; None: they are
+    at: datetime  # time of the last balancer round
+    tasks: int  # number of the waiting tasks
+    room_since: datetime | None = None  # time since which free slots exist for the jobs; None: no free slots
+    stuck_since: datetime | None = None  # time since which no node is added for the jobs; None: nodes may be added
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceSituation:
-    """The input of a balancer round: the cell, the owned nodes, and the time."""
+    """The input of a balancer round: the cell, the balancer's nodes and the time."""
 
     now: datetime
     cell: GridEngineCellSnapshot
@@ -39,26 +39,26 @@ class BalanceSituation:
     nodes: tuple[ElasticNode, ...] = ()
     layout: CellConfiguration = NOTHING_TOLD
     best_effort: frozenset[str] = frozenset()  # best-effort queues missing from `layout`
-    eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # by job
-    # by the lowest job number of each group of waiting jobs
+    eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # time since which each job may start
+    # histories of waiting jobs, by the lowest job number of each group
     watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)
-    runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)  # s, by owner and name
-    elsewhere: Mapping[str, float] = field(default_factory=dict)  # s to a start, by transfer queue
-    # free slots by transfer queue; an unlisted queue has no limit
+    runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)  # mean seconds, by owner and job name
+    elsewhere: Mapping[str, float] = field(default_factory=dict)  # seconds until a task starts, by transfer queue
+    # free slots by transfer queue; a missing queue has no limit
     elsewhere_free: Mapping[str, int] = field(default_factory=dict)
-    failed: Mapping[str, datetime] = field(default_factory=dict)  # last failure, by pool
+    failed: Mapping[str, datetime] = field(default_factory=dict)  # last failure of a node, by pool
     spent: float = 0.0  # cost of nodes in this month
-    standby: tuple[str, ...] | None = None  # wakeable hosts in waking order; None: unknown
-    local: datetime | None = None  # `now` in the site's time zone; None: `now` has it
+    standby: tuple[str, ...] | None = None  # hosts that may be woken, in this order; None: unknown
+    local: datetime | None = None  # `now` in the site's time zone; None: same as `now`
 
     @property
     def local_now(self) -> datetime:
-        """The moment by the clocks of the site, for prices and schedules."""
+        """The present time in the site's time zone, by which prices and schedules are read."""
         return self.local or self.now
 
 
 class BalancePlanReason(Enum):
-    """The main reason why a round adds or removes nodes, or does nothing."""
+    """The main reason why a balancer round adds nodes, removes nodes or changes nothing."""
 
     NO_MAXIMUM = "no maximum"
     FULL = "full"
@@ -98,127 +98,127 @@ class BalancePlanReason(Enum):
 
 
 class NewNodeOrRemovalRefusalCause(Enum):
-    """Why a job does not make the cluster grow, or why a host is not removed."""
+    """Why no node is added for a job, or why a host is not removed."""
 
-    HELD = "it is held"
-    ERROR = "it is in error"
-    DELETED = "it is being deleted"
-    FUTURE = "its start time is in the future"
-    DEPENDENT = "it waits for the end of other jobs"
-    INNER = "it runs inside a container job"
-    OTHER_QUEUE = "it asks for another queue"
-    MASTER = "it is the master"
-    BUSY = "jobs run there, or slots are reserved there"
-    NOT_READY = "it is {has}, not ready"
-    NOT_LISTED = "the cell does not list it"
-    UPTIME_UNKNOWN = "it is not known since when it is up"
-    HOUR_IS_PAID = "its hour is paid for: minute {minute} of it, not yet {kill_after}"
-    AT_MINIMUM = "no more than {min_nodes} nodes would be left"
-    LICENCE = "it waits for {name}: {has} are left in the whole cell, it takes {wanted}"
-    ENVIRONMENT_FULL = "parallel environment {name} has {has} slots left, it takes {wanted}"
-    UNDIVIDED = "its {wanted} slots can't be had: {name} gives {has} of them on each host"
+    HELD = "the job is held"
+    ERROR = "the job is in error"
+    DELETED = "the job is being deleted"
+    FUTURE = "the job's start time is in the future"
+    DEPENDENT = "the job waits for the end of other jobs"
+    INNER = "the job runs inside a container job"
+    OTHER_QUEUE = "the job requests another queue"
+    MASTER = "the host is the cell's master"
+    BUSY = "the host has running jobs or reserved slots"
+    NOT_READY = "the node is {has}, not ready"
+    NOT_LISTED = "the cell does not list the host"
+    UPTIME_UNKNOWN = "the start time of the node is unknown"
+    HOUR_IS_PAID = "the node's hour is paid for: minute {minute} of the hour, not yet minute {kill_after}"
+    AT_MINIMUM = "the cluster keeps at least {min_nodes} nodes"
+    LICENCE = "the job needs {wanted} of {name}, and the whole cell has {has} left"
+    ENVIRONMENT_FULL = "the job needs {wanted} slots, and parallel environment {name} has {has} left"
+    UNDIVIDED = "parallel environment {name} gives {has} slots on each host, and {wanted} is no multiple of {has}"
     BARRED = "parallel environment {name} does not admit {wanted}"
-    CAPPED = "as many of its tasks run as may run at once"
-    STUCK = "there was room for it for {has} min, and it did not start: a quota or an access list may keep it"
-    BEST_EFFORT = "it is best-effort"
-    CAMPAIGN = "it is a campaign's, which takes what others leave"
-    NO_QUEUE = "no new node would be in a queue that it may use ({wanted})"
-    NO_ACCESS = "no queue that a new node would be in admits {wanted}"
-    TOO_WIDE = "it wants {wanted} slots on one host, a new node has {has}"
-    TOO_MUCH = "it wants {wanted} of {name} on one host, a new node has {has}"
-    NO_VALUE = "it asks for {name}={wanted}, which no new node is known to have"
-    TOO_SPREAD = "it wants more nodes together than one pool gives, and those of two never share it"
-    ALL_HOSTS = "it asks for all nodes that are there: a further node does not help it"
-    TOO_FEW = "it needs {wanted} new nodes at once, and {has} may be added now"
-    KEPT = "it is to be kept"
-    UNREACHABLE = "its provider does not list its machine, or its pool has none that does"
-    NEEDED = "waiting tasks need it, or it is spare"
-    LAST_AT_WORK = "no host would work without it"
-    IDLE_BRIEFLY = "it has been idle for {has} s, not yet {wanted}"
-    PAID = "{has} s of it are paid for"
+    CAPPED = "the job's limit of running tasks (qsub -tc) is reached"
+    STUCK = "free slots existed for {has} min, and the job did not start: a quota or an access list may be the cause"
+    BEST_EFFORT = "the job is best-effort, and no node is added for best-effort jobs"
+    CAMPAIGN = "the job belongs to a campaign, and campaigns only use free slots"
+    NO_QUEUE = "no new node would be in a queue that the job may use ({wanted})"
+    NO_ACCESS = "no queue of a new node admits {wanted}"
+    TOO_WIDE = "the job needs {wanted} slots on one host, and a new node has {has}"
+    TOO_MUCH = "the job needs {wanted} of {name} on one host, and a new node has {has}"
+    NO_VALUE = "the job requests {name}={wanted}, and no new node is expected to have this value"
+    TOO_SPREAD = "the job needs more nodes at once than one pool has, and nodes of two pools never share a job"
+    ALL_HOSTS = "the job requests all present nodes, so that a new node does not help"
+    TOO_FEW = "the job needs {wanted} new nodes at once, and {has} may be added now"
+    KEPT = "an administrator wants the node to stay"
+    UNREACHABLE = "no provider lists the node's machine"
+    NEEDED = "waiting tasks need the node, or the node is spare capacity"
+    LAST_AT_WORK = "the host is the last working host"
+    IDLE_BRIEFLY = "the node has been idle for {has} s, not yet for {wanted} s"
+    PAID = "{has} s of the node's time are already paid for"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNodeOrRemovalRefusal:
-    """A job that adds no node, or a host that is not removed, and the reason."""
+    """A job for which no node is added, or a host that is not removed, and the reason."""
 
     job: int = 0
     host: str = ""
     cause: NewNodeOrRemovalRefusalCause
     minute: int = 0
-    name: str = ""  # the requested resource or parallel environment
+    name: str = ""  # requested resource or parallel environment
     wanted: str = ""
     has: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancePlanFigures:
-    """The figures that led to a balance plan."""
+    """The figures that led to the plan of a balancer round."""
 
     nodes: int
-    running: int  # nodes that are up
+    running: int  # nodes that are up, also nodes that are leaving
     jobs: int  # waiting jobs that could start
-    wanted: int  # slots that these jobs need
-    free: int  # free slots
+    wanted: int  # slots that the waiting jobs need
+    free: int
     slots: int  # all slots of the cluster
     slots_per_node: int | None  # None: hosts have different numbers of slots
     waited_s: float
-    unchanged_s: float | None  # time since the last change of nodes; None: no change yet
+    unchanged_s: float | None  # time since a node was added or removed; None: never
     tasks: int = 0  # waiting tasks that could start
-    fit: int = 0  # waiting tasks with room on present or arriving nodes
-    coming: int = 0  # arriving nodes
-    most: int | None = None  # node maximum at this hour; None: max_nodes holds
-    least: int | None = None  # node minimum at this hour; None: min_nodes holds
+    fit: int = 0  # waiting tasks that fit on present, booting or joining nodes
+    coming: int = 0  # nodes that are booting or joining the cell
+    most: int | None = None  # largest number of nodes at this hour; None: max_nodes holds
+    least: int | None = None  # smallest number of nodes at this hour; None: min_nodes holds
     hosts: int = 0
     unready: int = 0  # hosts that are silent or in error
     backlog_s: float | None = None  # time to finish all waiting tasks; None: unknown
-    elsewhere: str = ""  # a transfer queue that starts tasks before a new node does
+    elsewhere: str = ""  # transfer queue that starts tasks before a new node does
     elsewhere_s: float = 0.0
     boot_s: float = 0.0
     price: float = 0.0  # price of a new node per hour
     failed: int = 0  # failed nodes whose machines still exist
-    leaving: int = 0  # nodes that are being removed or put on standby
+    leaving: int = 0  # nodes that are being removed or powered off
 
     @property
     def useful(self) -> int:
-        """The number of nodes that run tasks now or soon; failed nodes do not count."""
+        """The number of nodes that run tasks now or soon, without failed nodes."""
         return self.nodes - self.failed
 
     @property
     def staying(self) -> int:
-        """The number of useful nodes that are not leaving, to which the node minimum applies."""
+        """The number of nodes that run tasks now or soon and stay; min_nodes applies to this number."""
         return self.useful - self.leaving
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancePlan:
-    """The nodes that one round adds, wakes or removes; an empty plan does nothing."""
+    """The nodes that a balancer round adds, wakes or removes; an empty plan changes nothing."""
 
     verdict: BalancePlanReason
-    hindrance: BalancePlanReason | None = None  # why no node is added below the minimum
+    hindrance: BalancePlanReason | None = None  # why no node is added although the cluster is below the minimum
     figures: BalancePlanFigures
     add: int = 0
     pool: str = ""  # the pool of the new nodes
-    groups: tuple[str, ...] = ()  # the node group of each new node, if the pool has groups
+    groups: tuple[str, ...] = ()  # node group of each new node, if the pool has node groups
     wake: tuple[str, ...] | None = None  # standby hosts to wake; None: a squeeze wakes `add` hosts
     remove: tuple[str, ...] = ()
     refused: tuple[NewNodeOrRemovalRefusal, ...] = ()
-    watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)  # next round's
+    watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)  # histories for the next round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedBatchProgramOutputs:
-    """The raw output of batch system programs, saved to replay a round."""
+    """The output of batch system programs, saved to replay a balancer round."""
 
     qstat: bytes = b""  # output of qstat -u '*' -xml -f -r
     qhost: bytes = b""  # output of qhost -xml, maybe with -F
-    qconf: bytes = b""  # a JSON table of the output of qconf and other calls; empty: not queried
+    qconf: bytes = b""  # JSON table of the output of qconf and other commands; empty: not queried
     oar: bytes = b""  # output of oarnodes -J and oarstat -f -J; empty for Grid Engine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedBalancerRoundInput:
-    """The part of a round's input that no batch system program prints."""
+    """The part of a balancer round's input that comes from no batch system program."""
 
     now: datetime
     master: str = ""

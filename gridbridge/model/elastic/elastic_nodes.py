@@ -1,7 +1,4 @@
-"""Nodes of the balancer, as policies read them and as the state file stores them.
-
-Also their machines, and the acts that are due.
-"""
+"""The balancer's nodes with their machines, states and due acts, for balancer policies and the state file."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,23 +7,23 @@ from enum import Enum, StrEnum
 
 OWNER_TAG = "gridbridge"  # tag whose value is the cluster that owns the machine
 POOL_TAG = "gridbridge-pool"  # tag whose value is the pool that the machine was created for
-HOST_KEY_TAG = "gridbridge-host-key"  # tag with the ssh host key, in clouds that list no keys
+HOST_KEY_TAG = "gridbridge-host-key"  # tag with the machine's ssh host key, for clouds that do not list host keys
 MASTER_TAG = "gridbridge-master"  # tag whose value is the cluster whose qmaster runs on the machine
 
 
 class ProviderMachineState(StrEnum):
-    """The state of a machine in its provider's report."""
+    """The state of a machine, as reported by the machine's provider."""
 
     PENDING = "pending"
     RUNNING = "running"
     STOPPED = "stopped"  # powered off; the disk remains, and a start is possible
     GONE = "gone"
-    UNKNOWN = "unknown"  # unknown, or none of these states
+    UNKNOWN = "unknown"  # any other state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderMachine:
-    """A machine in its provider's machine list."""
+    """A machine that a provider lists."""
 
     id: str
     name: str
@@ -37,7 +34,7 @@ class ProviderMachine:
     created: datetime | None = None  # time of creation; None: unknown
 
     def belongs_to(self, cluster: str) -> bool:
-        """Say whether a cluster owns the machine, by its owner tag alone."""
+        """Say whether the machine's owner tag names the given cluster."""
         return bool(cluster) and self.tags.get(OWNER_TAG) == cluster
 
     @property
@@ -47,37 +44,37 @@ class ProviderMachine:
 
 
 class HostJoinStep(StrEnum):
-    """The last completed step of a host that joins its cell."""
+    """The last completed step of adding a host to a cell."""
 
     NONE = "nothing"
-    ADMITTED = "admitted"  # the cell has the host, its resources and groups; queues disabled
+    ADMITTED = "admitted"  # the cell has the host with resources and host groups; all queues of the host are disabled
     JOINED = "joined"  # the host's queues are enabled
-    CLOSED = "closed"  # joined; queues that are disabled on all hosts stay disabled
-    LEFT = "left"  # the host, its resources and host groups were removed
+    CLOSED = "closed"  # the host has joined, and queues that are disabled on all hosts stay disabled
+    LEFT = "left"  # the host was removed, with its resources and host groups
 
 
 class HostRemovalResult(StrEnum):
-    """The result of an attempt to remove a host from its cell."""
+    """The result of an attempt to remove a host from a cell."""
 
-    REFERENCED = "still referenced"  # the cell still has the host; the next round retries
+    REFERENCED = "still referenced"  # the cell still has the host; the next round repeats the removal
     LEFT = "left"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRemovalProgress:
-    """The progress of a host's removal from its cell, and the references that delay the removal."""
+    """The progress of a host's removal from a cell, which references to the host may delay."""
 
     step: HostRemovalResult
     refused_by: str = ""  # the objects that refer to the host, and a command that shows them
 
     @classmethod
     def left(cls) -> "HostRemovalProgress":
-        """Return the progress of a host that the cell no longer knows."""
+        """Return the progress of a host that the cell no longer has."""
         return cls(step=HostRemovalResult.LEFT)
 
     @classmethod
     def kept(cls, refused_by: str) -> "HostRemovalProgress":
-        """Return the progress of a host whose removal the next round retries."""
+        """Return the progress of a host whose removal the next round repeats."""
         return cls(step=HostRemovalResult.REFERENCED, refused_by=refused_by)
 
 
@@ -91,22 +88,22 @@ class MachineToJoinCell:
     slots: int = 1
     resources: tuple[tuple[str, str], ...] = ()  # complex_values of the host
     hostgroups: tuple[str, ...] = ("@allhosts",)
-    queues: tuple[str, ...] = ()  # cluster queues in which the host gets own slots; empty: none
+    queues: tuple[str, ...] = ()  # cluster queues that get a slot number for the host; empty: none
     is_filled_last: bool = False  # the scheduler fills other hosts first
-    closed: frozenset[str] = frozenset()  # queues disabled on all hosts; stay disabled on this host
+    closed: frozenset[str] = frozenset()  # queues that are disabled on all hosts, and stay disabled here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostCheckBeforeRemoval:
-    """The last check before a host's removal: whether the host is idle, closed and listed."""
+    """The last check before a host's removal: whether the host is idle, closed and in the cell."""
 
-    is_idle: bool  # no task runs, starts or is suspended and no slot is reserved, in counted queues
+    is_idle: bool  # outside best-effort and transfer queues, no task runs and no slot is reserved
     is_closed: bool  # all queues of the host are disabled by hand
-    is_listed: bool = True  # the cell knows the host
+    is_listed: bool = True  # the cell has the host
 
 
 class ElasticNodeState(Enum):
-    """The state of a node in its lifecycle."""
+    """The state of a node between its request and its removal."""
 
     REQUESTED = "requested"
     BOOTING = "booting"
@@ -130,30 +127,30 @@ class ElasticNodeState(Enum):
 
     @property
     def is_there(self) -> bool:
-        """Whether the node counts among the cluster's nodes."""
+        """Whether the cluster counts the node; standby, removed and failed nodes do not count."""
         return self not in (ElasticNodeState.STANDBY, ElasticNodeState.GONE, ElasticNodeState.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticNode:
-    """A node that the balancer adds and removes, in the form that balancer policies read."""
+    """The facts about a node by which a balancer policy decides."""
 
     name: str
     state: ElasticNodeState = ElasticNodeState.READY
-    up_since: datetime | None = None  # start of the machine; None: unknown
+    up_since: datetime | None = None  # time at which the machine started; None: unknown
     since: datetime | None = None  # start of the present state; None: unknown
     idle_since: datetime | None = None  # start of the idle time; None: busy or unknown
-    pool: str = ""  # the pool that created the node
-    group: str = ""  # parallel tasks stay within one group of nodes; empty: no groups
+    pool: str = ""
+    group: str = ""  # node group; a parallel task stays within one node group
     is_kept: bool = False  # an administrator wants the node to stay
-    is_unreachable: bool = False  # no provider lists the machine, or none can destroy it
+    is_unreachable: bool = False  # no provider lists the machine, or no provider can destroy the machine
     is_drained: bool = False  # an administrator wants no more tasks on the node
     failed_at: datetime | None = None  # the last failed boot; None: the last boot succeeded
     has_machine: bool = False  # a provider created a machine for the node
 
     @property
     def counts(self) -> bool:
-        """Whether limits and budgets count the node; failed nodes cost until deleted."""
+        """Whether limits and budgets count the node; a failed node costs until its machine is deleted."""
         return self.state.is_there or self.is_left_over
 
     @property
@@ -180,7 +177,7 @@ def is_same_host(first: str, second: str) -> bool:
 
 
 class NodesByHostName:
-    """Nodes, found by host names with or without a domain."""
+    """A look-up of nodes by host name, with or without a domain."""
 
     def __init__(self, nodes: Iterable[ElasticNode]) -> None:
         self._by_short = dict[str, list[ElasticNode]]()
@@ -203,7 +200,7 @@ class BalancerHostClocks:
 
 
 class NodeStateCause(StrEnum):
-    """Why a node is in its state, for instance why it was removed."""
+    """Why a node is in its present state, for example why the node was removed."""
 
     NONE = ""
     NOT_NEEDED = "not needed"
@@ -227,7 +224,7 @@ class NodeStateCause(StrEnum):
 
     @property
     def is_boot_failure(self) -> bool:
-        """Whether the cause counts as a boot failure, after which its pool may be paused."""
+        """Whether the cause is a boot failure; several boot failures pause the pool of the node."""
         return self in (
             NodeStateCause.NOT_THERE,
             NodeStateCause.NEVER_BOOTED,
@@ -255,7 +252,7 @@ class BalancerOwnedNode:
 
     @property
     def node(self) -> ElasticNode:
-        """The node in the form that balancer policies read."""
+        """The facts about the node by which a balancer policy decides."""
         return ElasticNode(
             name=self.name,
             state=self.state,
@@ -272,7 +269,7 @@ class BalancerOwnedNode:
     def entering(
         self, state: ElasticNodeState, at: datetime, cause: NodeStateCause = NodeStateCause.NONE
     ) -> "BalancerOwnedNode":
-        """Return the node in a new state since a time, with a cause or none."""
+        """Return the node in a new state that began at the given time."""
         return replace(self, state=state, since=at, cause=cause)
 
 
@@ -281,36 +278,36 @@ class AdministratorNodeRequestKind(StrEnum):
 
     DRAIN = "drain"  # no new task starts; the node is removed when its tasks have ended
     KEEP = "keep"  # the node is not removed, however long it is idle
-    FREE = "free"  # the node may be removed again
+    FREE = "free"  # an earlier request to keep or drain the node is withdrawn
 
 
 class BalancerNodeAct(Enum):
     """What a balancer round does with a node."""
 
     CREATE = "create"  # create the node's machine
-    JOIN = "join"  # continue to make the node a host of the cell
+    JOIN = "join"  # add the node to the cell, in one or several rounds
     REMOVE = "remove"  # disable the node's queues; remove the node if it is still idle
-    EVICT = "evict"  # remove a dead or never joined node from the cell
+    EVICT = "evict"  # remove a node that is dead or never joined from the cell
     DESTROY = "destroy"  # destroy only the node's machine
     REST = "rest"  # disable the host's queues; power the host off if it is still idle
     WAKE = "wake"  # power the host on
     OPEN = "open"  # enable the host's queues again
-    STOP = "stop"  # power off a host that did not come up, or did not go off
+    STOP = "stop"  # power off a host that did not boot, or that is still on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueNodeAct:
-    """A node's new state to store, and the act to do after that."""
+    """An act that is due for a node, and the node's new state, which is stored before the act."""
 
     node: BalancerOwnedNode
-    before: BalancerOwnedNode | None = None  # the node as stored before; None: new node
+    before: BalancerOwnedNode | None = None  # the node as stored before the round; None: new node
     act: BalancerNodeAct | None = None  # None: the new state is only stored
     is_over: bool = False  # the node is deleted from the state file
-    tag: str = ""  # tag to give the host before it is powered off; empty: none
+    tag: str = ""  # tag that the host gets before the power-off; empty: none
 
     @property
     def is_done(self) -> bool:
-        """Whether an act follows or the node is deleted, so that more than storing is due."""
+        """Whether an act is due or the node is deleted from the state file."""
         return self.act is not None or self.is_over
 
     @property
@@ -335,7 +332,7 @@ def is_host_reporting(host: BusyOrSilentHostState | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerNodesSnapshot:
-    """The nodes, their providers' machines and the cell's hosts at one moment."""
+    """The balancer's nodes, the providers' machines and the cell's hosts at one moment."""
 
     now: datetime
     cluster: str
@@ -345,16 +342,16 @@ class BalancerNodesSnapshot:
     hosts: Mapping[str, BusyOrSilentHostState] = field(default_factory=dict)
     pools: frozenset[str] = frozenset()  # configured pools
     providers: Mapping[str, str] = field(default_factory=dict)  # provider names, by pool
-    switched: frozenset[str] = frozenset()  # pools of hosts that are only powered on and off
-    released: frozenset[str] = frozenset()  # such pools that are no longer squeezed
+    switched: frozenset[str] = frozenset()  # pools of the site's own hosts, which are only powered on and off
+    released: frozenset[str] = frozenset()  # pools whose hosts are no longer powered on and off
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tags, by short host name
-    # since when each node's machine is missing from its list, by node key
+    # time since which a machine is missing from the provider's list, by node key
     unlisted: Mapping[str, datetime] = field(default_factory=dict)
-    silent: Mapping[str, datetime] = field(default_factory=dict)  # since when, by node or host key
+    silent: Mapping[str, datetime] = field(default_factory=dict)  # start of each daemon's silence, by node or host key
     last_round: datetime | None = None  # time of the previous round; None: the first round
     is_unready: bool = False  # too many hosts are silent, so no silent node is removed
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
-    # by name of an unknown machine: the address that this host resolves
+    # addresses of machines without a node, as the balancer's host resolves their names
     addresses: Mapping[str, str] = field(default_factory=dict)
 
     def host_of(self, name: str) -> BusyOrSilentHostState | None:
@@ -362,7 +359,7 @@ class BalancerNodesSnapshot:
         return self.hosts.get(short_host_name(name))
 
     def machine_key(self, pool: str, machine: str) -> tuple[str, str]:
-        """Return a unique key of a machine: ids are unique only within a provider."""
+        """Return the provider and id of a machine; ids are unique only within a provider."""
         return self.providers.get(pool) or pool, machine
 
 

@@ -1,4 +1,4 @@
-"""A Ganeti cluster as described by its text file (htools(1), -t), and its squeeze plan."""
+"""A Ganeti cluster as described in the text file of htools(1), and a plan that powers its nodes on or off."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from enum import Enum, StrEnum
 
 from gridbridge.model.elastic.standby_hosts import STANDBY
 
-NO_NODE = -1  # node index of a missing secondary copy
+NO_NODE = -1  # node index that stands for no secondary node
 
 
 class GanetiDiskMirroring(Enum):
-    """Whether and how an instance's disks are available on other nodes."""
+    """Whether and how other nodes can use the disks of an instance."""
 
     NONE = "none"
     INTERNAL = "internal"  # a second copy on the instance's secondary node
@@ -32,14 +32,14 @@ class GanetiDiskTemplate(StrEnum):
 
     @property
     def mirror(self) -> GanetiDiskMirroring:
-        """How other nodes can use the disks of an instance."""
+        """Whether and how other nodes can use the disks of an instance."""
         if self is GanetiDiskTemplate.DRBD:
             return GanetiDiskMirroring.INTERNAL
         return GanetiDiskMirroring.EXTERNAL if self in SEEN_EVERYWHERE else GanetiDiskMirroring.NONE
 
     @property
     def is_local(self) -> bool:
-        """Whether the disks use the node's own disk space."""
+        """Whether the disks use disk space of the instance's node."""
         return self in (GanetiDiskTemplate.DRBD, GanetiDiskTemplate.PLAIN)
 
 
@@ -50,7 +50,7 @@ SEEN_EVERYWHERE = (
 
 
 class GanetiInstanceStatus(StrEnum):
-    """The run state of an instance, in Ganeti's words."""
+    """The run state of a Ganeti instance, in Ganeti's words."""
 
     RUNNING = "running"
     ERROR_UP = "ERROR_up"
@@ -80,7 +80,7 @@ class GanetiInstanceStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiInstanceSize:
-    """The memory, disk and processors of an instance."""
+    """The memory, disk and processors of a Ganeti instance."""
 
     mem: int  # MiB
     vcpus: int
@@ -92,7 +92,7 @@ class GanetiInstanceSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiInstancePolicy:
-    """The limits that a cluster or node group sets for instances."""
+    """The limits that a Ganeti cluster or node group sets for instances."""
 
     standard: GanetiInstanceSize
     limits: tuple[tuple[GanetiInstanceSize, GanetiInstanceSize], ...]
@@ -114,7 +114,7 @@ DEFAULT_POLICY = GanetiInstancePolicy(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiNodeGroup:
-    """A group of nodes that share one instance policy."""
+    """A group of Ganeti nodes with one instance policy."""
 
     name: str
     uuid: str
@@ -126,7 +126,7 @@ class GanetiNodeGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiNode:
-    """A node of a Ganeti cluster, with the fields of the cluster's text file."""
+    """A node of a Ganeti cluster, as described in the cluster's text file."""
 
     name: str
     mem: float  # MiB
@@ -142,12 +142,12 @@ class GanetiNode:
     group: int  # index of the node's group
     spindles: int
     free_spindles: int
-    has_own_spindles: bool  # exclusive storage: instances share no spindle
+    has_own_spindles: bool  # exclusive storage: no two instances share a spindle
     tags: tuple[str, ...]
 
     @property
     def is_standby(self) -> bool:
-        """Whether the node is offline and has a standby tag, so that a squeeze may power it on."""
+        """Whether the node is offline and tagged as wakeable, so that a squeeze may power the node on."""
         return self.is_offline and any(tag.startswith(STANDBY) for tag in self.tags)
 
 
@@ -162,11 +162,11 @@ class GanetiInstance:
     status: GanetiInstanceStatus
     is_balanced: bool  # the instance may be moved to balance the cluster
     primary: int
-    secondary: int  # node index; NO_NODE: no secondary node
+    secondary: int  # node index, or NO_NODE
     template: GanetiDiskTemplate
     tags: tuple[str, ...]
     spindle_use: int
-    spindles: int | None  # number of own spindles; None: unknown
+    spindles: int | None  # number of spindles of the instance alone; None: unknown
 
     @property
     def is_movable(self) -> bool:
@@ -176,7 +176,7 @@ class GanetiInstance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiCluster:
-    """All groups, nodes and instances of a Ganeti text file."""
+    """All groups, nodes and instances of a Ganeti cluster."""
 
     groups: tuple[GanetiNodeGroup, ...]
     nodes: tuple[GanetiNode, ...]
@@ -186,14 +186,13 @@ class GanetiCluster:
 
     @property
     def aliases(self) -> Mapping[str, str]:
-        """Short names by full name, without the domain that all nodes and instances share."""
+        """Short names by full name, without the domain that all nodes and instances have in common."""
         names = [node.name for node in self.nodes] + [instance.name for instance in self.instances]
         cut = len(_shared_domain(names))
         return {name: name[: len(name) - cut] for name in names}
 
 
 def _shared_domain(names: list[str]) -> str:
-    """Return the longest domain, with its leading dot, that all names end with."""
     first = names[0] if names else ""
     ends = (first[at:] for at, letter in enumerate(first) if letter == ".")
     return next((end for end in ends if all(name.endswith(end) for name in names)), "")
@@ -219,11 +218,11 @@ class GanetiInstanceMove:
     target: int  # node index; NO_NODE for a failover
     primary: int  # node index after the move
     secondary: int  # node index after the move
-    nodes: frozenset[int]  # primary and secondary nodes before and after the move
+    nodes: frozenset[int]  # all primary and secondary nodes, before and after the move
 
 
 class GanetiSqueezeAction(Enum):
-    """Whether a squeeze powers nodes on or off, or does nothing."""
+    """Whether a Ganeti squeeze powers nodes on or off, or does nothing."""
 
     OFFLINE = "Nodes to offline"
     ONLINE = "Nodes to online"
@@ -236,7 +235,7 @@ class GanetiSqueezePlan:
 
     way: GanetiSqueezeAction
     nodes: tuple[int, ...] = ()
-    is_enough: bool = True  # False: even with all standby nodes, the minimal reserve is missing
+    is_enough: bool = True  # False: even with all standby nodes on, too little capacity is free
     offline_candidates: tuple[int, ...]
     online_candidates: tuple[int, ...]
     moves: tuple[GanetiInstanceMove, ...] = ()

@@ -27,44 +27,41 @@ PROJECTS, BARRED_PROJECTS = "projects", "xprojects"
 CHECKPOINTS = "ckpt_list"
 USER_LISTS = (USERS, BARRED_USERS)
 PROJECT_LISTS = (PROJECTS, BARRED_PROJECTS)
-ACCESS = (*USER_LISTS, *PROJECT_LISTS, CHECKPOINTS)  # attributes of a queue
-GROUP = "@"  # first character of group names in a user list
+ACCESS = (*USER_LISTS, *PROJECT_LISTS, CHECKPOINTS)  # queue attributes that limit access
+GROUP = "@"  # first character of a group's name in a user list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobAccessIdentity:
-    """The owner, group, project and checkpointing environment of a job.
+    """The owner, group, project and checkpointing environment of a job, by which access lists admit the job.
 
-    Access lists admit jobs by these facts. An unknown fact never excludes a job.
+    An unknown fact never excludes a job.
     """
 
     owner: str = ""  # account; empty: unknown
     group: str = ""  # the owner's Unix group; empty: unknown
-    project: str | None = None  # empty: no project; None: unknown
+    project: str | None = None  # empty: no project; None: unknown project
     checkpoint: str = ""  # checkpointing environment; empty: none or unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridEngineUserList:
-    """A user list of Grid Engine: an access list, or a department.
+    """A user list of Grid Engine: an access list, or a department, which admits nobody to a queue."""
 
-    A department admits nobody to a queue.
-    """
-
-    entries: tuple[str, ...] = ()  # users, and groups that begin with @
-    is_access: bool = True  # an access list; Grid Engine ignores any other list
+    entries: tuple[str, ...] = ()  # users, and groups with a leading @
+    is_access: bool = True  # whether this is an access list; Grid Engine ignores any other list
 
     def has(self, identity: JobAccessIdentity) -> bool:
-        """Say whether a job's owner or group is in the list."""
+        """Say whether the owner or group of a job is in the list."""
         return identity.owner in self.entries or (bool(identity.group) and f"{GROUP}{identity.group}" in self.entries)
 
     def may_have(self, identity: JobAccessIdentity) -> bool:
-        """Say whether the owner may be in the list; unknown groups count as members."""
+        """Say whether the owner of a job may be in the list; an unknown group counts as a member."""
         return self.is_access and (self.has(identity) or any(_may_be(identity, entry) for entry in self.entries))
 
 
 def _may_be(identity: JobAccessIdentity, entry: str) -> bool:
-    """Say whether an entry may match the owner: by a name pattern, or by an unknown group."""
+    """Say whether a name pattern matches the owner, or a group entry may match an unknown group."""
     if entry.startswith(GROUP):
         return not identity.group
     return fnmatchcase(identity.owner, entry)
@@ -82,16 +79,16 @@ class QueueAccessLists:
 
     @property
     def names_users(self) -> bool:
-        """Whether the lists depend on a job's owner."""
+        """Whether access depends on the owner of a job."""
         return bool(self.users or self.barred_users)
 
     @property
     def names_projects(self) -> bool:
-        """Whether the lists depend on a job's project."""
+        """Whether access depends on the project of a job."""
         return bool(self.projects or self.barred_projects)
 
     def obstacle(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> str:
-        """Return the excluded user, project or checkpointing environment; empty if none."""
+        """Return the user, project or checkpointing environment that is not admitted; empty if none."""
         if identity.owner and not self._admits_user(identity, lists):
             return f"user {identity.owner}"
         if identity.project is not None and not self._admits_project(identity.project):
@@ -127,7 +124,7 @@ def parse_access_lists(settings: Mapping[str, str]) -> QueueAccessLists:
 
 
 class RequestedValueComparison(StrEnum):
-    """How a requested value is compared with a host's value: the relop of complex(5)."""
+    """How Grid Engine compares a requested value with a host's value: relop of complex(5)."""
 
     EQUAL = "=="
     OTHER = "!="
@@ -139,7 +136,7 @@ class RequestedValueComparison(StrEnum):
 
 
 class ConsumableKind(Enum):
-    """Whether tasks consume a resource: not at all, by slot or by job."""
+    """Whether tasks use up a resource: not at all, per slot or per job."""
 
     NO = "no"
     BY_SLOT = "by slot"
@@ -148,14 +145,14 @@ class ConsumableKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResourceDefinition:
-    """One resource of the cell: a row of complex(5)."""
+    """One resource of the cell, as listed in complex(5)."""
 
     name: str
     shortcut: str = ""
     relation: RequestedValueComparison = RequestedValueComparison.AT_MOST
     counted: ConsumableKind = ConsumableKind.NO
-    is_forced: bool = False  # only jobs that request the resource may run where a host has it
-    default: str = "0"  # the amount that a task without a request uses
+    is_forced: bool = False  # on hosts with the resource, only jobs that request the resource may run
+    default: str = "0"  # amount that a task without a request uses
 
 
 class ParallelSlotDistribution(Enum):
@@ -173,59 +170,59 @@ class ParallelEnvironment:
 
     name: str
     spread: ParallelSlotDistribution = ParallelSlotDistribution.UNKNOWN
-    per_host: int = 0  # slots on each host, if `spread` is FIXED
-    slots: int = 0  # the most slots of all running tasks of the environment
+    per_host: int = 0  # slots on each host, for a FIXED number of slots
+    slots: int = 0  # largest number of slots of all running tasks together
     access: QueueAccessLists = TO_ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellQueue:
-    """A cluster queue with its default values; single hosts may have other values."""
+    """A cluster queue with its default values, and the values that differ on single hosts."""
 
     name: str
     hosts: tuple[str, ...] = ()  # hosts and host groups
     environments: tuple[str, ...] = ()
     values: tuple[tuple[str, str], ...] = ()  # resource values, and limits such as h_rt
     is_batch: bool = True
-    is_best_effort: bool = False  # tasks of the queue are preempted for all other tasks
+    is_best_effort: bool = False  # tasks of the queue are preempted for any other task
     is_away: bool = False  # a transfer queue, which sends tasks to another cluster
     access: QueueAccessLists = TO_ALL
-    varying: tuple[tuple[str, QconfValuesByHost], ...] = ()  # all attributes, if a host differs in any
+    varying: tuple[tuple[str, QconfValuesByHost], ...] = ()  # all attributes, if any attribute differs on a host
 
     @property
     def is_left_out(self) -> bool:
-        """Whether the queue is a best-effort or transfer queue, whose tasks do not count."""
+        """Whether the queue is a best-effort or transfer queue, whose tasks the balancer ignores."""
         return self.is_best_effort or self.is_away
 
     @property
     def offered(self) -> frozenset[str]:
-        """The resources and limits that the queue has on any host."""
+        """The names of resources and limits that the queue has on any host."""
         lists = (value for key, value in self.varying if key == COMPLEX_VALUES)
         own = (parse_qconf_pairs(text) for value in lists for _, text in value.others)
         return frozenset(name for name, _ in self.values).union(*own)
 
     @property
     def accesses(self) -> tuple[QueueAccessLists, ...]:
-        """The queue's default access lists, and those of single hosts or host groups."""
+        """The access lists of the queue, on all hosts and on single hosts or host groups."""
         lists = ((key, value) for key, value in self.varying if key in ACCESS)
         own = (parse_access_lists({key: text}) for key, value in lists for _, text in value.others)
         return (self.access, *own)
 
     def on(self, host: str, groups: Container[str]) -> "CellQueue":
-        """Return the queue with the values that it has on a host."""
+        """Return the queue with the values that apply on one host."""
         if not self.varying:
             return self
         return parse_cell_queue(self.name, {name: value.on(host, groups) for name, value in self.varying})
 
 
-ARCH = "arch"  # a load value of every host that reports
+ARCH = "arch"  # load value that every reporting host has
 BATCH = "BATCH"
 LIMITS = ("s_rt", "h_rt", "s_cpu", "h_cpu", "s_fsize", "h_fsize", "s_data", "h_data")
 MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", "h_vmem")
 
 
 def parse_cell_queue(name: str, settings: Mapping[str, str]) -> CellQueue:
-    """Parse a queue from its attributes as printed by qconf(1)."""
+    """Parse a queue from the attributes that qconf(1) prints."""
     values = {key: parse_qconf_values_by_host(text) for key, text in settings.items() if key != HOSTS}
     usual = {key: value.usual for key, value in values.items()}
     limits = {key: usual[key] for key in (*LIMITS, *MEMORY) if key in usual}
@@ -247,25 +244,23 @@ HOSTS, COMPLEX_VALUES = "hostlist", "complex_values"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellConfiguration:
-    """The queues, host groups, environments and resources of a cell, if known."""
+    """The queues, host groups, parallel environments and resources of a cell, if known."""
 
-    resources: Mapping[str, CellResourceDefinition] = field(
-        default_factory=dict
-    )  # by name and by shortcut of the resource
+    resources: Mapping[str, CellResourceDefinition] = field(default_factory=dict)  # by name and by shortcut
     environments: Mapping[str, ParallelEnvironment] = field(default_factory=dict)
-    groups: Mapping[str, frozenset[str]] = field(default_factory=dict)  # hosts, by group
-    parts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # enclosed groups, by group
+    groups: Mapping[str, frozenset[str]] = field(default_factory=dict)  # hosts, by host group
+    parts: Mapping[str, frozenset[str]] = field(default_factory=dict)  # host groups inside a host group, by outer group
     queues: Mapping[str, CellQueue] = field(default_factory=dict)
     deferred: frozenset[int] = frozenset()  # jobs whose start time is in the future
-    caps: Mapping[int, int] = field(default_factory=dict)  # most running tasks, by array job
+    caps: Mapping[int, int] = field(default_factory=dict)  # largest number of running tasks, by array job
     promised: Mapping[str, int] = field(default_factory=dict)  # reserved slots, by QUEUE@HOST
-    user_lists: Mapping[str, GridEngineUserList] = field(default_factory=dict)  # by name
+    user_lists: Mapping[str, GridEngineUserList] = field(default_factory=dict)
     projects: Mapping[int, str] | None = None  # project, by job; None: not queried
-    owners_groups: Mapping[int, str] = field(default_factory=dict)  # the owner's group, by job
-    checkpoints: Mapping[int, str] = field(default_factory=dict)  # environment, by job
+    owners_groups: Mapping[int, str] = field(default_factory=dict)  # Unix group of the owner, by job
+    checkpoints: Mapping[int, str] = field(default_factory=dict)  # checkpointing environment, by job
 
     def long_name(self, resource: str) -> str:
-        """Return a resource's full name, from the cell's list or the default shortcuts."""
+        """Return the full name of a resource, from the cell's list or Grid Engine's default shortcuts."""
         entry = self.resources.get(resource)
         return entry.name if entry else resource_long_name(resource)
 
@@ -274,11 +269,11 @@ class CellConfiguration:
         return frozenset(name for name, hosts in self.groups.items() if host in hosts)
 
     def around(self, groups: Set[str]) -> frozenset[str]:
-        """Return host groups and all host groups that enclose them."""
+        """Return the given host groups and all host groups that contain them."""
         return frozenset(groups | {name for name, inner in self.parts.items() if inner & groups})
 
     def counted(self, values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Yield the values of consumables with the full names of their resources."""
+        """Yield the given values of consumables, with the full names of the resources."""
         for name, text in values:
             resource = self.resources.get(name)
             if (
@@ -295,13 +290,13 @@ class CellConfiguration:
         return (*of_queues, *(environment.access for environment in self.environments.values()))
 
     def queue_on(self, queue: str, host: str) -> CellQueue | None:
-        """Return a queue with the values that hold on a host; None for an unknown queue."""
+        """Return a queue with the values that apply on one host; None for an unknown queue."""
         cell_queue = self.queues.get(queue)
         return cell_queue.on(host, self.groups_of(host)) if cell_queue and cell_queue.varying else cell_queue
 
     @property
     def placed(self) -> frozenset[str]:
-        """The short names of all hosts that are in a queue."""
+        """The short names of all hosts with a queue."""
         names = (name for queue in self.queues.values() for name in queue.hosts)
         named = (host for name in names for host in self.groups.get(name, (name,)))
         return frozenset(map(short_host_name, named))
@@ -316,38 +311,38 @@ class CellHost:
 
     name: str
     load: float | None = None  # None: the execution daemon reports no load
-    left: tuple[tuple[str, str], ...] = ()  # names and free amounts of consumables
-    values: tuple[tuple[str, str], ...] = ()  # names and values of all other resources
+    left: tuple[tuple[str, str], ...] = ()  # free amounts of consumables, by name
+    values: tuple[tuple[str, str], ...] = ()  # values of all other resources, by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningTaskGroup:
-    """Tasks of one owner and job name that started together in a queue instance."""
+    """Running tasks of one owner and job name that started together in a queue instance."""
 
     owner: str
     name: str
     slots: int  # slots of all tasks together
-    since: datetime | None  # start time; None: the tasks are just starting
+    since: datetime | None  # start time; None: the tasks are still starting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueInstance:
-    """A Grid Engine queue on one host: its slots, state and running tasks."""
+    """A Grid Engine queue on one host, with slots, state and running tasks."""
 
     queue: str
     host: str
-    used: int  # slots in use
-    reserved: int  # reserved slots
-    total: int  # all slots
+    used: int
+    reserved: int
+    total: int
     state: QueueInstanceState
-    running: tuple[int, ...] = ()  # slots of each job or task that runs or starts here
-    is_taken: bool = False  # a running task has the host exclusively
+    running: tuple[int, ...] = ()  # slots of each task that runs or starts in the queue instance
+    is_taken: bool = False  # a running task uses the host exclusively
     begun: tuple[RunningTaskGroup, ...] = ()  # running tasks by owner and job name
     promised: int = 0  # slots of present and future advance reservations
 
     @property
     def is_usable(self) -> bool:
-        """Whether the instance's slots count as capacity; overload alone is ignored."""
+        """Whether the balancer counts the slots of the queue instance; overload does not matter."""
         return self.state.facts <= {QueueInstanceStateFact.LOADED}
 
     @property
@@ -365,51 +360,52 @@ class QueueInstance:
 class TaskResourceRequests:
     """The resources and queues that a task requests."""
 
-    slots: int = 1  # the least of a slot range
+    slots: int = 1  # for a slot range, the least number
     pe: str = ""  # requested parallel environment, maybe with wildcards
     requests: tuple[tuple[str, str], ...] = ()  # hard resource requests and values, as written
-    queues: tuple[str, ...] = ()  # hard queue requests; any queue suffices
-    array: int = 0  # array job with limited running tasks (-tc); 0: no limit
+    queues: tuple[str, ...] = ()  # hard queue requests, each of which suffices
+    array: int = 0  # array job with a limit of running tasks (-tc); 0: no limit
     is_range: bool = False  # a slot range: the task may get more than `slots`
-    is_on_all: bool = False  # requests all hosts of the cluster: a new node does not help
-    groups: tuple["TaskResourceRequests", ...] = ()  # requests of a task with several parts
-    others: tuple["TaskResourceRequests", ...] = ()  # larger alternatives
-    identity: JobAccessIdentity = ANYBODY  # the facts that access lists check
+    is_on_all: bool = False  # the task requests all hosts of the cluster, so that a new node does not help
+    groups: tuple["TaskResourceRequests", ...] = ()  # requests of each part, for a task with several parts
+    others: tuple["TaskResourceRequests", ...] = ()  # larger requests, each of which also suffices
+    identity: JobAccessIdentity = ANYBODY
 
     @property
     def makes_way(self) -> bool:
-        """Whether the task requests best-effort queues, whose tasks are preempted."""
+        """Whether the task requests best-effort queues, in which tasks are preempted."""
         return any(name == BEST_EFFORT and text in TRUE for name, text in self.requests)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJobGroup:
-    """The waiting jobs of one owner with equal requests and state.
+    """The waiting jobs of one owner with equal requests and equal state.
 
-    Each owner has groups of its own, so that no owner's jobs change the wait of another owner.
+    Jobs of two owners are never in one group, so that no owner's jobs change the waiting time of another
+    owner.
     """
 
     shape: TaskResourceRequests
     state: JobState
     jobs: tuple[int, ...]  # job numbers in the order of the scheduler's list
     tasks: int  # number of tasks of all jobs together
-    first_since: datetime | None  # submission of the first job in the scheduler's list
-    oldest_since: datetime | None  # submission of the oldest job; None: unknown
-    capped: int = 0  # tasks that -tc keeps waiting (qsub(1))
+    first_since: datetime | None  # submission time of the first job in the scheduler's list
+    oldest_since: datetime | None  # submission time of the oldest job; None: unknown
+    capped: int = 0  # tasks that wait because of the limit -tc of qsub(1)
     is_deferred: bool = False  # the jobs' start time is in the future
     is_dependent: bool = False  # the jobs wait for the end of other jobs
-    is_inner: bool = False  # the jobs run inside a container job: oarsub -t inner=JOB
+    is_inner: bool = False  # the jobs run inside a container job of OAR: oarsub -t inner=JOB
     is_campaign: bool = False  # the jobs are tasks of campaigns
     kinds: tuple[tuple[str, str, int], ...] = ()  # owner, job name and number of tasks
 
     @property
     def first(self) -> int:
-        """The lowest job number."""
+        """The lowest number of the group's jobs."""
         return min(self.jobs)
 
     @property
     def slots(self) -> int:
-        """The number of slots of all tasks together."""
+        """The number of slots of all tasks in the group."""
         return self.tasks * self.shape.slots
 
     @property
@@ -419,7 +415,7 @@ class WaitingJobGroup:
 
     @property
     def fills_gaps(self) -> bool:
-        """Whether the jobs only use spare slots, so that a cluster never grows for them."""
+        """Whether the jobs only use spare slots, so that no node is added for them."""
         return self.is_campaign or self.shape.makes_way
 
 
@@ -431,4 +427,4 @@ class GridEngineCellSnapshot:
     instances: tuple[QueueInstance, ...]
     waiting: tuple[WaitingJobGroup, ...]  # in the order of the scheduler's list
     granted: tuple[tuple[str, int], ...] = ()  # slots in use, by parallel environment
-    left: tuple[tuple[str, str], ...] = ()  # free consumables of the whole cell, such as licences
+    left: tuple[tuple[str, str], ...] = ()  # free consumables of the cell as a whole, such as licences

@@ -1,4 +1,4 @@
-"""The balancer's readable figures, nodes, plans and explanations, for users and programs."""
+"""Figures, nodes and explanations that the balancer publishes for users and programs."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,37 +9,37 @@ from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, PoolFailur
 from gridbridge.model.jobs_and_accounting import AccountingFilePosition
 
 BEGINNING = AccountingFilePosition()
-COUNTED, OLD_SHARE = 100, 0.5  # from 100 counted runs on, a new run halves their weight
-MOST_NAMES = 2000  # stored pairs of owner and job name
+COUNTED, OLD_SHARE = 100, 0.5  # at 100 counted runs, the next run halves the weight of all older runs
+MOST_NAMES = 2000  # limit of stored run times, one for each owner and job name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceRoundStatistics:
-    """The figures of one round, in the order of StarCluster's columns."""
+    """The figures of one balancer round, in the column order of StarCluster's statistics."""
 
     at: datetime
     hosts: int
-    running: int  # running tasks
+    running: int
     queued: int  # waiting tasks that could start
     slots: int
-    duration_s: int  # mean run time of recently ended tasks; 0: none ended
-    wait_s: int  # mean wait of recently ended tasks; 0: none ended
+    duration_s: int  # mean run time of recently ended tasks; 0: no task ended
+    wait_s: int  # mean waiting time of recently ended tasks; 0: no task ended
     load: float  # mean load of all hosts that report a load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksEndedInMinute:
-    """The number, run time and wait of the tasks that ended in one minute."""
+    """The tasks that ended in one minute: their number, run times and waiting times."""
 
     minute: int  # minutes since 1970
     tasks: int = 0
     run_s: float = 0.0  # sum of all run times
-    wait_s: float = 0.0  # sum of all waits
+    wait_s: float = 0.0  # sum of all waiting times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearntTaskRunTime:
-    """The learnt run time of tasks of one owner and job name."""
+    """The mean run time of an owner's tasks with one job name, learnt from ended tasks."""
 
     owner: str
     name: str
@@ -49,15 +49,15 @@ class LearntTaskRunTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentlyEndedTasks:
-    """The recently ended tasks, and the position that was read up to in the accounting file."""
+    """The recently ended tasks, and the position up to which the accounting file was read."""
 
     place: AccountingFilePosition = BEGINNING
-    minutes: tuple[TasksEndedInMinute, ...] = ()  # the minutes in time order
-    runs: tuple[LearntTaskRunTime, ...] = ()  # the most recently ended tasks last
+    minutes: tuple[TasksEndedInMinute, ...] = ()  # sorted by time
+    runs: tuple[LearntTaskRunTime, ...] = ()  # sorted by the last end of a task
 
     @property
     def runtimes(self) -> dict[tuple[str, str], float]:
-        """The mean run time in seconds, by owner and job name."""
+        """The mean run times of tasks in seconds, by owner and job name."""
         return {(run.owner, run.name): run.run_s / run.tasks for run in self.runs}
 
 
@@ -65,40 +65,40 @@ class RecentlyEndedTasks:
 class PublishedNodeCount:
     """The number of nodes of one pool in one state."""
 
-    pool: str  # empty: the cluster's own hosts, which have no pool
-    state: str  # an ElasticNodeState value
+    pool: str  # empty: nodes without a pool
+    state: str  # a value of ElasticNodeState
     nodes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedPoolNodeCounters:
-    """The nodes of one pool that were added, removed or failed since counting began."""
+    """The numbers of added, removed and failed nodes of one pool since counting began."""
 
     pool: str
     added: int = 0  # nodes that joined the cell
     removed: int = 0  # nodes whose machines were destroyed
-    failed: int = 0  # nodes that never joined, or were lost
+    failed: int = 0  # nodes that never joined the cell, or were lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedNewNodeRefusalCount:
-    """The number of jobs for which the cluster does not grow, by one cause."""
+    """The number of waiting jobs for which the balancer adds no node, for one cause."""
 
-    cause: str  # the name of a NewNodeOrRemovalRefusalCause, in lower case
+    cause: str  # name of a NewNodeOrRemovalRefusalCause in lower case
     jobs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedBalancerFigures:
-    """The balancer's figures after its last round, readable for everybody."""
+    """The balancer's figures after the last round, which every user may read."""
 
     cluster: str
     at: datetime  # time of the last round, successful or not
-    seen_at: datetime | None = None  # last round that read the whole cell: source of its figures
+    seen_at: datetime | None = None  # time of the last round that could read the whole cell
     took_s: float = 0.0  # duration of the last round
-    trouble: str = ""  # why the last round could not read the cell
+    trouble: str = ""  # why the last round could not read the cell; empty: the cell was read
     sentence: str = ""
-    is_acting: bool = False  # not a dry run
+    is_acting: bool = False  # False: dry run
     rounds: int = 0  # number of rounds since counting began
     blind_rounds: int = 0  # rounds that could not read the cell
     statistics: BalanceRoundStatistics | None = None
@@ -115,17 +115,17 @@ class PublishedBalancerFigures:
 
 
 def minute_since_epoch(at: datetime) -> int:
-    """Return the minute of a time, counted since 1970."""
+    """Convert a time to minutes since 1970."""
     return int(at.timestamp() // 60)
 
 
 def update_learnt_run_times(
     runs: Iterable[LearntTaskRunTime], ended: Iterable[tuple[str, str, float]]
 ) -> tuple[LearntTaskRunTime, ...]:
-    """Add the run times of ended tasks, given as owner, job name and seconds.
+    """Add ended tasks, given as owner, job name and seconds, to the learnt run times.
 
-    The last hundred runs weigh more than all earlier ones. If there are too many names, the
-    oldest names of the owners with the most names are dropped.
+    Recent runs weigh more than old runs. If too many job names are stored, the owners with the most names
+    lose their oldest names.
     """
     by_name = {(run.owner, run.name): run for run in runs}
     for owner, name, run_s in ended:
@@ -138,7 +138,6 @@ def update_learnt_run_times(
 
 
 def _newest(runs: tuple[LearntTaskRunTime, ...]) -> tuple[LearntTaskRunTime, ...]:
-    """Return the newest run times, limited to each owner's share of job names."""
     share = _share(sorted(Counter(run.owner for run in runs).values()))
     newest, of_owner = list[LearntTaskRunTime](), Counter[str]()
     for run in reversed(runs):
@@ -149,7 +148,7 @@ def _newest(runs: tuple[LearntTaskRunTime, ...]) -> tuple[LearntTaskRunTime, ...
 
 
 def _share(names: Sequence[int]) -> int:
-    """Return how many job names each owner keeps, from their sorted numbers of names."""
+    """Return how many job names each owner may keep, so that at most MOST_NAMES are stored."""
     unshared = MOST_NAMES
     for number, count in enumerate(names):
         fair = unshared // (len(names) - number)
@@ -160,7 +159,7 @@ def _share(names: Sequence[int]) -> int:
 
 
 def merge_tasks_ended_by_minute(minutes: Iterable[TasksEndedInMinute]) -> tuple[TasksEndedInMinute, ...]:
-    """Merge the entries of each minute, sorted by minute."""
+    """Sum up the ended tasks of each minute, sorted by minute."""
     by_minute = dict[int, TasksEndedInMinute]()
     for ended in minutes:
         so_far = by_minute.get(ended.minute, TasksEndedInMinute(minute=ended.minute))
@@ -186,19 +185,19 @@ class BalancerStateOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerJobOrHostExplanation:
-    """The balancer's treatment of one job or host, with the reason."""
+    """What the balancer does about one job or host, and why."""
 
     what: str
-    is_known: bool  # the job waits, or the cell or the balancer has the host
+    is_known: bool  # the job waits, or the host exists
     node: BalancerOwnedNode | None = None
     reason: str
-    sentence: str  # the sentence of the whole plan
-    unseen: tuple[str, ...] = ()  # facts that a round sees and this account may not read
+    sentence: str  # summary of the balancer's plan
+    unseen: tuple[str, ...] = ()  # facts of the balancer that the present user may not read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNodeOrRemovalRefusalReport:
-    """A job that adds no node, or a host that is not removed, with the reason as text."""
+    """A job for which no node is added, or a host that is not removed, with the reason as text."""
 
     job: int = 0
     host: str = ""
@@ -207,11 +206,11 @@ class NewNodeOrRemovalRefusalReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancePlanReport:
-    """The acts of a real or previewed balancer round, for users and programs."""
+    """The nodes that a real or previewed balancer round adds and removes, for users and programs."""
 
     add: int
     pool: str | None
     remove: tuple[str, ...]
     sentence: str
     refused: tuple[NewNodeOrRemovalRefusalReport, ...]
-    unseen: tuple[str, ...] = ()  # facts that a round sees and this account may not read
+    unseen: tuple[str, ...] = ()  # facts of the balancer that the present user may not read

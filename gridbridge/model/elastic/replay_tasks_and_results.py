@@ -1,4 +1,4 @@
-"""A replay: recorded tasks, node properties, and the results of each policy."""
+"""The input and the result of a replay, which runs recorded tasks again under other balancer policies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPoli
 
 
 class ComparedReplayRules(StrEnum):
-    """The rules that a replay compares."""
+    """The rules of adding and removing nodes that a replay compares."""
 
     DEMAND = "demand"
     STARCLUSTER = "starcluster"
@@ -18,7 +18,7 @@ class ComparedReplayRules(StrEnum):
 
 
 class ReplayExclusionReason(StrEnum):
-    """Why a recorded line gives no task of a replay, or why the task's wait does not count."""
+    """Why a replay leaves out a recorded line, or why a task's waiting time does not count."""
 
     NEVER_STARTED = "never started"
     PUT_BACK = "put back to run again"
@@ -47,10 +47,10 @@ class RecordedReplayTask:
     submitted_s: float  # seconds since 1970
     run_s: float
     slots: int = 1
-    waited_s: float = 0.0  # the recorded wait
+    waited_s: float = 0.0  # recorded waiting time
     owner: str = ""
     name: str = ""
-    is_explained: bool = True  # a lack of slots can explain the recorded wait
+    is_explained: bool = True  # a lack of slots can explain the recorded waiting time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +59,7 @@ class ReplayWorkload:
 
     tasks: tuple[RecordedReplayTask, ...]
     left_out: Mapping[ReplayExclusionReason, int] = field(default_factory=dict)
-    # by line number, from 1
-    bad_lines: Mapping[int, WorkloadLineFault] = field(default_factory=dict)
+    bad_lines: Mapping[int, WorkloadLineFault] = field(default_factory=dict)  # by line number, from 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +72,12 @@ class ReplayNodePropertiesAndPrices:
     boot_s: float = 300.0
     price: float = 1.0  # price per node and hour
     watts: float = 300.0  # power of a powered-on node
-    is_spread: bool = False  # a task goes to the node with the most free slots, not the fewest
+    is_spread: bool = False  # a task runs on the node with the most free slots, not the fewest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPolicy:
-    """One policy of a replay, with all of its settings."""
+    """The rules that a replay tests, with all of their settings."""
 
     rules: ComparedReplayRules
     balance: BalanceSection
@@ -89,24 +88,24 @@ class ReplayPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayClusterState:
-    """The state of the replayed cluster after a change."""
+    """The numbers of nodes and waiting tasks in a replay after a change."""
 
     at_s: float
     nodes: int  # powered-on nodes, booting nodes included
-    waiting: int  # waiting tasks
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyReplayResult:
-    """The waits, node hours and costs of a replay by one policy."""
+    """The waiting times, node hours and costs of a replay under one policy."""
 
     way: ReplayPolicy
     tasks: int
-    counted: int  # tasks whose recorded wait a lack of slots can explain
+    counted: int  # tasks whose recorded waiting time a lack of slots can explain
     wait_mean_s: float
     wait_p50_s: float
     wait_p95_s: float
-    beyond_mean_s: float  # mean part of the waits beyond a node's boot time
+    beyond_mean_s: float  # mean part of the waiting times beyond a node's boot time
     late: int  # tasks that waited longer than a minute
     node_hours: float  # hours of powered-on nodes, from request to removal
     paid_hours: float  # node hours rounded up to whole billing units

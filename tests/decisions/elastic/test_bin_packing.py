@@ -445,11 +445,11 @@ def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str
 @pytest.mark.parametrize(
     ("one", "expected"),
     [
-        (waiting(9, slots=5, pe="pairs"), "its 5 slots can't be had: pairs gives 2 of them on each"),
-        (waiting(9, slots=2, pe="nope"), "a queue that it may use (nope)"),
-        (waiting(9, queues=("gone.q",)), "a queue that it may use (gone.q)"),
-        (waiting(9, h_rt="25:0:0"), "a queue that it may use (h_rt=25:0:0)"),
-        (waiting(9, arch="a\nb\x9b1m"), "it asks for arch=a�b�1m, which"),
+        (waiting(9, slots=5, pe="pairs"), "pairs gives 2 slots on each host, and 5 is no multiple"),
+        (waiting(9, slots=2, pe="nope"), "a queue that the job may use (nope)"),
+        (waiting(9, queues=("gone.q",)), "a queue that the job may use (gone.q)"),
+        (waiting(9, h_rt="25:0:0"), "a queue that the job may use (h_rt=25:0:0)"),
+        (waiting(9, arch="a\nb\x9b1m"), "the job requests arch=a�b�1m, and no"),
     ],
 )
 def test_it_is_told_what_a_job_asks_for_in_vain(one: WaitingJobGroup, expected: str) -> None:

@@ -84,7 +84,7 @@ def test_an_idle_master_whose_tag_names_it_is_ended() -> None:
         "no master",
         "two of them",
         "age unknown",
-        "its hour is paid for",
+        "the node's hour is paid for",
         "no machine",
     ],
 )

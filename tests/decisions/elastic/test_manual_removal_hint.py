@@ -41,18 +41,19 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OFF = BalancerOwnedNode(name="n3", pool="rack", machine="n3", state=ElasticNodeState.STANDBY, since=NOON)
 TAG = "`gridbridge balance tag n3 SUFFIX`"
 FREE = "`gridbridge balance keep --free n3`"
-NEVER = "it is off, and no round wakes it"
+NEVER = "the host is off and is not woken"
+DRAINED = ", because an administrator drained the host"
 
 
 @pytest.mark.parametrize(
     ("cause", "tags", "expected"),
     [
-        (NodeStateCause.RESTS, ("htools:standby:auto",), "it is off, and is woken when it is wanted"),
-        (NodeStateCause.NONE, (), f"{NEVER}: it has no tag; {TAG} gives it one"),
-        (NodeStateCause.NONE, ("htools:other",), f"{NEVER}: it has no tag; {TAG} gives it one"),
-        (NodeStateCause.DRAINED, ("htools:standby:1",), f"{NEVER}: an administrator drained it; {FREE} allows it"),
-        (NodeStateCause.DRAINED, (), f"{NEVER}: an administrator drained it; {FREE}, then {TAG} allows it"),
-        (NodeStateCause.UNDER_TASKS, ("htools:standby:1",), f"it is off: {NodeStateCause.UNDER_TASKS}"),
+        (NodeStateCause.RESTS, ("htools:standby:auto",), "the host is off, and is woken when needed"),
+        (NodeStateCause.NONE, (), f"{NEVER}, because the host has no tag; {TAG} adds a tag"),
+        (NodeStateCause.NONE, ("htools:other",), f"{NEVER}, because the host has no tag; {TAG} adds a tag"),
+        (NodeStateCause.DRAINED, ("htools:standby:1",), f"{NEVER}{DRAINED}; {FREE} allows a wake"),
+        (NodeStateCause.DRAINED, (), f"{NEVER}{DRAINED}; {FREE}, then {TAG} allows a wake"),
+        (NodeStateCause.UNDER_TASKS, ("htools:standby:1",), f"the host is off: {NodeStateCause.UNDER_TASKS}"),
     ],
 )
 def test_who_has_a_host_that_is_off_work_again(cause: NodeStateCause, tags: tuple[str, ...], expected: str) -> None:

@@ -19,7 +19,7 @@ WAITS = "1 task waits 60 s, 1 fits in 1 free slot and 1 node on its way"
     [
         (BalancePlanReason.MORE_WANTED, ONE, f"{WAITS}, 1 of 1 node: nothing is done"),
         (BalancePlanReason.MORE_WANTED, NONE, "no task waits, 1 free slot, 1 of 1 node: nothing is done"),
-        (BalancePlanReason.ABOVE_MAXIMUM, ONE, f"{WAITS}, 1 node where at most 1 may be: nothing is done"),
+        (BalancePlanReason.ABOVE_MAXIMUM, ONE, f"{WAITS}, 1 node, and at most 1 may exist: nothing is done"),
         (BalancePlanReason.FULL, ONE, "1 of at most 1 node: nothing is done"),
         (BalancePlanReason.BELOW_MINIMUM, ONE, "1 of at least 1 node: nothing is done"),
         (BalancePlanReason.AT_MINIMUM, NONE, "no job waits, 1 of at least 1 node: nothing is done"),
@@ -27,17 +27,17 @@ WAITS = "1 task waits 60 s, 1 fits in 1 free slot and 1 node on its way"
         (
             BalancePlanReason.MONTH_SPENT,
             ONE,
-            "1 task waits, and what is left of the month's budget does not pay for 1 node: nothing is done",
+            "1 task waits, and the rest of the month's budget does not pay for 1 node: nothing is done",
         ),
         (
             BalancePlanReason.TOO_DEAR,
             ONE,
-            "1 task waits, and 1 node costs more at this hour than may be spent: nothing is done",
+            "1 task waits, and 1 node costs more than the hourly budget: nothing is done",
         ),
         (
             BalancePlanReason.TOO_DEAR,
             replace(NONE, nodes=2),
-            "no task waits, and 2 nodes cost more at this hour than may be spent: nothing is done",
+            "no task waits, and 2 nodes cost more than the hourly budget: nothing is done",
         ),
     ],
 )

@@ -265,7 +265,7 @@ def test_a_task_is_moved_only_where_all_that_it_asks_for_is(
     """And it is said of which hosts the tasks have no room elsewhere."""
     seen, facts = with_memory(left, **asks)
     found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, MOVES, facts)
-    told = "what runs on n1 has no room elsewhere"
+    told = "tasks on n1 have no room on other hosts"
 
     assert (found.off, found.bound) == (off, () if off else ("n1",))
     assert (told in describe_standby_or_wake_plan(found)) == (not off)
@@ -363,8 +363,8 @@ def test_it_is_said_with_its_numbers() -> None:
 
     assert describe_standby_or_wake_plan(plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection())) == (
         "14 standard requests could start on 4 hosts"
-        " (hosts are woken below 1 for each host, and rest above 2):"
-        " n2, n3 can rest"
+        " (hosts are woken below 1 per host, and powered off above 2):"
+        " n2, n3 can be powered off"
     )
 
 

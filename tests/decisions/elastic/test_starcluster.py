@@ -282,7 +282,7 @@ def test_nodes_that_leave_already_are_not_among_those_that_are_left() -> None:
 
     assert (plan.remove, plan.verdict) == ((), BalancePlanReason.AT_MINIMUM)
     assert describe_balance_plan(plan, rules) == (
-        "no job waits, 3 of at least 3 nodes, 1 more goes already: nothing is done"
+        "no job waits, 3 of at least 3 nodes, 1 more node is leaving: nothing is done"
     )
     assert removed(cluster(nodes), min_nodes=2) == ("n1",)
     assert plan_balance_by_starcluster(cluster(nodes), rules, is_faithful=True).remove == ()

@@ -109,9 +109,9 @@ def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path:
     told = balance_preview.preview_balance_plan(balance_preview.BalanceRuleOverrides(), NOON, path=site)
     explained = balance_preview.explain_balance_of_job_or_host("7", NOON, path=site)
 
-    why = "there was room for it for 15 min, and it did not start: a quota or an access list"
-    assert [f"{why} may keep it"] == [one.reason for one in told.refused if one.job == 7]
-    assert (f"{why} may keep it", True) == (explained.reason, explained.is_known)
+    why = "free slots existed for 15 min, and the job did not start: a quota or an access list"
+    assert [f"{why} may be the cause"] == [one.reason for one in told.refused if one.job == 7]
+    assert (f"{why} may be the cause", True) == (explained.reason, explained.is_known)
 
 
 def test_a_site_that_never_had_a_balancer_hides_nothing(path: str) -> None:

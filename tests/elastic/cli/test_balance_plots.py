@@ -46,7 +46,7 @@ def test_a_plan_is_printed_as_json(folder: Path) -> None:
 
     assert (found["add"], found["pool"], found["remove"]) == (2, None, [])
     assert str(found["sentence"]).endswith("3 of 9 nodes: add 2")
-    assert {"it is held", "it is in error"} == {
+    assert {"the job is held", "the job is in error"} == {
         str(one["reason"])
         for one in found["refused"]  # type: ignore[attr-defined]  # a list
     }
@@ -56,7 +56,7 @@ def test_a_maximum_of_no_nodes_is_as_the_key_of_the_configuration(folder: Path) 
     found = plan(folder, "--max-nodes", "0")
 
     assert (found["add"], found["remove"]) == (0, [])
-    assert str(found["sentence"]).endswith("max_nodes is not set: nothing is added or removed")
+    assert str(found["sentence"]).endswith("max_nodes is not set: no node is added or removed")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_without_a_maximum_nothing_would_be_done(folder: Path) -> None:
     found = plan(folder)
 
     assert (found["add"], found["remove"]) == (0, [])
-    assert found["sentence"] == "max_nodes is not set: nothing is added or removed"
+    assert found["sentence"] == "max_nodes is not set: no node is added or removed"
 
 
 def test_an_answer_that_is_not_whole_ends_with_75(folder: Path) -> None:

@@ -49,10 +49,10 @@ def job(folder: Path, reason: str) -> str:
 
 
 def test_a_held_job_is_told_what_it_waits_for(folder: Path) -> None:
-    held = job(folder, "it is held")
+    held = job(folder, "the job is held")
     done = explain(folder, held)
 
-    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, f"job {held}: it is held")
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, f"job {held}: the job is held")
 
 
 @pytest.mark.parametrize(

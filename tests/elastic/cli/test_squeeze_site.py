@@ -50,13 +50,13 @@ def test_a_host_may_rest_and_what_is_done_to_it_is_told(folder: Path) -> None:
         {"host": "alpha-n2", "do": "tag", "tag": "htools:standby:auto"},
         {"host": "alpha-n2", "do": "stop"},
     ]
-    assert told["sentence"].endswith(": alpha-n2 can rest")
+    assert told["sentence"].endswith(": alpha-n2 can be powered off")
 
 
 def test_without_max_nodes_the_sentence_names_the_key(folder: Path) -> None:
     done = run(folder, "")
 
-    right = ": max_nodes of [balance] is not set: no host rests and none is woken\n"
+    right = ": max_nodes of [balance] is not set: no host is powered off or woken\n"
     assert done.stdout.endswith(right)
 
 
@@ -80,7 +80,7 @@ def test_what_a_site_lacks_for_hosts_to_rest_is_named(more: str, lacks: list[str
 def test_the_least_nodes_work_on(folder: Path) -> None:
     done = run(folder, "[balance]\nmax_nodes = 5\nmin_nodes = 3\n")
 
-    assert "no host rests and none is woken" in done.stdout
+    assert "no host is powered off or woken" in done.stdout
 
 
 @pytest.mark.parametrize(

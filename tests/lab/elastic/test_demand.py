@@ -104,15 +104,15 @@ def test_so_many_nodes_are_added_as_the_tasks_need(full: Grid, requests: list[st
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [
-        ("-q all.q -pe smp 9", "it wants 9 slots on one host, a new node has 4"),
-        ("-q all.q -l gbt_mem=9G", "it wants 9G of gbt_mem on one host, a new node has 8G"),
-        ("-q all.q -l gbt_lic=1", "it waits for gbt_lic: 0 are left in the whole cell, it takes 1"),
-        (f"-q {OTHER}", f"no new node would be in a queue that it may use ({OTHER})"),
-        (f"-q {LISTED}", "no queue that a new node would be in admits user alice"),
-        (f"-q {PROJECT}", "no queue that a new node would be in admits jobs without a project"),
+        ("-q all.q -pe smp 9", "the job needs 9 slots on one host, and a new node has 4"),
+        ("-q all.q -l gbt_mem=9G", "the job needs 9G of gbt_mem on one host, and a new node has 8G"),
+        ("-q all.q -l gbt_lic=1", "the job needs 1 of gbt_lic, and the whole cell has 0 left"),
+        (f"-q {OTHER}", f"no new node would be in a queue that the job may use ({OTHER})"),
+        (f"-q {LISTED}", "no queue of a new node admits user alice"),
+        (f"-q {PROJECT}", "no queue of a new node admits jobs without a project"),
         (
             f"-q all.q -ckpt {CHECKPOINT}",
-            f"no queue that a new node would be in admits checkpointing environment {CHECKPOINT}",
+            f"no queue of a new node admits checkpointing environment {CHECKPOINT}",
         ),
     ],
     ids=["slots", "memory", "licence", "queue", "users", "project", "checkpoint"],

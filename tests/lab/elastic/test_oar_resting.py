@@ -146,7 +146,7 @@ def test_a_node_rests_and_works_again_when_a_job_wants_it(squeezed: Grid) -> Non
     becomes(squeezed, {"ready"})
     squeezed.until(lambda: ended(squeezed, job), f"job {job} to end on both nodes", 60)
 
-    assert "can rest" in told
+    assert "can be powered off" in told
     assert (off, power(squeezed, resting)) == ("off", "on")
     assert dead
     assert seen[resting].startswith("Absent")
@@ -243,5 +243,5 @@ def test_where_oar_saves_energy_itself_nothing_is_done(squeezed: Grid) -> None:
     assert done.status != 0
     assert "OAR itself halts and wakes nodes" in done.err
     assert asked.status == 2
-    assert "can rest" in told
+    assert "can be powered off" in told
     assert set(states(squeezed).values()) == {"Alive"}

@@ -52,7 +52,7 @@ def test_held_jobs_are_told_and_add_nothing(grid: Grid) -> None:
     finally:
         grid.cell("alpha", "qdel", job, user="root")
 
-    assert {"job": int(job), "reason": "it is held"} in found["refused"]
+    assert {"job": int(job), "reason": "the job is held"} in found["refused"]
     assert 0 == found["add"]
 
 

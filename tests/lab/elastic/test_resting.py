@@ -136,7 +136,7 @@ def test_a_host_rests_and_works_again_when_tasks_wait(squeezed: Grid) -> None:
     becomes(squeezed, {"ready"})
     ended = squeezed.until(lambda: len(one := squeezed.records(job)) == 10 and one, "10 records", 90)
 
-    assert "can rest" in told
+    assert "can be powered off" in told
     assert closed.split()[-1].startswith(("d", "ad"))
     assert (power, squeezed.sh(HOST, f"cat {RACK}/{resting}.is")) == ("off\n", "on\n")
     assert marked

@@ -1,1 +1,1 @@
-"""Policy demand: waiting tasks fill the free capacity, and nodes are added for the rest."""
+"""Policy demand: waiting tasks fill the free slots, and nodes are added for the other tasks."""

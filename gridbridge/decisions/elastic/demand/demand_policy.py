@@ -1,4 +1,4 @@
-"""Policy demand: add nodes for waiting tasks, or remove nodes that no task needs."""
+"""Decide a balancer round by policy demand: add nodes for waiting tasks, or remove nodes that no task needs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -69,7 +69,7 @@ from gridbridge.model.elastic.elastic_nodes import NodesByHostName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandPolicyRoundFacts:
-    """The cell, rules, free capacity and new-node offers of one round."""
+    """The facts by which policy demand decides one balancer round."""
 
     situation: BalanceSituation
     rules: BalanceSection
@@ -78,9 +78,9 @@ class DemandPolicyRoundFacts:
     placement: CellPlacementRules
     offers: tuple[PoolOrStandbyOffer, ...]
     there: HostBlocks  # free capacity of hosts that accept tasks now
-    rooms: HostBlocks  # `there`, with the capacity of arriving nodes
-    arriving: int  # slots of arriving nodes
-    order: tuple[str, ...]  # node names in the order of removal
+    rooms: HostBlocks  # `there`, and the capacity of nodes that boot or join
+    arriving: int  # slots of nodes that boot or join
+    order: tuple[str, ...]  # node names in the order in which nodes are removed
     least: int
     most: int
 
@@ -91,7 +91,7 @@ def compute_demand_round_facts(
     demand: DemandPolicySection,
     pools: Mapping[str, NodePoolSection],
 ) -> DemandPolicyRoundFacts:
-    """Compute the facts from which policy demand decides a round."""
+    """Compute the facts by which policy demand decides a balancer round."""
     placement = collect_cell_placement_rules(situation, rules.queue)
     patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
     order = rank_nodes_for_removal(situation, pools, demand)
@@ -123,12 +123,12 @@ def compute_demand_round_facts(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingTaskPacking:
-    """Which waiting tasks fit into the capacity of present and arriving nodes."""
+    """Which waiting tasks fit on the present nodes and on nodes that boot or join."""
 
     blocks: HostBlocks
-    fit: int  # tasks with room
+    fit: int  # number of tasks with room
     left: tuple[tuple[StartableTasksOfEqualRequests, int], ...]  # tasks without room
-    buffer: tuple[tuple[TaskRequirement, int], ...]  # missing spare capacity
+    buffer: tuple[tuple[TaskRequirement, int], ...]  # spare capacity that is configured and missing
 
 
 def plan_balance_by_demand(
@@ -137,10 +137,10 @@ def plan_balance_by_demand(
     demand: DemandPolicySection,
     pools: Mapping[str, NodePoolSection],
 ) -> BalancePlan:
-    """Return the balance plan of one round by policy demand.
+    """Return the plan of a balancer round by policy demand.
 
-    The same situation gives the same plan. The plan keeps `nodes + add <= maximum` and `nodes -
-    removed >= minimum`.
+    The same situation gives the same plan. The plan keeps `nodes + add <= maximum` and `nodes - removed >=
+    minimum`.
     """
     context = compute_demand_round_facts(situation, rules, demand, pools)
     pending_shapes, refused, watched = _demand(context)
@@ -172,7 +172,7 @@ def _demand(
 ) -> tuple[
     tuple[StartableTasksOfEqualRequests, ...], tuple[NewNodeOrRemovalRefusal, ...], Mapping[int, WaitingJobsHistory]
 ]:
-    """Return the demand, refusals of other jobs, and the waiting jobs' new history."""
+    """Return the tasks that may add nodes, the refusals of other jobs, and the new history of waiting jobs."""
     situation, after_s = context.situation, context.demand.stuck_after_s
     still = jobs_still_stuck(situation, after_s)
     demand, refused = startable_demand_and_refusals(
@@ -214,7 +214,8 @@ def _figures(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfE
 def _packed(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfEqualRequests]) -> WaitingTaskPacking:
     """Pack waiting tasks into free capacity.
 
-    Tasks that may already add nodes come first, among them those with large requirements.
+    Tasks that have waited long enough to add nodes come first, and of these the tasks with large
+    requirements.
     """
     blocks, fit, unplaced = context.rooms, 0, list[tuple[StartableTasksOfEqualRequests, int]]()
     in_order = sorted(
@@ -238,7 +239,7 @@ def _packed(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfEq
 def _possible(
     unplaced: Sequence[tuple[StartableTasksOfEqualRequests, int]], context: DemandPolicyRoundFacts
 ) -> tuple[tuple[StartableTasksOfEqualRequests, int], ...]:
-    """Reduce each task's alternative requirements to the smallest that new nodes could meet."""
+    """Reduce the alternative requirements of each task to the smallest that a new node could meet."""
     rooms = _whole_host_rooms(context) if any(pending_shape.others for pending_shape, _ in unplaced) else ()
 
     def chosen(pending_shape: StartableTasksOfEqualRequests) -> StartableTasksOfEqualRequests:
@@ -263,7 +264,7 @@ def _impossible(context: DemandPolicyRoundFacts, packed: WaitingTaskPacking) -> 
 
 
 def _whole_host_rooms(context: DemandPolicyRoundFacts) -> tuple[tuple[str, FreeHostCapacity], ...]:
-    """Return each host's capacity as if the host were empty, with the pool of its node."""
+    """Return the pool and the capacity of each host, as if the host were empty."""
     situation, own = context.situation, NodesByHostName(context.situation.nodes)
     patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
     rooms = full_capacity_of_unopened_hosts(situation, ordinary_queues_by_host(situation), context.placement, patterns)
@@ -271,7 +272,7 @@ def _whole_host_rooms(context: DemandPolicyRoundFacts) -> tuple[tuple[str, FreeH
 
 
 def _buffer(context: DemandPolicyRoundFacts) -> list[tuple[TaskRequirement, int]]:
-    """Return the configured spare capacity as requirements: whole nodes, and slots."""
+    """Return the configured spare capacity as requirements: whole nodes and slots."""
     own = (context.rules.queue,)
     nodes = TaskRequirement(is_exclusive=True, queues=own), context.demand.spare_nodes
     return [share for share in (nodes, (TaskRequirement(queues=own), context.demand.spare_slots)) if share[1]]
@@ -282,7 +283,7 @@ def _is_ripe(pending_shape: StartableTasksOfEqualRequests, demand: DemandPolicyS
 
 
 def _size(need: TaskRequirement) -> tuple[object, ...]:
-    """Return the sort key of a requirement: exclusive and then large requirements come first."""
+    """Return a sort key by which exclusive and large requirements come first."""
     spent = tuple((name, -amount) for name, amount in need.amounts)
     return not need.is_exclusive, -need.slots, -need.pieces, -len(spent), spent, need.queues
 
@@ -315,7 +316,7 @@ def _patient(
     ripe: list[tuple[StartableTasksOfEqualRequests, int]],
     pending_shapes: Sequence[StartableTasksOfEqualRequests],
 ) -> tuple[BalancePlan, list[tuple[StartableTasksOfEqualRequests, int]]]:
-    """Leave out tasks that finish soon without new nodes, here or through a transfer queue."""
+    """Leave out tasks that finish soon without new nodes, or start soon through a transfer queue."""
     figures, demand = plan.figures, context.demand
     slots = figures.slots + context.arriving
     if ripe and demand.target_wait_s and all(_could_run(pending_shape.need, context) for pending_shape, _ in ripe):
@@ -341,7 +342,7 @@ def _patient(
 
 
 def _slot_s(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfEqualRequests]) -> float | None:
-    """Return the slot-seconds that all tasks need; None if a run time is unknown."""
+    """Return the slot-seconds that running and waiting tasks need; None if a run time is unknown."""
     situation = context.situation
     usable = [
         instance
@@ -368,7 +369,7 @@ def _elsewhere(context: DemandPolicyRoundFacts) -> waiting_tasks_as_demand.Trans
 
 
 def _could_run(need: TaskRequirement, context: DemandPolicyRoundFacts) -> bool:
-    """Say whether a present host would have enough slots for a task if the host were empty."""
+    """Say whether an empty present host would have enough slots for a task."""
     return any(instance.total >= need.slots and instance.is_usable for instance in context.situation.cell.instances)
 
 
@@ -410,7 +411,7 @@ def _first(
     ripe: list[tuple[StartableTasksOfEqualRequests, int]],
     short: int,
 ) -> BalancePlan:
-    """Add the first nodes of a cluster that has no node to compare with."""
+    """Add the first nodes of a cluster that has no node whose size is known."""
     if plan.figures.coming:
         return replace(plan, verdict=BalancePlanReason.ON_THEIR_WAY)
     room = context.most - plan.figures.nodes
@@ -422,7 +423,7 @@ def _first(
 def _purchased(
     plan: BalancePlan, context: DemandPolicyRoundFacts, progress: ScaleUpProgress, short: int
 ) -> BalancePlan:
-    """Return the plan with the chosen nodes of one pool, or with the standby hosts to wake.
+    """Return the plan with the chosen nodes of one pool, or with the hosts to wake.
 
     A round that wakes hosts adds no nodes.
     """
@@ -450,7 +451,7 @@ def _purchased(
 
 
 def _minimum(plan: BalancePlan, context: DemandPolicyRoundFacts, short: int) -> BalancePlan:
-    """Return the plan with the nodes missing to the minimum, or with the hindrance."""
+    """Return the plan with the nodes missing to the minimum, or with the reason why none is added."""
     limits = _purse(context, plan.figures.nodes)
     for offer in context.offers:
         number = min(short, offer.most, limits.for_price(offer.price)[0])

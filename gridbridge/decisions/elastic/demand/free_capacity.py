@@ -1,4 +1,4 @@
-"""Compute the free capacity of present hosts, arriving nodes and typical new nodes."""
+"""Compute the free capacity of present hosts, of nodes that boot or join, and of a typical new node."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ AT, ASKED = "@", f"{HOSTNAME}="
 
 
 def collect_cell_placement_rules(situation: BalanceSituation, queue: str) -> CellPlacementRules:
-    """Collect the cell-wide facts that decide on which hosts a task may run."""
+    """Collect the facts about the whole cell that decide on which hosts a task may run."""
     hosts = [host for host in situation.cell.hosts if host.left or host.values]
     like_new = _like_new(hosts, situation)
     texts_by_name = defaultdict[str, set[str]](set)
@@ -73,9 +73,9 @@ def _reports(host: CellHost) -> bool:
 
 
 def _like_new(hosts: Sequence[CellHost], situation: BalanceSituation) -> Sequence[CellHost]:
-    """Return the hosts that a new node will resemble.
+    """Return the hosts that a new node will resemble: the balancer's own nodes.
 
-    These are the balancer's own nodes; without any, all hosts except the master.
+    Without any, the result is all hosts except the master.
     """
     ours = NodesByHostName(situation.nodes)
     nodes = [host for host in hosts if ours.of_host(host.name)]
@@ -105,9 +105,9 @@ def ordinary_queues_by_host(situation: BalanceSituation) -> dict[str, list[Queue
 
 
 def is_best_effort_or_transfer_queue(queue: str, situation: BalanceSituation, host: str = "") -> bool:
-    """Say whether a queue is a best-effort or transfer queue, on one host if given.
+    """Say whether a queue is a best-effort or transfer queue, in general or on one host.
 
-    Tasks in such queues do not make a host busy.
+    Tasks in these queues do not make a host busy.
     """
     if queue in situation.best_effort:
         return True
@@ -116,7 +116,7 @@ def is_best_effort_or_transfer_queue(queue: str, situation: BalanceSituation, ho
 
 
 def queues_closed_by_hand(situation: BalanceSituation) -> frozenset[str]:
-    """Return the queues that someone disabled on all of at least two reporting hosts.
+    """Return the queues that a person disabled on all of at least two reporting hosts.
 
     A queue that is disabled on its only host may be open on new hosts.
     """
@@ -124,9 +124,9 @@ def queues_closed_by_hand(situation: BalanceSituation) -> frozenset[str]:
 
 
 def queues_closed_everywhere(situation: BalanceSituation) -> frozenset[str]:
-    """Return the queues that are closed on all hosts, by hand or by their calendar.
+    """Return the queues that are closed on all hosts, by hand or by the queue's calendar.
 
-    A calendar holds for the whole queue, so it closes the queue on new nodes, too.
+    A calendar applies to the whole queue, and therefore also to new nodes.
     """
     closed = _closed(situation, BY_HAND | BY_CALENDAR)
     by_calendar = _closed(situation, BY_CALENDAR)
@@ -134,9 +134,9 @@ def queues_closed_everywhere(situation: BalanceSituation) -> frozenset[str]:
 
 
 def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
-    """Count the reporting hosts of each queue that is closed on all of its hosts.
+    """Count the reporting hosts of each queue that is closed on all hosts.
 
-    Nodes that join, leave or stand by are ignored: the balancer itself closes their queues.
+    Nodes that join, leave or are powered off do not count, because the balancer itself closes their queues.
     """
     ours = NodesByHostName(node for node in situation.nodes if node.state is not ElasticNodeState.READY)
     closed, open_ = Counter[str](), set[str]()
@@ -160,8 +160,8 @@ def free_capacity_of_open_hosts(
 ) -> HostBlocks:
     """Return the free capacity of hosts that accept tasks, busy hosts first.
 
-    Idle hosts that the balancer does not own follow. The balancer's idle nodes come last, in
-    the order `keep`.
+    Then come idle hosts that the balancer does not own. The balancer's own idle nodes come last, in the order
+    `keep`.
     """
     own, ranks = NodesByHostName(situation.nodes), {name: rank for rank, name in enumerate(keep)}
     hosts = {host.name: host for host in situation.cell.hosts}
@@ -193,7 +193,7 @@ def free_capacity_by_host(
 def full_capacity_by_transfer_queue(
     situation: BalanceSituation, placement: CellPlacementRules, patterns: frozenset[str]
 ) -> dict[str, tuple[FreeHostCapacity, ...]]:
-    """Return the full capacity of each transfer queue whose start delay is known."""
+    """Return the full capacity of each transfer queue whose time to a start is known."""
     hosts = {host.name: host for host in situation.cell.hosts}
     by_queue = dict[str, tuple[FreeHostCapacity, ...]]()
     for instance in situation.cell.instances:
@@ -242,7 +242,7 @@ def _asks_groups(layout: CellConfiguration, patterns: frozenset[str]) -> bool:
 def queue_values_on_host(
     queue: str, free: int, layout: CellConfiguration, groups: frozenset[str], host: str = ""
 ) -> QueueFreeSlotsOnHost:
-    """Return a queue with the values that it has on a host of these host groups."""
+    """Return the free slots and values of a queue on a host that is in the given host groups."""
     cell_queue = layout.queues.get(queue)
     if cell_queue is None:
         return QueueFreeSlotsOnHost(queue=queue, free=free, is_told=False)
@@ -277,10 +277,10 @@ def _pattern_fits_host(pattern: str, host: str, groups: Iterable[str]) -> bool:
 def capacity_of_typical_node(
     situation: BalanceSituation, placement: CellPlacementRules, patterns: frozenset[str]
 ) -> FreeHostCapacity | None:
-    """Return the capacity of a new node without a pool: that of most present nodes.
+    """Return the capacity of a new node without a pool: the most frequent capacity of present nodes.
 
-    Of two equally frequent sizes, the larger is taken. The master counts only if there is no
-    other host. The result is None if no host has slots.
+    Of two equally frequent sizes, the larger is taken. The master counts only if the cell has no other host.
+    The result is None if no host has slots.
     """
     occupied = {
         name: instances
@@ -311,7 +311,7 @@ def _kind(instances: Iterable[QueueInstance]) -> tuple[tuple[str, int], ...]:
 
 
 def _largest_amounts(hosts: Iterable[CellHost]) -> tuple[tuple[str, float], ...]:
-    """Return the largest free amount of each consumable on any of the hosts."""
+    """Return the largest free amount of each consumable on any host."""
     largest = dict[str, float]()
     for host in hosts:
         for name, amount in parse_consumable_amounts(host.left):
@@ -348,9 +348,9 @@ def capacity_of_arriving_nodes(
     own: Mapping[str, FreeHostCapacity],
     timeout_s: float,
 ) -> HostBlocks:
-    """Return the capacity of nodes that are booting or joining, without late nodes.
+    """Return the capacity of nodes that boot or join, without nodes that are late.
 
-    A node has the capacity of its pool; a host of the site's own has its own capacity.
+    A node has the capacity of its pool; one of the site's own hosts has its own capacity.
     """
     blocks = list[HostBlock]()
     for node in situation.nodes:
@@ -361,7 +361,7 @@ def capacity_of_arriving_nodes(
 
 
 def is_node_arriving_in_time(node: ElasticNode, situation: BalanceSituation, timeout_s: float) -> bool:
-    """Say whether a node is booting or joining and has not exceeded the timeout."""
+    """Say whether a node boots or joins the cell, and has not exceeded the timeout."""
     late = node.since is not None and (situation.now - node.since).total_seconds() > timeout_s
     return node.state.is_coming and not late
 

@@ -1,4 +1,4 @@
-"""List the nodes that each pool could add now, and explain which tasks no new node could run."""
+"""List the new nodes that each pool could give now, and explain which tasks no new node could run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,21 +34,21 @@ from gridbridge.model.elastic.standby_hosts import STANDBY
 from gridbridge.model.grid_engine_amounts import HOUR_S
 from gridbridge.model.job_request import QNAME
 
-AS_USUAL = ""  # pool name in a cluster without pools: new nodes equal present nodes
+AS_USUAL = ""  # pool name in a cluster without pools, where new nodes are like present nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOrStandbyOffer:
-    """A pool of new nodes, or hosts on standby, with their price and capacity now."""
+    """The new nodes that a pool could give now, or powered-off hosts, with their price and capacity."""
 
     name: str
     pool: NodePoolSection
     price: float
     room: FreeHostCapacity
-    most: int  # nodes that the pool may still add
+    most: int  # number of nodes that the pool may still add
     hindrance: BalancePlanReason | None = None  # why `most` is 0
-    groups: Mapping[str, int] = field(default_factory=dict)  # number of nodes, by present group
-    hosts: tuple[str, ...] = ()  # standby hosts to wake, in place of new nodes
+    groups: Mapping[str, int] = field(default_factory=dict)  # number of nodes, by node group
+    hosts: tuple[str, ...] = ()  # powered-off hosts to wake, in place of new nodes
 
     @property
     def slot_price(self) -> float:
@@ -57,7 +57,7 @@ class PoolOrStandbyOffer:
 
 
 def slots_of_largest_queue(room: FreeHostCapacity) -> int:
-    """Return the number of slots of a host's largest queue."""
+    """Return the number of free slots in a host's largest queue."""
     return max((part.free for part in room.parts), default=0)
 
 
@@ -69,9 +69,9 @@ def offer_new_nodes_by_pool(
     usual: FreeHostCapacity | None,
     demand: DemandPolicySection,
 ) -> tuple[PoolOrStandbyOffer, ...]:
-    """Return one offer for each pool, by priority and price.
+    """Return what each pool could give now, sorted by priority and price.
 
-    Without any pool, the only offer is a node like the present ones.
+    A cluster without pools could give nodes that are like the present nodes.
     """
     if not pools:
         return (_typical_offer(usual, placement),) if usual else ()
@@ -88,7 +88,7 @@ def _typical_offer(room: FreeHostCapacity, placement: CellPlacementRules) -> Poo
 
 
 def _without_closed_queues(offer: PoolOrStandbyOffer, placement: CellPlacementRules) -> PoolOrStandbyOffer:
-    """Return an offer without closed queues; hindrance QUEUE_CLOSED if none is open."""
+    """Remove closed queues from a pool's new nodes; without an open queue the hindrance is QUEUE_CLOSED."""
     open_room = placement.without_closed(offer.room)
     if offer.room.parts and not open_room.parts:
         return replace(offer, most=0, hindrance=BalancePlanReason.QUEUE_CLOSED)
@@ -129,7 +129,7 @@ def _most_new_nodes(
     situation: BalanceSituation,
     demand: DemandPolicySection,
 ) -> tuple[int, BalancePlanReason | None]:
-    """Return how many more nodes a pool may give, and the reason if there are none."""
+    """Return how many more nodes a pool may give, and the reason if the pool may give none."""
     failed = situation.failed.get(name)
     if failed is not None and is_pool_paused_after_failure(failed, situation.now, demand.retry_s):
         return 0, BalancePlanReason.NO_CAPACITY
@@ -189,7 +189,7 @@ def _is_counted(name: str, layout: CellConfiguration) -> bool:
 def queues_of_pool_nodes(
     pool: NodePoolSection, groups: frozenset[str], placement: CellPlacementRules
 ) -> tuple[str, ...]:
-    """Return the queues of a pool's nodes: its own, or its host groups' queues.
+    """Return the queues that a pool's nodes join: the configured queues, or the queues of the host groups.
 
     If the cell's configuration is unknown, the result is the default queue.
     """
@@ -215,7 +215,7 @@ def _queues_of_host_groups(groups: frozenset[str], layout: CellConfiguration) ->
 def unused_slot_share_of_offer(
     need: TaskRequirement, tasks: int, offer: PoolOrStandbyOffer, placement: CellPlacementRules
 ) -> float:
-    """Return the share of slots that stays unused on the nodes that some tasks need."""
+    """Return which part of the slots stays unused if new nodes run the given number of tasks."""
     pieces_each = count_task_pieces_fitting_host(need, offer.room, placement)
     if not pieces_each:
         return 1.0
@@ -226,19 +226,19 @@ def unused_slot_share_of_offer(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNodeLimits:
-    """The limits on the number and cost of nodes that a round may still add."""
+    """The limits on the number and the cost of nodes that a round may still add."""
 
-    nodes: int  # the most new nodes, by the node maximum and the limit per round
+    nodes: int  # number of new nodes, by max_nodes and the limit of a round
     booting: int
-    hour: float | None  # remaining hourly budget; None: no limit
+    hour: float | None  # rest of the hourly budget; None: no limit
     month: float | None
     unit_s: float = HOUR_S  # the billing unit
 
     def for_price(self, price: float) -> tuple[int, BalancePlanReason]:
-        """Return how many nodes of a price may be added, and the limit that decides.
+        """Return how many nodes of a price may be added, and which limit decides.
 
-        The month's budget must pay for one hour of each new node, or for one billing unit
-        if that is longer.
+        The month's budget must pay for one hour of each new node, or for one billing unit if a unit is
+        longer.
         """
         if self.nodes <= 0:
             return 0, BalancePlanReason.FULL
@@ -254,17 +254,17 @@ class NewNodeLimits:
 
     @property
     def closed(self) -> BalancePlanReason | None:
-        """The limit that forbids new nodes of every pool; None if there is no such limit."""
+        """The limit that forbids new nodes of any pool; None if no limit does."""
         number, cause = self.for_price(0.0)
         return None if number else cause
 
     @property
     def _hourly_left(self) -> float | None:
-        """The remaining month's budget for each hour of the billing unit."""
+        """The rest of the month's budget per hour of a billing unit."""
         return None if self.month is None else self.month / max(1.0, self.unit_s / HOUR_S)
 
     def after(self, nodes: int, price: float) -> "NewNodeLimits":
-        """Return the limits after some nodes were added."""
+        """Return the limits that remain after some nodes were added."""
         cost = nodes * price
         return replace(
             self,
@@ -284,9 +284,9 @@ def new_node_limits_by_budgets(
     nodes: int,
     least: int,
 ) -> NewNodeLimits:
-    """Return how many nodes may be added, by the maximum and the budgets.
+    """Return how many nodes may be added, by the largest number of nodes and by the budgets.
 
-    The cost of present nodes is subtracted from the budgets first.
+    The cost of present nodes is first subtracted from the budgets.
     """
     month = scale_down.remaining_month_budget(situation, demand)
     paid = hourly_cost_of_nodes((node.pool for node in situation.nodes if node.counts), pools, situation.local_now)
@@ -307,9 +307,9 @@ def new_node_limits_by_budgets(
 def offer_standby_hosts(
     situation: BalanceSituation, rooms: Mapping[str, FreeHostCapacity], placement: CellPlacementRules
 ) -> tuple[PoolOrStandbyOffer, ...]:
-    """Return offers of the site's own standby hosts, equal hosts in one offer.
+    """Return the site's own powered-off hosts as offers, equal hosts in one offer.
 
-    Standby hosts cost nothing. Standby hosts are not woken for closed queues.
+    These hosts cost nothing, and are not woken for closed queues.
     """
     open_ = {name: placement.without_closed(room) for name, room in rooms.items()}
     asleep = (name for name in situation.standby or () if name in open_ and open_[name].parts)
@@ -330,8 +330,8 @@ def why_no_new_node_could_run_task(
 ) -> NewNodeOrRemovalRefusal | None:
     """Return why no new node could run a task; None if a new node could.
 
-    The refusal names the pool whose nodes come closest. A parallel task may use new and present
-    hosts together; `rooms` has the present hosts as if they were empty.
+    The refusal is about the pool whose nodes come closest. A parallel task may use new and present hosts
+    together; `rooms` has the present hosts as if they were empty.
     """
     if need.is_on_all:
         return NewNodeOrRemovalRefusal(cause=NewNodeOrRemovalRefusalCause.ALL_HOSTS)
@@ -361,7 +361,7 @@ def _fits_with_more_nodes(
     placement: CellPlacementRules,
     rooms: Sequence[tuple[str, FreeHostCapacity]],
 ) -> bool:
-    """Say whether a task fits on as many nodes of a pool as the pool may have."""
+    """Say whether a task fits on the largest number of nodes that a pool may have."""
     pieces_each, pool = _pieces_of_one_task(need, offer.room, placement), offer.pool
     if not pieces_each or need.pieces == 1:
         return pieces_each > 0
@@ -433,7 +433,7 @@ def _access_obstacle(need: TaskRequirement, room: FreeHostCapacity, placement: C
 
 
 def _requests_with_queue_limits(need: TaskRequirement, room: FreeHostCapacity) -> Iterator[str]:
-    """Return the task's requests that queues limit, such as a run time."""
+    """Return the task's requests for which queues have limits, such as run times."""
     limits = {name for part in room.parts for name, _ in part.values}
     return (f"{requirement.name}={requirement.value}" for requirement in need.values if requirement.name in limits)
 
@@ -445,7 +445,7 @@ def _amount_refusal(name: str, required: float, has: float) -> NewNodeOrRemovalR
 
 
 def _format_amount(number: float) -> str:
-    """Format an amount; large amounts are memory and get a unit."""
+    """Format an amount; large amounts are memory, and get a unit."""
     for unit, size in (("G", 2**30), ("M", 2**20)):
         if number >= size:
             return f"{number / size:.4g}{unit}"

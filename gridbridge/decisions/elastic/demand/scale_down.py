@@ -1,7 +1,7 @@
-"""Decide which idle nodes to remove: unneeded nodes, and nodes beyond the budgets of the hour and the month.
+"""Decide which idle nodes to remove: nodes that no task needs, and nodes that exceed a budget.
 
-Providers bill whole units of time, so each node counts until the end of its current unit. A busy node is never
-removed for a budget.
+Providers bill whole units of time, so each node counts until the end of its current unit. A busy node is
+never removed for a budget.
 """
 
 from collections import Counter
@@ -37,10 +37,10 @@ BRIEF_S = 60.0  # a billing unit up to this length is not worth waiting for
 def rank_nodes_for_removal(
     situation: BalanceSituation, pools: Mapping[str, NodePoolSection], demand: DemandPolicySection
 ) -> tuple[str, ...]:
-    """Return the balancer's nodes in the order of their removal.
+    """Return the balancer's nodes in the order in which they are removed.
 
-    Broken nodes come first. Then nodes are sorted by price (highest first), end of the paid
-    time (soonest first), and busy nodes of their pool (fewest first).
+    Nodes that are silent or in error come first. Then nodes are sorted by price (highest first), end of the
+    paid time (soonest first), and busy nodes of the same pool (fewest first).
     """
     by_host = _queue_instances_by_node(situation)
     busy = Counter(node.pool for node in situation.nodes if has_running_or_reserved_slots(by_host.get(node.name, [])))
@@ -55,7 +55,7 @@ def rank_nodes_for_removal(
 
 
 def remaining_paid_time_s(node: ElasticNode, now: datetime, demand: DemandPolicySection) -> float:
-    """Return the seconds until a node's current billing unit ends."""
+    """Return the seconds until the current billing unit of a node ends."""
     if node.up_since is None:
         return demand.billing_s
     return demand.billing_s - (now - node.up_since).total_seconds() % demand.billing_s
@@ -68,7 +68,7 @@ def would_removal_waste_paid_time(node: ElasticNode, situation: BalanceSituation
 
 
 def find_removable_idle_nodes(situation: BalanceSituation) -> tuple[ElasticNode, ...]:
-    """Return the ready nodes that may be removed and on which nothing runs."""
+    """Return the ready nodes on which nothing runs and which may be removed."""
     by_host = _queue_instances_by_node(situation)
     return tuple(
         node
@@ -81,7 +81,7 @@ def find_removable_idle_nodes(situation: BalanceSituation) -> tuple[ElasticNode,
 
 
 def _queue_instances_by_node(situation: BalanceSituation) -> dict[str, list[QueueInstance]]:
-    """Return the queue instances of each node that the cell reports on."""
+    """Return the queue instances of each node whose tasks the cell reports."""
     listed = hosts_with_known_tasks(situation)
     by_host = ordinary_queues_by_host(situation)
     short = {short_host_name(name): name for name in by_host}
@@ -101,7 +101,7 @@ def plan_node_removal(
     packed: HostBlocks,
     order: tuple[str, ...],
 ) -> BalancePlan:
-    """Return the plan with the nodes to remove."""
+    """Add the nodes to remove to a plan; `packed` shows which nodes waiting tasks need."""
     since = plan.figures.unchanged_s
     if since is not None and since < demand.shrink_pause_s:
         return plan
@@ -137,9 +137,10 @@ def _idle_nodes_above_maximum(
     idle: list[str],
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """Return idle nodes beyond the maximum, even if waiting tasks would use them.
+    """Return the idle nodes beyond the largest number of nodes, even if waiting tasks would use them.
 
-    A schedule therefore holds while tasks wait. Nodes go only late in their billing unit.
+    So the maximum of a schedule applies even while tasks wait. Nodes are removed only late in their billing
+    unit.
     """
     staying = plan.figures.nodes - plan.figures.leaving
     most = staying if plan.figures.most is None else plan.figures.most
@@ -182,7 +183,7 @@ def _time_hindrances(
 ) -> Iterator[NewNodeOrRemovalRefusal]:
     """Return the reasons why it is too early to remove a node.
 
-    A node with unknown idle time has been idle since it came up.
+    A node whose idle time is unknown counts as idle since its start.
     """
     since = node.idle_since or node.up_since
     idle_s = (situation.now - since).total_seconds() if since else 0.0
@@ -203,7 +204,7 @@ ROUNDING = 1e-9  # tolerance for rounding errors of price sums
 
 
 def remaining_month_budget(situation: BalanceSituation, demand: DemandPolicySection) -> float | None:
-    """Return the unspent part of the month's budget; None means no limit."""
+    """Return the unspent part of the month's budget; None if the month has no budget."""
     return demand.budget_month - situation.spent if demand.budget_month else None
 
 
@@ -214,11 +215,10 @@ def remaining_month_cost_of_nodes(
     pools: Mapping[str, NodePoolSection],
     least: int,
 ) -> float:
-    """Return what the existing nodes will still cost in this month.
+    """Return what the present nodes will still cost in this month.
 
-    The `least` nodes that must stay, and nodes marked as kept, count until the month ends; the
-    cheapest nodes are taken for the least. Every other node counts for its next billed unit
-    only.
+    Nodes that must be kept, and the cheapest nodes up to the minimum `least`, count until the month ends.
+    Every other node counts for its next billing unit only.
     """
     unit_s = _billed_unit_s(rules, demand)
     costly = _priced_nodes(situation, pools)
@@ -239,10 +239,10 @@ def idle_nodes_beyond_month_budget(
     pools: Mapping[str, NodePoolSection],
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """Return the idle nodes to remove so that the month's budget pays for the rest.
+    """Return the idle nodes to remove so that the month's budget pays for the other nodes.
 
-    Nodes are taken in the given order, and only late in their paid billing unit. The result is
-    empty while the remaining budget pays for the next unit of all nodes.
+    Nodes are taken in the given order, and only late in their billing unit. The result is empty while the
+    rest of the budget pays for the next unit of all nodes.
     """
     month = remaining_month_budget(situation, demand)
     if month is None:
@@ -262,9 +262,9 @@ def idle_nodes_over_hour_budget(
     pools: Mapping[str, NodePoolSection],
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """Return the idle nodes to remove so that the rest stay within the hourly budget.
+    """Return the idle nodes to remove so that the other nodes stay within the hourly budget.
 
-    The budget may be exceeded after a price or the setting itself has changed.
+    The budget may be exceeded after a change of a price or of the budget.
     """
     if not demand.budget_hour:
         return ()
@@ -306,7 +306,7 @@ def _priced_nodes(situation: BalanceSituation, pools: Mapping[str, NodePoolSecti
 
 
 def _billed_unit_s(rules: BalanceSection, demand: DemandPolicySection) -> float:
-    """Return the billing unit in seconds, but at least the time of two rounds."""
+    """Return the billing unit in seconds, or the time of two rounds if longer."""
     return max(demand.billing_s, 2 * rules.interval_s)
 
 

@@ -27,22 +27,22 @@ from gridbridge.model.elastic.balance_plan import (
 
 @dataclass(slots=True, kw_only=True)
 class ScaleUpProgress:
-    """The nodes chosen so far in this round, and the offers that remain."""
+    """The nodes chosen so far in a balancer round, and the pools and hosts that remain."""
 
     limits: NewNodeLimits
     blocks: HostBlocks
     offers: Sequence[PoolOrStandbyOffer]
     placement: CellPlacementRules
-    woken: tuple[str, ...] = ()  # standby hosts to wake
-    bought: dict[str, list[str]] = field(default_factory=dict)  # each new node's group, by pool
+    woken: tuple[str, ...] = ()  # powered-off hosts to wake
+    bought: dict[str, list[str]] = field(default_factory=dict)  # node group of each new node, by pool
     hindrances: list[BalancePlanReason] = field(default_factory=list)
 
 
 def plan_nodes_for_tasks_without_room(need: TaskRequirement, tasks: int, progress: ScaleUpProgress) -> int:
     """Plan new nodes for waiting tasks; return the number of tasks that still find no node.
 
-    Standby hosts are woken first. Pools follow, sorted by priority, price of a slot, reliability
-    (spot nodes last) and number of slots that would stay unused.
+    Powered-off hosts are woken first. Then come pools by priority, price of a slot, reliability (spot nodes
+    last) and number of slots that would stay unused.
     """
     tasks -= _wake_standby_hosts(need, tasks, progress)
     for offer in sorted(_usable_pool_offers(need, progress), key=lambda pool: _rank_offer(pool, need, tasks, progress)):
@@ -71,7 +71,7 @@ def refuse_task_that_needs_too_many_nodes(
 
 
 def _usable_pool_offers(need: TaskRequirement, progress: ScaleUpProgress) -> Iterator[PoolOrStandbyOffer]:
-    """Return the pools whose nodes could run a task, and pools without a queue."""
+    """Return the pools whose nodes could run a task, and pools whose nodes would be in no queue."""
     for offer in progress.offers:
         is_nowhere = offer.hindrance is BalancePlanReason.NO_SUCH_PLACE
         if not offer.hosts and (is_nowhere or _fits_any_part(need, offer.room, progress.placement)):
@@ -93,7 +93,7 @@ def _rank_offer(
 def _environment_choices(
     need: TaskRequirement, offer: PoolOrStandbyOffer, progress: ScaleUpProgress
 ) -> list[TaskRequirement]:
-    """Return a copy of the requirement for each parallel environment, most room first."""
+    """Return the requirement once for each parallel environment; environments with more room come first."""
     rooms = (offer.room, *(room for room, _ in progress.blocks))
     choices = split_by_parallel_environment(need, rooms)
     if len(choices) == 1:
@@ -104,7 +104,7 @@ def _environment_choices(
 
 
 def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ScaleUpProgress) -> int:
-    """Wake the fewest standby hosts that hold as many tasks as all standby hosts would."""
+    """Wake powered-off hosts for tasks, but no more hosts than these tasks need."""
     asleep, blocks = _wakeable_hosts(need, progress), progress.blocks
     if not asleep:
         return 0
@@ -123,7 +123,7 @@ def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ScaleUpProg
 
 
 def _wakeable_hosts(need: TaskRequirement, progress: ScaleUpProgress) -> HostBlocks:
-    """Return the standby hosts that may be woken for a task, each host as its own block."""
+    """Return the powered-off hosts that may be woken for a task, each host as a separate block."""
     blocks = (
         (offer.room, (host,))
         for offer in progress.offers
@@ -134,7 +134,7 @@ def _wakeable_hosts(need: TaskRequirement, progress: ScaleUpProgress) -> HostBlo
 
 
 def _record_woken_hosts(progress: ScaleUpProgress, blocks: HostBlocks, asleep: HostBlocks) -> None:
-    """Record the standby hosts that tasks use; forget the capacity of the others."""
+    """Record the powered-off hosts that tasks use, and forget the capacity of unused hosts."""
     names = {name for _, hosts in asleep for name in hosts}
     used = {name for room, hosts in blocks if room.is_used for name in hosts} & names
     still = names - used
@@ -161,9 +161,9 @@ def _add_nodes_of_pool(offer: PoolOrStandbyOffer, need: TaskRequirement, tasks: 
 def _groups_with_room(
     offer: PoolOrStandbyOffer, need: TaskRequirement, progress: ScaleUpProgress
 ) -> list[tuple[str, int]]:
-    """Return the node groups that may get new nodes, each with its limit of new nodes.
+    """Return the node groups that may get new nodes, each with a limit of new nodes.
 
-    All pieces of a parallel task run in one group. Existing groups come before new groups.
+    All pieces of a parallel task run in one node group. Present groups come before new groups.
     """
     span = offer.pool.span
     if not span or need.pieces == 1:
@@ -198,14 +198,13 @@ def _add_nodes_to_group(
 
 
 def _nodes_added_of_pool(offer: PoolOrStandbyOffer, progress: ScaleUpProgress) -> int:
-    """Return the number of nodes that this round already adds to a pool."""
     return len(progress.bought.get(offer.name, ()))
 
 
 def _most_nodes_in_group(
     offer: PoolOrStandbyOffer, group: str, room_for: int, need: TaskRequirement, progress: ScaleUpProgress
 ) -> tuple[int, BalancePlanReason | None]:
-    """Return how many nodes a group may get, and the limit that forbids more."""
+    """Return how many nodes a node group may get, and the limit that forbids more."""
     limit, cause = progress.limits.for_price(offer.price)
     limit -= len(_shareable_standby_hosts(group, need, progress))
     remaining = offer.most - _nodes_added_of_pool(offer, progress)
@@ -216,12 +215,12 @@ def _most_nodes_in_group(
 
 
 def _shareable_standby_hosts(group: str, need: TaskRequirement, progress: ScaleUpProgress) -> HostBlocks:
-    """Return the standby hosts that a parallel task may use beside new nodes."""
+    """Return the powered-off hosts that a parallel task may use beside new nodes."""
     return _wakeable_hosts(need, progress) if need.pieces > 1 and not group else ()
 
 
 def _group_first(blocks: HostBlocks, group: str, need: TaskRequirement) -> HostBlocks:
-    """Put a group's hosts before all others if a parallel task uses the group."""
+    """Put the hosts of a node group first if a parallel task uses the group."""
     if need.pieces == 1:
         return blocks
     own = (block for block in blocks if block[0].group == group)
@@ -231,7 +230,7 @@ def _group_first(blocks: HostBlocks, group: str, need: TaskRequirement) -> HostB
 def _fewest_nodes(
     offer: PoolOrStandbyOffer, group: str, need: TaskRequirement, tasks: int, progress: ScaleUpProgress, most: int
 ) -> tuple[int, int]:
-    """Return how many tasks fit with at most `most` new nodes, and the fewest nodes."""
+    """Return how many tasks fit on at most `most` new nodes, and the fewest nodes for these tasks."""
     most, blocks = min(most, tasks * need.total), progress.blocks
     if need.pieces > 1:
         own = (block for block in blocks if block[0].group == group)
@@ -249,12 +248,12 @@ def _fewest_nodes(
 
 
 def _free_pieces(need: TaskRequirement, blocks: HostBlocks, placement: CellPlacementRules) -> int:
-    """Return the number of pieces of a task that fit on all hosts together."""
+    """Return how many pieces of a parallel task fit on all hosts together."""
     return sum(len(names) * _pieces_each(need, room, placement) for room, names in blocks)
 
 
 def _pieces_each(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> int:
-    """Return how many pieces of a task a host gets."""
+    """Return how many pieces of a parallel task a host gets."""
     pieces = count_task_pieces_fitting_host(need, room, placement)
     return min(pieces, 1) if need.is_exclusive else pieces
 
@@ -268,7 +267,7 @@ def _fewest_nodes_by_bisection(
     most: int,
     placement: CellPlacementRules,
 ) -> tuple[int, int]:
-    """Find the fewest nodes by bisection, for tasks that need hosts of their own."""
+    """Find the fewest nodes by bisection, for tasks whose pieces need separate hosts."""
     fit, _ = pack_tasks_first_fit(need, tasks, _with_new_nodes(blocks, offer, group, 0, most), placement)
     low, high = 0, most
     while low < high:
@@ -279,6 +278,5 @@ def _fewest_nodes_by_bisection(
 
 
 def _with_new_nodes(blocks: HostBlocks, offer: PoolOrStandbyOffer, group: str, first: int, nodes: int) -> HostBlocks:
-    """Return the blocks with new nodes appended."""
     names = tuple(f"{offer.name}+{number}" for number in range(first, first + nodes))
     return merge_hosts_of_equal_capacity((*blocks, (replace(offer.room, group=group), names)))

@@ -22,20 +22,20 @@ from gridbridge.model.elastic.grid_engine_cell import (
 )
 from gridbridge.model.job_request import HOSTNAME, QNAME, SHORTCUTS
 
-BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # every host's: complex(5)
+BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # resources that every host has: complex(5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFreeSlotsOnHost:
-    """The free slots and resource values of a queue on one host."""
+    """The free slots and resource values of one queue on one host."""
 
     queue: str
-    free: int  # free slots
+    free: int
     environments: tuple[str, ...] = ()
-    values: tuple[tuple[str, str], ...] = ()  # the queue's resources and limits
-    amounts: tuple[tuple[str, float], ...] = ()  # the queue's own consumables
+    values: tuple[tuple[str, str], ...] = ()  # resource values and limits of the queue
+    amounts: tuple[tuple[str, float], ...] = ()  # consumables of the queue
     is_batch: bool = True
-    is_told: bool = True  # the queue's configuration is known
+    is_told: bool = True  # whether the queue's configuration is known
     access: QueueAccessLists = TO_ALL
 
 
@@ -46,13 +46,13 @@ class FreeHostCapacity:
     parts: tuple[QueueFreeSlotsOnHost, ...]
     amounts: tuple[tuple[str, float], ...] = ()  # free consumables
     values: tuple[tuple[str, str], ...] = ()
-    tags: frozenset[str] = frozenset()  # matching host patterns of requests: @@big, hostname=n1|n2
-    group: str = ""  # group of nodes within which a parallel task stays
+    tags: frozenset[str] = frozenset()  # requested host patterns that match the host: @@big, hostname=n1|n2
+    group: str = ""  # node group; a parallel task stays within one node group
     is_empty: bool = True
-    is_told: bool = False  # the host has no consumable beside `amounts`
+    is_told: bool = False  # the host has no consumables other than `amounts`
     is_silent: bool = False  # neither the host nor a similar host reports load values
     is_new: bool = False
-    is_used: bool = False  # waiting tasks were placed here
+    is_used: bool = False  # whether waiting tasks were already placed on the host
 
     @property
     def free(self) -> int:
@@ -60,33 +60,33 @@ class FreeHostCapacity:
         return sum(part.free for part in self.parts)
 
 
-HostBlock: TypeAlias = tuple[FreeHostCapacity, tuple[str, ...]]  # a capacity, and all hosts with it
+HostBlock: TypeAlias = tuple[FreeHostCapacity, tuple[str, ...]]  # a free capacity, and all hosts with this capacity
 HostBlocks: TypeAlias = tuple[HostBlock, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellPlacementRules:
-    """The cell-wide facts that decide on which hosts a task may run."""
+    """The facts about the whole cell that decide on which hosts a task may run."""
 
     layout: CellConfiguration
     queue: str  # the queue of tasks without a queue request, if `layout` is unknown
-    common: frozenset[str] = frozenset()  # resources of any host that new nodes resemble
-    told: Mapping[str, frozenset[str]] = field(default_factory=dict)  # values of each resource
+    common: frozenset[str] = frozenset()  # resources of the present hosts that new nodes resemble
+    told: Mapping[str, frozenset[str]] = field(default_factory=dict)  # resource values of hosts like new nodes
     offered: frozenset[str] = frozenset()  # resources of any host or queue; empty: unknown
-    is_told: bool = False  # hosts report their resource values
-    is_reported: bool = False  # some host reports load values, `arch` included
-    is_new_silent: bool = False  # of the hosts that new nodes resemble, none reports load values
-    in_cell: frozenset[str] = frozenset()  # consumables of the whole cell
+    is_told: bool = False  # whether hosts report their resource values
+    is_reported: bool = False  # whether any host reports load values, `arch` included
+    is_new_silent: bool = False  # whether none of the hosts that new nodes resemble reports load values
+    in_cell: frozenset[str] = frozenset()  # consumables of the cell as a whole
     closed: frozenset[str] = frozenset()  # queues that are disabled on all hosts
 
     def without_closed(self, room: FreeHostCapacity) -> FreeHostCapacity:
-        """Return a new node's capacity without queues that are closed on all hosts."""
+        """Return a node's free capacity without queues that are closed on all hosts."""
         open_ = tuple(part for part in room.parts if part.queue not in self.closed)
         return room if open_ == room.parts else replace(room, parts=open_)
 
 
 def count_task_pieces_fitting_host(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> int:
-    """Return how many pieces of a task requirement fit on a host."""
+    """Return how many pieces of a parallel task fit on a host; a serial task is one piece."""
     if need.slots > max((part.free for part in room.parts), default=0):
         return 0
     if need.is_exclusive and not (room.is_empty and not room.is_used):
@@ -103,7 +103,7 @@ def count_task_pieces_fitting_host(need: TaskRequirement, room: FreeHostCapacity
 def _pieces_in_queue(
     need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> int:
-    """Return how many pieces fit in one queue of a host, ignoring host-wide values."""
+    """Return how many pieces of a parallel task fit in one queue of a host."""
     if not queue_accepts_task(need, part, room, placement):
         return 0
     if requested_resources_queue_lacks(need, part, room, placement):
@@ -118,7 +118,6 @@ def _pieces_in_queue(
 
 
 def _spent(need: TaskRequirement) -> tuple[tuple[str, float], ...]:
-    """Return the consumables that one piece of a task uses up."""
     return tuple(amount for amount in (*need.amounts, *need.usual) if amount[1] > 0)
 
 
@@ -129,8 +128,8 @@ def _whole_multiples(available: float, amount: float) -> int:
 def host_lacks_consumable(name: str, room: FreeHostCapacity, placement: CellPlacementRules) -> bool:
     """Say whether a host certainly lacks a consumable.
 
-    A host that reports no consumables is assumed to have all consumables: an unnecessary wait of
-    a task costs less than an unnecessary node.
+    A host that reports no consumables is assumed to have all of them, because an unnecessary wait costs less
+    than an unnecessary node.
     """
     return room.is_told and name not in placement.in_cell
 
@@ -155,7 +154,7 @@ def requested_resources_queue_lacks(
 
 
 def _has_value(requirement: RequiredHostValue, room: FreeHostCapacity, placement: CellPlacementRules) -> bool:
-    """Say whether a host meets a required value.
+    """Say whether a host has a required resource value.
 
     A new node is assumed to have the values of similar hosts.
     """
@@ -179,7 +178,7 @@ def _has_value(requirement: RequiredHostValue, room: FreeHostCapacity, placement
 def queue_accepts_task(
     need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> bool:
-    """Say whether a queue on a host admits a task, whether or not slots are free."""
+    """Say whether a queue on a host admits a task, even if no slots are free."""
     if not _is_queue_requested(need, part.queue, room, placement):
         return False
     if not part.is_told:
@@ -225,7 +224,7 @@ def _queue_values_admit(need: TaskRequirement, values: Iterable[tuple[str, str]]
 def host_capacity_after_placement(
     need: TaskRequirement, room: FreeHostCapacity, pieces: int, placement: CellPlacementRules
 ) -> FreeHostCapacity:
-    """Return a host's free capacity after some pieces of a task were placed there."""
+    """Return a host's free capacity after some pieces of a parallel task were placed on the host."""
     if need.is_exclusive:
         parts = tuple(replace(part, free=0) for part in room.parts)
         return replace(room, parts=parts, amounts=(), is_used=True)
@@ -249,10 +248,7 @@ def _subtract_amounts(
 
 
 def merge_hosts_of_equal_capacity(blocks: Iterable[HostBlock]) -> HostBlocks:
-    """Join hosts with equal free capacity into one block.
-
-    The blocks keep the order of their first hosts.
-    """
+    """Join hosts with equal free capacity into one block, in the order of each block's first host."""
     by_room = dict[FreeHostCapacity, tuple[str, ...]]()
     for room, names in blocks:
         if names:
@@ -268,9 +264,9 @@ def parse_consumable_amounts(values: Iterable[tuple[str, str]]) -> tuple[tuple[s
 def pack_tasks_first_fit(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
-    """Return how many tasks fit, and the capacity that remains free.
+    """Place tasks on hosts; return how many tasks fit, and the capacity that remains free.
 
-    A task is placed whole or not at all.
+    A task is placed as a whole or not at all.
     """
     if need.also:
         return _pack_joint_tasks(need, tasks, blocks, placement)
@@ -289,7 +285,7 @@ def pack_tasks_first_fit(
 def _pack_joint_tasks(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
-    """Place as many tasks as possible, each of which needs several parts at once."""
+    """Place as many tasks as possible, each of which consists of several parts that start together."""
     low, high, placed = 0, tasks, blocks
     while low < high:
         middle = (low + high + 1) // 2
@@ -315,10 +311,7 @@ def _pack_all_parts(
 def pack_tasks_with_alternative_needs(
     needs: Iterable[TaskRequirement], tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
-    """Place tasks that may start with any of several requirements.
-
-    Earlier requirements are preferred.
-    """
+    """Place tasks that may start with any of several requirements; earlier requirements are preferred."""
     placed = 0
     for need in needs:
         fit, blocks = pack_tasks_first_fit(need, tasks - placed, blocks, placement)
@@ -331,8 +324,8 @@ def split_by_parallel_environment(
 ) -> tuple[TaskRequirement, ...]:
     """Split a requirement so that each part uses one parallel environment.
 
-    All hosts of a task must offer the same environment. If all hosts offer the same
-    environments, the requirement is returned unchanged.
+    All hosts of a task must offer the same environment. If all hosts offer the same environments, the
+    requirement stays whole.
     """
     if need.pieces == 1 or len(need.environments) < 2:
         return (need,)
@@ -362,9 +355,9 @@ def _pack_into_blocks(
 
 
 def _count_spread_tasks(need: TaskRequirement, tasks: int, counts: Sequence[int], room_for: Sequence[int]) -> int:
-    """Return how many tasks fit if each piece of a task needs a different host.
+    """Return how many parallel tasks fit if each piece of a task needs a different host.
 
-    The result is the most with  sum of min(pieces on a host, tasks) >= tasks * pieces.
+    The result is the largest number with `sum of min(pieces on a host, tasks) >= tasks * pieces`.
     """
     low, high = 0, tasks
     while low < high:
@@ -395,7 +388,7 @@ def _subtract_pieces(
 def _pack_exclusive_tasks(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, room_for: Sequence[int], placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
-    """Place tasks that use their hosts alone; a task's hosts may differ in size."""
+    """Place tasks that use their hosts exclusively; the hosts of one task may differ in size."""
     most = 1 if need.is_apart else need.pieces
     sizes, by_size = [min(pieces, most) for pieces in room_for], Counter[int]()
     for size, (_, names) in zip(sizes, blocks, strict=True):
@@ -411,10 +404,10 @@ def _pack_exclusive_tasks(
 
 
 def count_exclusive_tasks_and_hosts(pieces: int, tasks: int, by_size: Mapping[int, int]) -> tuple[int, Counter[int]]:
-    """Return how many exclusive tasks fit, and the number of hosts used of each size.
+    """Return how many exclusive tasks fit, and the number of hosts used, by size of the hosts.
 
-    The size of a host is how many pieces of one task fit on the host. Tasks that use hosts
-    of the same sizes are counted in one step.
+    The size of a host is how many pieces of one task fit on the host. Tasks on hosts of the same sizes are
+    counted in one step.
     """
     unused, used, placed = Counter(by_size), Counter[int](), 0
     while placed < tasks and (hosts := _choose_hosts_of_task(pieces, unused)):
@@ -427,10 +420,9 @@ def count_exclusive_tasks_and_hosts(pieces: int, tasks: int, by_size: Mapping[in
 
 
 def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int, int]:
-    """Choose the hosts of one exclusive task: the largest host, then the best fit.
+    """Choose the hosts of one exclusive task: the largest host first, then the hosts that leave the least unused.
 
-    The choice leaves the least capacity unused and prefers larger hosts among equals. The
-    result is empty if there are too few hosts.
+    Larger hosts are preferred among equals. The result is empty if there are too few hosts.
     """
     sizes = sorted(size for size, number in unused.items() if size and number)
     if not sizes:
@@ -438,7 +430,7 @@ def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int
     largest = sizes[-1]
     smaller_hosts = {**unused, largest: unused[largest] - 1}
     pieces_left = max(0, pieces - largest)
-    sums = [1]  # per number of sizes: bit n is set if some hosts have n pieces in all
+    sums = [1]  # for each number of sizes: bit n is set if some hosts have n pieces together
     for size in sizes:
         sums.append(_possible_sums(sums[-1], size, smaller_hosts[size], pieces_left + largest))
     enough = sums.pop() >> pieces_left
@@ -455,7 +447,7 @@ def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int
 
 
 def _possible_sums(sums: int, size: int, hosts: int, most: int) -> int:
-    """Return the bit set of piece counts that some of these hosts reach together.
+    """Return the numbers of pieces that some of the hosts have together, as a bit set.
 
     Hosts are added in powers of two, so that a few shifts suffice for any number of hosts.
     """

@@ -1,9 +1,4 @@
-"""Translate the requests of waiting tasks into requirements on hosts.
-
-Request expressions are matched as complex(5), sge_pe(5) and sge_types(1) say.
-
-Operator `!` binds tightest, then `&`, then `|`. Parentheses group, and patterns may have wildcards.
-"""
+"""Translate the requests of waiting tasks into requirements on hosts, by complex(5), sge_pe(5) and sge_types(1)."""
 
 import re
 from collections.abc import Iterable
@@ -27,13 +22,14 @@ from gridbridge.model.job_request import HOSTNAME, QNAME
 
 TOKEN = re.compile(r"[!&|()]|[^!&|()]+")
 DOMAIN = re.compile(r"\.[^!&|()]*")
-MOST = 200  # signs and patterns of an expression; limits the recursion
+MOST = 200  # most operators and patterns of an expression; limits the recursion
 
 
 def request_expression_matches(expression: str, names: Iterable[str]) -> bool:
     """Say whether an expression matches any of the names, ignoring case.
 
-    An expression that Grid Engine cannot parse matches nothing.
+    Operator `!` binds tightest, then `&`, then `|`. Parentheses group, and patterns may have wildcards. An
+    expression that Grid Engine cannot parse matches nothing.
     """
     tokens = TOKEN.findall(expression.lower().replace(" ", ""))
     if not 0 < len(tokens) <= MOST:
@@ -87,7 +83,7 @@ TRUE = ("true", "1")
 PLACES = {
     name: CellResourceDefinition(name=name, relation=RequestedValueComparison.EQUAL) for name in (HOSTNAME, QNAME)
 }
-BEYOND = 1e290  # stands for an impossible amount, for any number of slots
+BEYOND = 1e290  # impossible amount, for any number of slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,52 +97,52 @@ class RequiredHostValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRequirement:
-    """The requirement of each task of a group with equal requests: slots, resources, queues."""
+    """What each task of a group with equal requests needs: slots, resources and queues."""
 
-    slots: int = 1  # slots per piece of a task
-    pieces: int = 1  # pieces per task, each on one host
-    is_apart: bool = False  # each piece of a task needs a different host
+    slots: int = 1  # slots of one piece, which is the part of a task on one host
+    pieces: int = 1  # number of pieces of a task
+    is_apart: bool = False  # whether each piece of a task needs a different host
     is_exclusive: bool = False
-    is_on_all: bool = False  # a task requests all hosts of the cluster
+    is_on_all: bool = False  # whether a task requests all hosts of the cluster
     amounts: tuple[tuple[str, float], ...] = ()  # requested consumables per piece
-    usual: tuple[tuple[str, float], ...] = ()  # default consumables per piece, where a host has any
+    usual: tuple[tuple[str, float], ...] = ()  # default consumables of a piece, on hosts that have the resource
     values: tuple[RequiredHostValue, ...] = ()
-    queues: tuple[str, ...] = ()  # alternative queues; empty: every queue
+    queues: tuple[str, ...] = ()  # queues, each of which suffices; empty: every queue
     pe: str = ""  # requested parallel environment, maybe with wildcards
-    environments: frozenset[str] = frozenset()  # alternative parallel environments
+    environments: frozenset[str] = frozenset()  # parallel environments, each of which suffices
     asked: frozenset[str] = frozenset()  # names of requested resources
-    identity: JobAccessIdentity = ANYBODY  # facts that access lists check
-    # further parts of the task, on the same or other hosts
+    identity: JobAccessIdentity = ANYBODY
+    # further parts of the task, which start at the same time
     also: tuple["TaskRequirement", ...] = ()
 
     @property
     def parts(self) -> tuple["TaskRequirement", ...]:
-        """All parts that a task needs at the same time, each with its own pieces."""
+        """All parts of a task, which start at the same time, each with its own pieces."""
         return (replace(self, also=()), *self.also) if self.also else (self,)
 
     @property
     def total(self) -> int:
-        """The number of pieces of a task, of all parts."""
+        """The number of pieces of a task in all parts."""
         return self.pieces + sum(part.pieces for part in self.also)
 
     @property
     def all_slots(self) -> int:
-        """The number of slots of a task, of all parts."""
+        """The number of slots of a task in all parts."""
         return sum(part.slots * part.pieces for part in (self, *self.also))
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The queue expressions of -l qname; a queue must match all of them."""
+        """The queue expressions of -l qname, all of which a queue must match."""
         return tuple(requirement.value for requirement in self.values if requirement.name == QNAME)
 
 
 def requirement_of_task_requests(
     shape: TaskResourceRequests, layout: CellConfiguration, widest: int
 ) -> TaskRequirement:
-    """Return the requirement of a task; `widest` is the number of slots of the largest host.
+    """Return what a task with the given requests needs; `widest` is the number of slots of the largest host.
 
-    If the allocation rule of a parallel environment is unknown, a task that fits on one host
-    stays on one host. Without -r, qstat shows a job's slots but not its environment.
+    If the allocation rule of the parallel environment is unknown, a task that fits on one host stays on one
+    host. Without -r, qstat shows the slots of a job, but no parallel environment.
     """
     if shape.groups:
         return _join_requirements(requirement_of_task_requests(group, layout, widest) for group in shape.groups)
@@ -177,7 +173,7 @@ def requirement_of_task_requests(
 
 
 def _join_requirements(needs: Iterable[TaskRequirement]) -> TaskRequirement:
-    """Return one requirement for several parts: whole hosts first, then large pieces."""
+    """Join the requirements of several parts: exclusive parts first, then parts with many slots."""
     first, *other_needs = sorted(needs, key=lambda need: (not need.is_exclusive, -need.slots))
     is_on_all = any(need.is_on_all for need in (first, *other_needs))
     return replace(first, is_on_all=is_on_all, also=tuple(other_needs))
@@ -188,8 +184,8 @@ def environment_that_cannot_split_slots(
 ) -> ParallelEnvironment | None:
     """Return a parallel environment if no environment can split the task's slots; else None.
 
-    Grid Engine never starts a task whose slots are no multiple of the environment's fixed slots
-    per host.
+    If an environment gives a fixed number of slots on each host, Grid Engine only starts tasks whose slots
+    are a multiple of this number.
     """
     environments = _admitting_environments(shape, layout)
     return (
@@ -200,7 +196,7 @@ def environment_that_cannot_split_slots(
 
 
 def environment_and_why_it_refuses_job(shape: TaskResourceRequests, layout: CellConfiguration) -> tuple[str, str]:
-    """Return the first parallel environment and its reason if no environment admits the job."""
+    """Return a parallel environment and the reason for its refusal, if no environment admits the job."""
     named = _matching_environments(shape.pe, layout)
     if not named or _admitting_environments(shape, layout):
         return "", ""
@@ -208,10 +204,7 @@ def environment_and_why_it_refuses_job(shape: TaskResourceRequests, layout: Cell
 
 
 def _can_split_slots(environment: ParallelEnvironment, shape: TaskResourceRequests) -> bool:
-    """Say whether an environment's allocation rule can give a task its slots.
-
-    For a slot range, some number of the range suffices.
-    """
+    """Say whether a parallel environment can give a task its slots; a slot range is assumed to fit."""
     return (
         environment.spread is not ParallelSlotDistribution.FIXED
         or shape.is_range
@@ -220,7 +213,7 @@ def _can_split_slots(environment: ParallelEnvironment, shape: TaskResourceReques
 
 
 def _find_resource(name: str, layout: CellConfiguration) -> CellResourceDefinition | None:
-    """Return a resource; a cell with an unknown list has at least the resources of host names."""
+    """Return the definition of a resource; hostname and qname are known even without the cell's list."""
     long_name = layout.long_name(name)
     return layout.resources.get(long_name, PLACES.get(long_name))
 
@@ -245,7 +238,7 @@ def _matching_environments(pe: str, layout: CellConfiguration) -> list[ParallelE
 def _split_slots(
     shape: TaskResourceRequests, environments: list[ParallelEnvironment], widest: int
 ) -> tuple[int, int, bool]:
-    """Return a piece's slots, a task's pieces, and whether pieces lie apart."""
+    """Return the slots of a piece, the number of pieces, and whether pieces need different hosts."""
     if not shape.pe and shape.slots == 1:
         return 1, 1, False
     rule = environments[0] if environments else ParallelEnvironment(name=shape.pe)
@@ -260,7 +253,7 @@ def _split_slots(
 def _amounts(
     requested: Iterable[tuple[CellResourceDefinition, str]], slots: int, pieces: int
 ) -> tuple[tuple[str, float], ...]:
-    """Return the consumables of one piece; per-job amounts are divided evenly."""
+    """Return the consumables of one piece of a task; amounts for the whole job are divided evenly."""
     amounts = list[tuple[str, float]]()
     for resource, text in requested:
         if resource.counted is ConsumableKind.NO or resource.relation is RequestedValueComparison.EXCLUSIVE:
@@ -281,7 +274,7 @@ def parse_amount_or_zero(text: str) -> float:
 def parse_amount_or_impossible(text: str) -> float:
     """Parse a requested amount; text that is no amount becomes an impossible amount.
 
-    No host has an impossible amount, so a job that requests `nan` is never demand.
+    No host has an impossible amount, so no node is added for a job that requests `nan`.
     """
     try:
         return amounts.parse_grid_engine_amount(text)
@@ -302,7 +295,7 @@ def _required_value(resource: CellResourceDefinition, text: str) -> RequiredHost
 
 
 def host_value_meets_requirement(requirement: RequiredHostValue, text: str) -> bool:
-    """Say whether a host's value meets a requirement.
+    """Say whether the value of a host meets a requirement.
 
     The required text may be an expression, such as `!lx-x86`.
     """
@@ -329,6 +322,5 @@ def _matches_value(pattern: str, text: str) -> bool:
 
 
 def _parse_number_or_bool(text: str) -> float:
-    """Read a number or a BOOL."""
     word = text.lower()
     return float(word == "true") if word in ("true", "false") else amounts.parse_grid_engine_amount(text)

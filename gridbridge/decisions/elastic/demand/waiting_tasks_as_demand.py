@@ -1,7 +1,4 @@
-"""Find the waiting tasks that count as demand, and estimate when tasks would finish without new nodes.
-
-A remote cluster may start waiting tasks sooner, through a transfer queue.
-"""
+"""Find the waiting tasks that may add nodes, and estimate when tasks would finish without new nodes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -40,29 +37,29 @@ from gridbridge.model.elastic.balance_plan import (
 from gridbridge.model.elastic.grid_engine_cell import RunningTaskGroup, TaskResourceRequests, WaitingJobGroup
 from gridbridge.model.grid_engine_amounts import MINUTE_S
 
-GAP_S = 3600.0  # after a longer gap between rounds, the time with room starts anew
-AGAIN = 10  # a stuck job is demand again after this many times stuck_after_s
+GAP_S = 3600.0  # after a longer gap between rounds, the time with free slots is counted anew
+AGAIN = 10  # nodes may be added again for a stuck job after this many times stuck_after_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartableTasksOfEqualRequests:
-    """Startable waiting tasks with equal requests."""
+    """Waiting tasks with equal requests that the scheduler may start now."""
 
-    need: TaskRequirement  # the smallest requirement of a task
+    need: TaskRequirement  # smallest requirement of a task
     jobs: tuple[int, ...]
     tasks: int
     waited_s: float  # seconds since the first task could start
     kinds: tuple[tuple[str, str, int], ...] = ()
-    others: tuple[TaskRequirement, ...] = ()  # larger alternatives to `need`
+    others: tuple[TaskRequirement, ...] = ()  # larger requirements with which a task may also start
 
     @property
     def needs(self) -> tuple[TaskRequirement, ...]:
-        """A task's alternative requirements, the smallest first; any of them suffices."""
+        """The requirements with which a task may start, the smallest first."""
         return (self.need, *self.others)
 
     @property
     def first(self) -> int:
-        """The lowest job number."""
+        """The lowest number of the tasks' jobs."""
         return min(self.jobs)
 
     @property
@@ -72,7 +69,7 @@ class StartableTasksOfEqualRequests:
 
 
 class CellWideFreeResources:
-    """The free licences and free slots of parallel environments of the whole cell."""
+    """The free licences of the whole cell, and the free slots of parallel environments."""
 
     def __init__(self, situation: BalanceSituation) -> None:
         on_hosts = {name for host in situation.cell.hosts for name, _ in host.left}
@@ -87,10 +84,10 @@ class CellWideFreeResources:
         }
 
     def take(self, need: TaskRequirement, tasks: int) -> tuple[int, NewNodeOrRemovalRefusal | None]:
-        """Return how many tasks the limits allow, and the refusal of all other tasks.
+        """Return how many tasks the licences and parallel environments allow, and the refusal of the other tasks.
 
-        The allowed tasks are subtracted from the limits. A job that does not request a
-        licence uses its default amount.
+        The licences and slots of allowed tasks are subtracted. A job without a licence request uses the
+        licence's default amount.
         """
         demanded = dict(need.usual) | dict(need.amounts)
         licences = {
@@ -112,7 +109,7 @@ class CellWideFreeResources:
         return fit, full or shortage
 
     def _environment(self, need: TaskRequirement, tasks: int) -> tuple[int, NewNodeOrRemovalRefusal | None]:
-        """Assign tasks to parallel environments, those with the most free slots first."""
+        """Assign tasks to parallel environments, environments with the most free slots first."""
         if not need.environments or any(name not in self._slots for name in need.environments):
             return tasks, None
         task_slots, unplaced = need.slots * need.pieces, tasks
@@ -137,9 +134,9 @@ def _shortage(cause: NewNodeOrRemovalRefusalCause, name: str, required: str, has
 def startable_demand_and_refusals(
     situation: BalanceSituation, widest: int, stuck: Collection[int] = ()
 ) -> tuple[tuple[StartableTasksOfEqualRequests, ...], tuple[NewNodeOrRemovalRefusal, ...]]:
-    """Return the tasks that are demand, and a refusal for each other waiting job.
+    """Return the tasks for which nodes may be added, and a refusal for each other waiting job.
 
-    Jobs in `stuck`, given by their lowest job numbers, appear in neither result.
+    Jobs in `stuck`, given by the lowest job numbers of their groups, appear in neither result.
     """
     pending, refused, limits = (
         list[StartableTasksOfEqualRequests](),
@@ -161,7 +158,7 @@ def startable_demand_and_refusals(
 def repeat_refusal_for_jobs(
     refusal: NewNodeOrRemovalRefusal | None, jobs: Iterable[int]
 ) -> Iterator[NewNodeOrRemovalRefusal]:
-    """Return a copy of a refusal for each job; nothing if there is no refusal."""
+    """Yield a copy of a refusal for each job; nothing without a refusal."""
     if refusal is not None:
         yield from (replace(refusal, job=job) for job in jobs)
 
@@ -185,7 +182,7 @@ def _pending_shape(
 def _startable(
     row: WaitingJobGroup, need: TaskRequirement, situation: BalanceSituation, limits: CellWideFreeResources
 ) -> tuple[int, NewNodeOrRemovalRefusal | None]:
-    """Return how many tasks of a group could start, and the refusal of all other tasks."""
+    """Return how many tasks of a group could start, and the refusal of the other tasks."""
     if rule := environment_that_cannot_split_slots(row.shape, situation.layout):
         slots, per_host = str(row.shape.slots), str(rule.per_host)
         return 0, _shortage(NewNodeOrRemovalRefusalCause.UNDIVIDED, rule.name, slots, per_host)
@@ -199,7 +196,7 @@ def _startable(
 
 
 def _refusal_cause(row: WaitingJobGroup, situation: BalanceSituation) -> NewNodeOrRemovalRefusalCause | None:
-    """Return why waiting jobs are not demand; None for jobs that are demand."""
+    """Return why no node is added for waiting jobs; None if nodes may be added."""
     if (cause := why_waiting_jobs_are_no_demand(row)) is not None:
         return cause
     asks_queues = row.shape.queues or requested_qname_expressions(row.shape)
@@ -219,7 +216,7 @@ def _waited_s(row: WaitingJobGroup, situation: BalanceSituation) -> float:
 
 
 def jobs_still_stuck(situation: BalanceSituation, stuck_after_s: float) -> Mapping[int, WaitingJobsHistory]:
-    """Return the stuck jobs that still count as stuck, even if they have room now."""
+    """Return the jobs that did not start despite free slots, and therefore still add no nodes."""
     tasks = _waiting_tasks_by_row(situation)
     return {
         job: replace(history, at=situation.now)
@@ -235,9 +232,9 @@ def _is_stuck(history: WaitingJobsHistory, now: datetime, stuck_after_s: float) 
 
 
 def _waiting_tasks_by_row(situation: BalanceSituation) -> Counter[int]:
-    """Return the number of waiting tasks by lowest job number.
+    """Return the number of waiting tasks by the lowest job number of each group.
 
-    A job that was put back to run again may be in two rows.
+    A job that was put back to run again may be in two groups.
     """
     waiting = Counter[int]()
     for row in _startable_rows(situation):
@@ -258,9 +255,9 @@ def mark_jobs_stuck_despite_room(
     placement: CellPlacementRules,
     stuck_after_s: float,
 ) -> Mapping[int, WaitingJobsHistory]:
-    """Return the history of waiting jobs, in which jobs that are stuck now are marked.
+    """Return the history of waiting jobs, with a mark on each job that is stuck.
 
-    A job is stuck if it did not start for `stuck_after_s` although it had room. New jobs are
+    A job is stuck if the job has not started for `stuck_after_s` although slots were free. New jobs are
     placed first, because new jobs are about to use free slots. Every other job is checked alone.
     """
     if not stuck_after_s:
@@ -302,7 +299,7 @@ def _update_watched_jobs(
 
 
 def _is_unchanged_since_last_round(history: WaitingJobsHistory, tasks: int, situation: BalanceSituation) -> bool:
-    """Say whether jobs were demand last round and none of their tasks started since."""
+    """Say whether jobs already waited in the last round and none of their tasks started since."""
     is_recent = elapsed_s(history.at, situation.now) <= GAP_S
     return is_recent and history.stuck_since is None and history.tasks <= tasks
 
@@ -310,7 +307,7 @@ def _is_unchanged_since_last_round(history: WaitingJobsHistory, tasks: int, situ
 def stuck_job_refusals(
     situation: BalanceSituation, rows: Mapping[int, WaitingJobsHistory]
 ) -> Iterator[NewNodeOrRemovalRefusal]:
-    """Return a refusal for each stuck job, with the minutes for which the job had room."""
+    """Yield a refusal for each stuck job, with the minutes for which slots were free."""
     for row in _startable_rows(situation):
         history = rows.get(row.first)
         if history and history.stuck_since and history.room_since:
@@ -323,7 +320,7 @@ def stuck_job_refusals(
 def demand_without_stuck_jobs(
     pending_shapes: Iterable[StartableTasksOfEqualRequests], rows: Mapping[int, WaitingJobsHistory]
 ) -> tuple[StartableTasksOfEqualRequests, ...]:
-    """Return the demand without jobs that are marked as stuck."""
+    """Return the waiting tasks without tasks of stuck jobs."""
     return tuple(
         pending_shape
         for pending_shape in pending_shapes
@@ -334,7 +331,7 @@ def demand_without_stuck_jobs(
 SCHEDULER_S = 15.0  # default scheduling interval of Grid Engine (sched_conf(5))
 
 
-Runtimes = Mapping[tuple[str, str], float]  # mean s, by owner and job name
+Runtimes = Mapping[tuple[str, str], float]  # mean seconds, by owner and job name
 
 
 def waiting_tasks_slot_seconds(
@@ -356,7 +353,7 @@ def running_tasks_slot_seconds_left(
 ) -> float | None:
     """Return the slot-seconds that running tasks still need; None if a run time is unknown.
 
-    A task beyond its usual run time is expected to run on for as long as its excess so far.
+    A task beyond its mean run time is expected to run on for as long as the excess so far.
     """
     total = 0.0
     for tasks in begun:
@@ -381,7 +378,7 @@ def first_tasks_for_slots(
 
 
 class TransferQueueSlotsAndDelays:
-    """The free slots of transfer queues, and how soon each queue starts a task."""
+    """The free slots of transfer queues, and the time until each queue starts a task."""
 
     def __init__(
         self,
@@ -391,17 +388,17 @@ class TransferQueueSlotsAndDelays:
         placement: CellPlacementRules,
     ) -> None:
         self._waits_s = waits_s
-        self._free = dict(free)  # by queue with known free slots
-        self._rooms = rooms  # the queues' full capacity
+        self._free = dict(free)  # by queue; a missing queue has no known number
+        self._rooms = rooms  # full capacity of each queue
         self._ground = placement
 
     def sooner(
         self, pending_shape: StartableTasksOfEqualRequests, boot_s: float, late_s: float
     ) -> tuple[str, float] | None:
-        """Return the transfer queue that starts a task first, if sooner than a new node boots.
+        """Return the transfer queue that starts a task first, if this is sooner than the boot of a new node.
 
-        `late_s` is the time since the task could first have caused a new node. A queue that
-        should have started the task within that time is not chosen.
+        `late_s` is the time since the task could first have added a node. A queue that should have started
+        the task in that time is not chosen.
         """
         task_slots = _slots_per_task(pending_shape)
         open_to = {
@@ -417,12 +414,12 @@ class TransferQueueSlotsAndDelays:
         return (name, open_to[name]) if open_to[name] < boot_s else None
 
     def _takes(self, pending_shape: StartableTasksOfEqualRequests, queue: str) -> bool:
-        """Say whether a transfer queue would accept such a task."""
+        """Say whether an empty transfer queue would have room for a task."""
         need, rooms = pending_shape.need, self._rooms.get(queue, ())
         return sum(count_task_pieces_fitting_host(need, room, self._ground) for room in rooms) >= need.pieces
 
     def take(self, queue: str, pending_shape: StartableTasksOfEqualRequests, tasks: int) -> int:
-        """Reserve the slots of tasks that a transfer queue can start; return how many."""
+        """Reserve the slots of the tasks that a transfer queue can start; return the number of tasks."""
         if queue not in self._free:
             return tasks
         started = min(tasks, self._free[queue] // _slots_per_task(pending_shape))

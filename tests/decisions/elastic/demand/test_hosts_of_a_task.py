@@ -71,7 +71,7 @@ def test_it_gets_the_nodes_that_the_maximum_allows_beside_what_is_idle() -> None
     assert plan(seen, NEW, 5).add == 2
     assert (few.add, few.verdict) == (0, BalancePlanReason.FULL)
     assert [(one.job, explain_no_new_node_or_removal(one, RULES)) for one in few.refused] == [
-        (7, "it needs 2 new nodes at once, and 1 may be added now")
+        (7, "the job needs 2 new nodes at once, and 1 may be added now")
     ]
 
 

@@ -173,7 +173,7 @@ def test_a_node_that_is_not_ready_is_told_as_what_it_is() -> None:
     found = plan(cell(instance("n1"), nodes=[node("n1", state="draining")]))
 
     said = [explain_no_new_node_or_removal(one, BalanceSection()) for one in found.refused]
-    assert said == ["it is draining, not ready"]
+    assert said == ["the node is draining, not ready"]
 
 
 def test_a_node_that_the_cell_does_not_list_stays() -> None:
@@ -295,14 +295,14 @@ def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use()
         (
             cell(*full(MASTER), FAR, wait=[waiting(1)], elsewhere={"far": 60.0}),
             {},
-            "1 task waits 60 s, 0 fit in 0 free slots, queue far would start the others in 60 s,"
+            "1 task waits 60 s, 0 fit in 0 free slots, queue far would start the other tasks in 60 s,"
             " a new node in 5 min: nothing is done",
         ),
         (
             cell(instance(MASTER, (4,), begun=[begun(20)]), wait=[waiting(9)], runtimes={("alice", "job"): 1200.0}),
             {"target_wait_s": 60},
-            "1 task waits 9 min, without a new node all is done in 5 min,"
-            " at most 60 s and a boot of 5 min: nothing is done",
+            "1 task waits 9 min, without a new node all tasks end in 5 min,"
+            " at most 60 s plus a boot time of 5 min: nothing is done",
         ),
         (cell(instance(MASTER)), {"schedule": "12-13 3-9"}, "1 of at least 3 nodes: add 2 of pool p at 2 an hour each"),
         (cell(*full(MASTER), wait=[waiting(9)]), {"schedule": "12-13 0-1"}, "1 of at most 1 node: nothing is done"),

@@ -153,7 +153,7 @@ def test_it_is_said_for_how_long_there_was_room() -> None:
     found = told(cell(FREE, wait=[waiting(99, jobs=(7, 9))]), {7: ALMOST})[1]
 
     assert {(one.job, explain_no_new_node_or_removal(one, BalanceSection())) for one in found.refused} == {
-        (job, "there was room for it for 15 min, and it did not start: a quota or an access list may keep it")
+        (job, "free slots existed for 15 min, and the job did not start: a quota or an access list may be the cause")
         for job in (7, 9)
     }
 
