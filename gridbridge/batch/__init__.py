@@ -1,7 +1,7 @@
-"""Loads the adapters of batch systems; a hot program loads only the adapter that it needs.
+"""Loads the adapter module for a cluster's batch system, and imports no other adapter.
 
-The full table of adapters is in batch/batch_adapter_table, where mypy checks it against
-batch/batch_adapter_table.
+Programs that start with every job use this module. Services use batch/batch_adapter_table, which lists all adapters and
+is checked by mypy.
 """
 
 from gridbridge.model.transfer_route import EMBEDDED, GRIDENGINE, OAR, Away, Home
@@ -35,12 +35,12 @@ def load_home_job_control(home: Home) -> "StarterHomeTaskControl[Home]":
 
 
 def load_refused_job_marker(home: Home) -> "RefusedJobMarker[Home]":
-    """Load the module that marks a job which no remote cluster accepts."""
+    """Load the module that marks a job as refused by all remote clusters."""
     return MARKERS[home.kind]()
 
 
 def load_job_recaller(cluster: Away) -> "WaitingRemoteJobRecaller[Away] | None":
-    """Load the module that recalls a waiting remote job; None if the cluster can't do that."""
+    """Load the module that recalls waiting remote jobs; None if the batch system can't recall."""
     return RECALLERS[cluster.kind]() if cluster.kind in RECALLERS else None
 
 
@@ -75,5 +75,5 @@ def _embedded_home() -> "ModuleType":
 
 
 HOT = {GRIDENGINE: _gridengine, OAR: _oar, EMBEDDED: _embedded}
-RECALLERS = {GRIDENGINE: _gridengine}  # systems whose deletion reports whether a job was waiting
+RECALLERS = {GRIDENGINE: _gridengine}  # batch systems whose delete command reports whether the job was still waiting
 MARKERS = {GRIDENGINE: _gridengine_home, EMBEDDED: _embedded_home}

@@ -1,22 +1,10 @@
-"""The abilities of batch systems, as Protocols that the adapters' modules fulfil (PEP 544).
+"""The abilities of batch systems, as Protocols (PEP 544), and the table of the modules that have them.
 
-An adapter is two modules: `submit` has the calls of the hot programs, `status` the service's queries. This file
-has the abilities of every system and the optional ones that hot programs need; optional_adapter_protocols has
-the other abilities. Both files contain only annotations for mypy.
+An adapter has a module `submit`, which programs started for every job load, and a module `status` for the services'
+queries. optional_adapter_protocols has the abilities that only some systems have.
 
-`Where` is the value by which an adapter reaches a cluster: a GridEngineCellAccess, an OarServerAccess, or an
-EmbeddedClusterAccess. If it has a `login`, the clients run by ssh as another account, which then owns the jobs;
-nothing else differs (shell/ssh.py).
-
-The systems differ, so these properties are not promised:
-
-* Job names can be changed. OAR can't: a job keeps the transfer's name, which is also its account,
-  and is found by that name until its release.
-* Running jobs can be held. OAR's `oarhold` holds only waiting jobs; `oarhold -r` suspends a running
-  job but gives its resources to other jobs. So `suspend_or_hold_job` is one call.
-* Jobs deleted before their start are accounted. Grid Engine and OAR do not account them.
-* Usage is accounted. OAR records only how long a job ran.
-* Jobs that can't be started wait in error state. In OAR such a job ends with a reason.
+`Where` is the address of a cluster. With a `login` the client programs run by ssh as another account, which then owns
+the jobs. Not every system renames jobs, holds running jobs, or records deleted jobs and usage.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping
@@ -75,36 +63,34 @@ Where = TypeVar("Where", contravariant=True)
 
 
 class JobSubmissionAndControl(Protocol[Where]):
-    """Submits and controls jobs of the calling user; hot programs load it.
+    """Submits and controls jobs of the calling user.
 
-    All calls but `submit_held_job` raise CommandFailed or ParseError if the cluster did not perform
-    or answer the request.
+    All calls except `submit_held_job` raise CommandFailed or ParseError if the cluster did not carry out the request.
     """
 
-    HAS_QSTAT: bool  # whether Grid Engine's commands work inside the cluster's jobs
+    HAS_QSTAT: bool  # whether jobs of the cluster can run Grid Engine's commands
 
     def submit_held_job(self, where: Where, spec: JobSpec, /) -> JobSubmissionResult:
-        """Submit a held job under the transfer's name and account; never raises.
+        """Submit a held job, with the transfer's name as name and account; failures are returned, never raised.
 
-        The request is already translated for the remote cluster. Its slots are those granted at
-        home.
+        The request is already translated for the remote cluster, with the slots that were granted at home.
         """
         ...
 
     def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
-        """Return the id of the owner's oldest job of the transfer's name, empty if none."""
+        """Return the id of a user's oldest job with a transfer's name; empty if none exists."""
         ...
 
     def query_owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
-        """Return a job's owner and account, both empty if the job is unknown."""
+        """Return a job's owner and account; both are empty if the job does not exist."""
         ...
 
     def query_job_state(self, where: Where, job: str, /) -> JobState:
-        """Return a job's state, UNSEEN if it is not listed."""
+        """Return a job's state; UNSEEN if the job does not exist."""
         ...
 
     def rename_and_release(self, where: Where, job: str, name: str, /) -> None:
-        """Release a held job, and give it its real name if the system can rename jobs."""
+        """Release a held job, and give the job its final name if the batch system can rename jobs."""
         ...
 
     def hold_job(self, where: Where, job: str, /) -> None:
@@ -116,79 +102,82 @@ class JobSubmissionAndControl(Protocol[Where]):
         ...
 
     def suspend_or_hold_job(self, where: Where, job: str, /) -> None:
-        """Suspend a running job or hold a waiting one; a gone job is no error."""
+        """Suspend a running job, or hold a waiting job; a missing job is no error.
+
+        OAR can hold only waiting jobs, and gives a suspended job's resources to other jobs.
+        """
         ...
 
     def resume_or_release_job(self, where: Where, job: str, /) -> None:
-        """Undo `suspend_or_hold_job`, whether it suspended or held the job."""
+        """Undo `suspend_or_hold_job`; a missing job is no error."""
         ...
 
     def delete_job(self, where: Where, job: str, /) -> None:
-        """Delete a job in any state; a gone job is no error."""
+        """Delete a job in any state; a missing job is no error."""
         ...
 
 
 class CampaignArrayJobControl(Protocol[Where]):
-    """Submits and controls a campaign's arrays; hot programs load it."""
+    """Submits and controls a campaign's arrays."""
 
     def submit_held_job(self, where: Where, spec: JobSpec, /) -> JobSubmissionResult:
-        """Submit a held array of `spec.tasks` tasks as one job; never raises."""
+        """Submit a held array of `spec.tasks` tasks; failures are returned, never raised."""
         ...
 
     def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
-        """Return the id of the owner's oldest array submitted under this name, empty if none.
+        """Return the id of a user's oldest array that was submitted under a name; empty if none exists.
 
-        An array that was renamed since its submission is found, too.
+        An array that was renamed after its submission is found, too.
         """
         ...
 
     def find_duplicate_arrays(self, where: Where, transfer: str, owner: str, array: str, /) -> list[str]:
-        """Return the ids of the owner's held arrays of this name except one array."""
+        """Return the ids of a user's other held arrays with the same submission name."""
         ...
 
     def query_owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
-        """Return an array's owner and account, both empty if the array is unknown."""
+        """Return an array's owner and account; both are empty if the array does not exist."""
         ...
 
     def query_live_indices(self, where: Where, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
-        """Return the indices of the caller's array tasks that wait or run, in any order.
+        """Return, by array id, the indices of the caller's array tasks that wait or run, in any order.
 
-        `arrays` maps array ids to the names of their submission. A name counts only if its owner
-        alone can change it. One query covers all arrays.
+        `arrays` maps array ids to submission names. A name is checked only if nobody but the owner can change it. One
+        query covers all arrays.
         """
         ...
 
     def release_arrays(self, where: Where, arrays: tuple[str, ...], name: str, /) -> None:
-        """Release the tasks of held arrays, under their real name if the system can rename."""
+        """Release held arrays, and give the arrays their final name if the batch system can rename jobs."""
         ...
 
     def delete_array(self, where: Where, array: str, /) -> None:
-        """Delete all tasks of an array in any state; gone tasks are no error."""
+        """Delete all tasks of an array, in any state; missing tasks are no error."""
         ...
 
     def delete_array_tasks(self, where: Where, array: str, name: str, indices: str, /) -> None:
-        """Delete the array tasks with these indices, such as `1-5,9`, in any state."""
+        """Delete the array tasks with the given indices, such as `1-5,9`, in any state."""
         ...
 
     def hold_array_tasks(self, where: Where, array: str, name: str, indices: tuple[range, ...], /) -> tuple[range, ...]:
-        """Hold array tasks; return the indices of tasks that are held now.
+        """Hold array tasks; return the indices of tasks that are now held.
 
-        `name` is the name under which the array was submitted. Tasks that have begun go on.
+        `name` is the array's submission name. Tasks that have begun go on.
         """
         ...
 
     def release_array_tasks(self, where: Where, array: str, indices: tuple[range, ...], /) -> None:
-        """Release held array tasks; running and gone tasks stay as they are."""
+        """Release held array tasks; running and missing tasks stay unchanged."""
         ...
 
 
 class StarterHomeTaskControl(Protocol[Where]):
-    """Controls a local task for its starter; fulfilled by the same module as JobSubmissionAndControl.
+    """Controls a local task for its starter; only systems with this ability can have transfer queues.
 
-    A job id may also be a task `12.3`. Only systems with this ability can have transfer queues.
+    `job` is a job id, or a task such as `12.3`.
     """
 
-    HAS_START_TIMES: bool  # whether a future start time postpones a restart, as `defer` does
+    HAS_START_TIMES: bool  # whether a future start time keeps a job from restarting
 
     def hold_job(self, where: Where, job: str, /) -> None:
         """Hold a running task, so that it does not start again."""
@@ -199,19 +188,19 @@ class StarterHomeTaskControl(Protocol[Where]):
         ...
 
     def defer_restart(self, where: Where, job: str, request: JobRequest, /) -> None:
-        """Keep a running job from restarting by a far start time, which no state letter shows."""
+        """Keep a running job from restarting, by a start time far in the future."""
         ...
 
     def restore_start_time(self, where: Where, job: str, /) -> str | None:
-        """Restore a job's own start time; return the recorded text instead if it is no time."""
+        """Undo `defer_restart`; return the saved start time as text if it is no valid time."""
         ...
 
     def query_job_state(self, where: Where, job: str, /) -> JobState:
-        """Return a task's state, UNSEEN if it is not listed."""
+        """Return a task's state; UNSEEN if the task does not exist."""
         ...
 
     def query_job_request(self, where: Where, job: str, /) -> JobRequest:
-        """Return a job's request, with its submission time if the system reuses job ids."""
+        """Return a job's request, with the submission time if the batch system reuses job ids."""
         ...
 
     def query_queue_limit(self, where: Where, queue: str, name: str, host: str, /) -> str:
@@ -220,7 +209,7 @@ class StarterHomeTaskControl(Protocol[Where]):
 
 
 class ClusterStatusReader(Protocol[Where]):
-    """Queries a cluster's status; CommandFailed or ParseError for an incomplete answer."""
+    """Queries a cluster's status; CommandFailed or ParseError without a complete answer."""
 
     def query_cluster_snapshot(
         self,
@@ -231,45 +220,42 @@ class ClusterStatusReader(Protocol[Where]):
         uncounted: Collection[int] = (),
         /,
     ) -> tuple[ClusterSnapshot, float]:
-        """Return a cluster's snapshot with these jobs, and how many seconds the query took.
+        """Return a snapshot of the cluster and of the jobs with given ids, and the query's duration in seconds.
 
-        Jobs and arrays in `uncounted` belong to campaigns and don't count as pending.
+        Jobs and arrays in `uncounted` belong to campaigns, and don't count as pending.
         """
         ...
 
     def query_job_end(self, where: Where, job_id: int, account: str, /) -> JobEnd | None:
-        """Return a job's final end by its id and account; None while it is unknown."""
+        """Return the end of the job with this id and account; None if unknown."""
         ...
 
     def query_request_vocabulary(self, where: Where, /) -> NamesOfferedByCluster | None:
-        """Return the names that a job may request; None if they are not checked."""
+        """Return the names that a job may request; None if the names are not checked."""
         ...
 
     def query_job_details(self, where: Where, job_id: int, /) -> tuple[JobAccountAndErrors, ...]:
-        """Return the details of a listed job, empty if it is not listed."""
+        """Return a job's account and errors; empty if the job does not exist."""
         ...
 
 
 class RefusedJobMarker(Protocol[Where]):
-    """Marks a home job that no remote cluster accepts."""
+    """Marks jobs of the home cluster that all remote clusters refuse."""
 
-    REFUSED: str  # context variable with the reason why the job came home
+    REFUSED: str  # context variable with the reason of a job's refusal by remote clusters
 
     def keep_refused_job_home(
         self, where: Where, job: str, own: JobRequest, variants: Iterable[Variant], reason: str, /
     ) -> bool:
-        """Keep a job out of all transfer queues, in the first variant that could run at home.
+        """Restrict a job to local queues, by the first variant of its request that could run at home.
 
-        `own` is the job's request. Returns False, without any change, if no variant could run.
+        `own` is the job's present request. Returns False, without a change, if no variant could run.
         """
         ...
 
 
 class WaitingRemoteJobRecaller(Protocol[Where]):
-    """Recalls waiting jobs: a deletion reports whether the job had started.
-
-    Recalls without claims need that report.
-    """
+    """Recalls waiting remote jobs; a deletion reports whether the job had started."""
 
     def hold_job(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
         """Hold a waiting job."""
@@ -284,7 +270,7 @@ class WaitingRemoteJobRecaller(Protocol[Where]):
         ...
 
     def delete_waiting_job(self, where: Where, job: str, /) -> bool | None:
-        """Delete a job; return whether it was waiting, or None if it did not exist."""
+        """Delete a job; return True if the job was waiting, None if it did not exist."""
         ...
 
 
@@ -293,7 +279,7 @@ ClusterAddress = TypeVar("ClusterAddress")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSystemAdapter(Generic[ClusterAddress]):
-    """The modules of a batch system's adapter; an ability that the system lacks is None."""
+    """The modules of a batch system's adapter; None stands for an ability that the system lacks."""
 
     submit: "JobSubmissionAndControl[ClusterAddress]"
     status: "ClusterStatusReader[ClusterAddress]"
@@ -315,7 +301,7 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
     keeps_tags: "HostTagStore[ClusterAddress] | None" = None
     shows_demand: "ClusterDemandReader[ClusterAddress] | None" = None
     shows_crowd: "BlockedJobReader[ClusterAddress] | None" = None
-    shows_suspension: bool = False  # whether its job list shows suspended remote jobs
+    shows_suspension: bool = False  # whether the job list shows that a remote job is suspended
     # whether nodes are powered down by root or the batch system, and never created
     has_fixed_nodes: bool = False
 
@@ -364,18 +350,18 @@ EMBEDDED: BatchSystemAdapter[EmbeddedClusterAccess] = BatchSystemAdapter(
     lists_queues=embedded_site,
 )
 ADAPTERS = cast(
-    "Mapping[str, BatchSystemAdapter[Away]]",  # each adapter gets clusters of its own kind only
+    "Mapping[str, BatchSystemAdapter[Away]]",  # each adapter gets only addresses of its own kind of cluster
     {ClusterKind.GRIDENGINE: GRIDENGINE, ClusterKind.OAR: OAR, ClusterKind.EMBEDDED: EMBEDDED},
 )
 
 
 def batch_adapter_of_cluster(where: Away) -> BatchSystemAdapter[Away]:
-    """Return the adapter of a cluster."""
+    """Return the adapter of a cluster's batch system."""
     return ADAPTERS[where.kind]
 
 
 def local_task_guard_of_home(home: Home) -> "LocalTaskGuard[Away]":
-    """Return the module that guards the local tasks of a home cluster."""
+    """Return the module that keeps a home cluster's local tasks from starting again."""
     tasks = batch_adapter_of_cluster(home).guards_tasks
     assert tasks  # every batch system with transfer queues guards local tasks
     return tasks

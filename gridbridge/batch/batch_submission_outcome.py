@@ -1,24 +1,24 @@
-"""The outcome of a submission to a batch system; hot programs load this module."""
+"""The outcome of a submission to a batch system."""
 
 from gridbridge.errors import CommandFailed, HostNotReached, SshAccessRejected, SshLoginRefused
 
 NOT_INTERACTIVE = "an interactive job can't run on another cluster; ask for -l remote=false"
-ONE_HOP = "this job was sent here, and no job is sent on"
+ONE_HOP = "this job came from another cluster, and no job is transferred twice"
 
 
 class JobSubmissionOutcome:
-    """The outcome of a submission: accepted, permanently refused, to be retried, or unknown."""
+    """The kinds of outcomes of a job's submission: accepted, refused, to be retried, or unknown."""
 
     ACCEPTED = "accepted"
-    REFUSED = "refused"  # permanent: this request will never be accepted
-    DENIED = "denied"  # permanent for all requests: nobody may submit from this host
-    LATER = "later"  # nothing was submitted; a retry may succeed
-    BARRED = "barred"  # nothing was submitted, because of this person's login or limit
-    UNSURE = "unsure"  # the job may exist: look it up by name
+    REFUSED = "refused"  # the remote cluster will never accept this request
+    DENIED = "denied"  # the remote cluster accepts no submission from this host
+    LATER = "later"  # no job was submitted; a retry may succeed
+    BARRED = "barred"  # no job was submitted: the user's ssh login or job limit forbids submissions
+    UNSURE = "unsure"  # the job may exist, and is to be searched by its name
 
 
 class JobSubmissionResult:
-    """The outcome of a submission: the remote id if accepted, else the reason in one line."""
+    """The outcome of one submission, with the remote job id or the reason in one line."""
 
     __slots__ = ("reason", "remote_id", "result")
 
@@ -29,9 +29,13 @@ class JobSubmissionResult:
 
 
 def failed_submission_result(error: CommandFailed) -> JobSubmissionResult:
-    """Return the outcome of a failed client; with exit status 127 the client never started."""
+    """Classify a submission whose client program failed.
+
+    With exit status 127 or an unreachable host no job was submitted; after another failure the job may exist.
+    SshLoginRefused is raised again, because the caller counts refused logins.
+    """
     if isinstance(error, SshLoginRefused):
-        raise error  # the sender counts refused logins
+        raise error
     if isinstance(error, SshAccessRejected):
         return JobSubmissionResult(JobSubmissionOutcome.BARRED, reason=error.reason)
     never_began = error.status == 127 or isinstance(error, HostNotReached)

@@ -1,7 +1,6 @@
-"""Writes the script of a campaign's array: each task's parameters, then the static task.sh.
+"""Writes the job script of a campaign's array: the parameters of each task, then the static task.sh.
 
-The script needs only sh on the cluster and no shared filesystem. A task finds its parameters by its
-index in the array. Hot programs load this module.
+The script needs only sh on the cluster and no shared filesystem. A task selects its parameters by its array index.
 """
 
 from gridbridge.shell.program_runs import quote_for_sh
@@ -11,24 +10,24 @@ PLACE = """\
 gb_place=${SGE_TASK_ID:-undefined}
 case $gb_place in undefined) gb_place=${OAR_ARRAY_INDEX:-1} ;; esac
 """
-AS_TYPED = ("utf-8", "surrogateescape")  # the user's bytes, whatever their encoding
+AS_TYPED = ("utf-8", "surrogateescape")  # keeps a user's bytes in any encoding
 
 
 class CampaignArrayScriptTask:
-    """One task of an array script: its campaign number, attempt and parameters."""
+    """One task of an array's script, with number, attempt and parameters."""
 
     __slots__ = ("attempt", "copy", "label", "number", "parameters")
 
     def __init__(self, number: int, attempt: int, parameters: tuple[str, ...]) -> None:
         self.number = number
         self.attempt = attempt
-        self.parameters = parameters  # parameters; the first is the task's name
-        self.copy = 0  # number of the speculative copy; 0: not a copy
-        self.label = ""  # replaces the task number in a script without a task
+        self.parameters = parameters  # the first parameter is the task's name
+        self.copy = 0  # number of the speculative attempt; 0: an ordinary attempt
+        self.label = ""  # replaces the task number of a prologue or epilogue
 
 
 def write_campaign_array_script(settings: dict[str, str], tasks: tuple[CampaignArrayScriptTask, ...]) -> bytes:
-    """Write the script of an array; `settings` are task.sh's gb_* values shared by all tasks."""
+    """Write an array's script; `settings` become shell variables gb_KEY for all tasks."""
     header = "".join(f"gb_{key}={quote_for_sh(value)}\n" for key, value in settings.items())
     cases = "".join(_case(index, task) for index, task in enumerate(tasks, start=1))
     ours = f"#!/bin/sh\n{header}{PLACE}case $gb_place in\n{cases}*) exit 1 ;; esac\n"

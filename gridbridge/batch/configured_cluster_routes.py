@@ -1,4 +1,4 @@
-"""Turns the configuration into cluster addresses and routes for the adapters and starters."""
+"""Converts the configuration into cluster addresses for adapters and routes for starters."""
 
 import os
 import pwd
@@ -42,15 +42,15 @@ from gridbridge.shell import ssh
 
 
 def configured_cluster_address(policy: Policy, name: str) -> Away:
-    """Return how to reach a configured cluster as the current user."""
-    if name not in policy.clusters:  # removed from gridbridge.toml in the meantime
+    """Return the address by which the current user reaches a configured cluster."""
+    if name not in policy.clusters:  # an administrator has removed the section meanwhile
         raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
     return REACHED[policy.clusters[name].kind](policy, name)
 
 
 def configured_home_address(policy: Policy, name: str) -> Home:
-    """Return how to reach a configured cluster that may have transfer queues (never OAR)."""
-    return cast("Home", configured_cluster_address(policy, name))  # callers have checked policy.why_no_queues
+    """Return the address of a cluster that may have transfer queues; OAR may not."""
+    return cast("Home", configured_cluster_address(policy, name))  # callers checked policy.why_no_queues before
 
 
 def _server(policy: Policy, name: str) -> OarServerAccess:
@@ -69,11 +69,11 @@ def _folder(policy: Policy, name: str) -> EmbeddedClusterAccess:
 
 
 def oar_job_end_fifo(policy: Policy, cluster: ClusterSection) -> str:
-    """Return the FIFO on an OAR frontend to which jobs write their ends; empty without push."""
+    """Return the FIFO on an OAR frontend to which jobs write their ends; empty without key `push`."""
     if cluster.push is not JobEndPushKind.OAR:
         return ""
     account = cluster.users.account_of(policy.site.service_account)
-    return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - listen.pl takes no folder but its own
+    return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - listen.pl accepts only a folder of its own account
 
 
 def _cell(policy: Policy, name: str) -> GridEngineCellAccess:
@@ -90,29 +90,28 @@ def _cell(policy: Policy, name: str) -> GridEngineCellAccess:
 
 
 def _login(policy: Policy, cluster: ClusterSection) -> SshLogin | None:
-    """Return the ssh login of a cluster; root uses the service account's login."""
+    """Return the ssh login to a cluster; root gets the service account's login."""
     uid = os.geteuid()
     person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
     return parse_ssh_login_address(cluster.ssh, cluster.users.account_of(person), "" if uid else person)
 
 
 def keep_ssh_connections_open(policy: Policy) -> None:
-    """Make this process keep one ssh connection for each login, if any cluster uses ssh.
+    """Make this process keep an ssh connection for each remote login.
 
-    Repeated calls keep the open connections.
+    A repeated call changes nothing. Sites without ssh clusters do not import the ssh modules.
     """
     if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.uses_persistent_ssh():
-        # only sites with ssh import it
         from gridbridge.shell.shared_ssh_connections import LazyKeptSshConnections
 
         ssh.set_ssh_request_carrier(LazyKeptSshConnections())
 
 
 def log_in_to_ssh_clusters(policy: Policy) -> None:
-    """Log in to each ssh cluster now, for a short program that asks a few queries."""
+    """Log in to all ssh clusters at once, for a short program with a few queries."""
     candidates = (_login(policy, cluster) for cluster in policy.clusters.values())
     if (logins := [login for login in candidates if login]) and not ssh.uses_persistent_ssh():
-        from gridbridge.shell.shared_ssh_connections import IdleSshSessions  # only sites with ssh import it
+        from gridbridge.shell.shared_ssh_connections import IdleSshSessions
 
         pool = IdleSshSessions()
         for login in logins:
@@ -121,7 +120,7 @@ def log_in_to_ssh_clusters(policy: Policy) -> None:
 
 
 def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
-    """Build the route by which a transfer queue's starters reach both clusters."""
+    """Build the published settings by which a transfer queue's starters reach both clusters."""
     section, local = policy.queues[queue], policy.clusters[policy.site.cluster]
     remote = section.cluster
     cluster = policy.clusters[remote]
@@ -148,7 +147,6 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
 
 
 def _claim(policy: Policy, cluster: ClusterSection) -> str:
-    """Return the claim settings of a cluster for starters (model.transfer.claim)."""
     if cluster.claim is not JobClaimKind.GRANT:
         return "" if cluster.claim is JobClaimKind.NONE else cluster.claim.value
     account = cluster.users.account_of(policy.site.service_account)
@@ -156,7 +154,7 @@ def _claim(policy: Policy, cluster: ClusterSection) -> str:
 
 
 def build_request_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
-    """Build the rules that translate job requests of a queue for its remote cluster."""
+    """Build the rules that translate a transfer queue's job requests for the remote cluster."""
     return MAPPINGS.get(policy.clusters[cluster].kind, _mapping)(policy, cluster, queue)
 
 
@@ -175,9 +173,9 @@ def _mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
 
 
 def resources_added_by_queue(policy: Policy, queue: str) -> QueueDefaultRequests:
-    """Return the resources that a transfer queue adds to its jobs' requests.
+    """Return the resources that a transfer queue adds to each job's request.
 
-    A queue that is no longer configured adds nothing.
+    The result is empty for a queue that is no longer configured.
     """
     return policy.queues[queue].asks if queue in policy.queues else QueueDefaultRequests()
 
@@ -185,7 +183,6 @@ def resources_added_by_queue(policy: Policy, queue: str) -> QueueDefaultRequests
 def _with_asks(
     rules: dict[tuple[str, str], RequestMappingRule], asks: QueueDefaultRequests
 ) -> dict[tuple[str, str], RequestMappingRule]:
-    """Add a queue's default resources to the rules, in the home cluster's names."""
     for name, value in asks.items():
         rule = rules.setdefault((RESOURCE, name), RequestMappingRule())
         rule.default, rule.require = value, ""
@@ -193,7 +190,6 @@ def _with_asks(
 
 
 def _of_oar(queue: TransferQueueSection) -> dict[tuple[str, str], RequestMappingRule]:
-    """Return the mapping rules for all jobs of a transfer queue to an OAR server."""
     kinds = queue.oar_type.split()
     rules = {(TYPE, str(number)): RequestMappingRule(to=kind) for number, kind in enumerate(kinds)}
     if queue.oar_queue:
@@ -206,8 +202,8 @@ def _rules(rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
 
 
 def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], RequestMappingRule]:
-    """Return the rules of an OAR server, which reject resources without a rule."""
-    missing = f"[map.{cluster}.resource.NAME] has to say what it is there"
+    """Return the mapping rules for an OAR server; resources without a rule are rejected."""
+    missing = f"[map.{cluster}.resource.NAME] has to name the remote resource"
     oar_rules = {(RESOURCE, oar_commands.WALLTIME): RequestMappingRule()}
     oar_rules |= _rules(rules)
     for (kind, name), rule in oar_rules.items():
@@ -220,9 +216,9 @@ def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], RequestMappi
 
 
 def _rule(kind: str, name: str, rule: AnyRule) -> RequestMappingRule:
-    """Return a rule as text fields; a field is empty if the configuration does not set it.
+    """Return a rule as text fields; a field is empty if the configuration does not set the key.
 
-    An empty rule still exempts its name from the rule for all names.
+    An empty rule exempts its resource, project or queue from the rule for all names.
     """
     values = {key.name: getattr(rule, key.name) for key in fields(rule) if _says(rule, key)}
     if not values and kind == QUEUE:
@@ -252,4 +248,4 @@ REACHED: "dict[ClusterKind, Callable[[Policy, str], Away]]" = {
     ClusterKind.OAR: _server,
     ClusterKind.EMBEDDED: _folder,
 }
-MAPPINGS = {ClusterKind.OAR: _oar_mapping}  # batch systems whose requests differ from Grid Engine's
+MAPPINGS = {ClusterKind.OAR: _oar_mapping}  # batch systems with requests in another form than Grid Engine's

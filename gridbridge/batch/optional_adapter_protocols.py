@@ -1,8 +1,7 @@
-"""Optional abilities of batch systems, a Protocol for each.
+"""Optional abilities of batch systems: one Protocol for each, with annotations for mypy only.
 
-batch/batch_adapter_table names the modules that fulfil these Protocols. `Where` is the value by
-which an adapter reaches a cluster, as in batch_adapter_protocols. This module holds only
-annotations for mypy.
+batch/batch_adapter_table names the modules with these abilities. `Where` is the address by which an adapter reaches a
+cluster, for example GridEngineCellAccess.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,22 +34,21 @@ Where = TypeVar("Where", contravariant=True)
 
 
 class CampaignArrayEndReader(Protocol[Where]):
-    """Queries how the tasks of a campaign's arrays ended."""
+    """Queries which tasks of a campaign's arrays have begun or ended."""
 
     def query_array_ends(
         self, where: Where, arrays: Sequence[ArrayEndQuery], /
     ) -> Mapping[str, Mapping[int, JobEnd | FutureDatedJobEnd | None]]:
-        """Return the ends of ended array tasks, by the array's account and task index from 1.
+        """Return the ends of ended array tasks, by the array's account and by task index from 1.
 
-        The end is None if the accounting records contradict each other. Tasks that were not queried
-        may be included.
+        The end is None if a task's accounting records contradict each other. The result may contain further tasks.
         """
         ...
 
     def query_begun_indices(self, where: Where, arrays: Mapping[int, str], /) -> dict[int, frozenset[int]]:
-        """Return the indices of live array tasks, at least of all tasks that have begun.
+        """Return, by array id, the indices of tasks that have begun, and perhaps of waiting tasks.
 
-        `arrays` maps array ids to accounts. An array is left out if no array of that account lives.
+        `arrays` maps array ids to accounts. Arrays without live tasks, and reused array ids, are left out.
         """
         ...
 
@@ -60,32 +58,32 @@ class CampaignArrayEndReader(Protocol[Where]):
 
 
 class LocalTaskGuard(Protocol[Where]):
-    """Guards a local task whose job is remote, so that it is not started a second time.
+    """Keeps a local task from starting again while its remote job exists.
 
-    Every call may be repeated, and raises CommandFailed if it was not done.
+    A guard is a hold or a far start time. Each call may be repeated, and raises CommandFailed on failure.
     """
 
     def remove_task_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
-        """Remove this guard of a task, so that it may start again (model.transfer.guard)."""
+        """Remove a task's guard, so that the task may start again."""
         ...
 
     def release_into_queue(self, where: Where, local: TransferAttemptId, queue: str, guard: str, /) -> None:
-        """Release a task into the transfer queue that recorded its remote job, and no other one."""
+        """Release a task into the transfer queue that recorded the task's remote job."""
         ...
 
     def set_task_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
-        """Guard a task by a hold or a far start time, so that it does not start again."""
+        """Guard a task by a hold or a far start time, so that the task does not start again."""
         ...
 
     def query_job_requests(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
-        """Return the current requests of jobs; gone jobs are left out.
+        """Return the current requests of jobs; jobs that no longer exist are left out.
 
-        The result is empty for systems whose job list already shows every guard.
+        The result is empty if the batch system's job list shows every guard.
         """
         ...
 
     def query_deferred_jobs(self, where: Where, /) -> frozenset[int]:
-        """Return the ids of all users' jobs that wait for their start time."""
+        """Return the ids of all jobs, of any user, that wait for their start time."""
         ...
 
     def keep_job_off_queues(
@@ -93,13 +91,13 @@ class LocalTaskGuard(Protocol[Where]):
     ) -> None:
         """Replace a job's queue list until `restore_queue_list` is called.
 
-        `other_queues` computes the new list from the job's own. Raises GridbridgeError if no other
-        queue could run the job.
+        `other_queues` computes the new list from the present list. Raises GridbridgeError if no other queue could run
+        the job.
         """
         ...
 
     def restore_queue_list(self, where: Where, local: TransferAttemptId, /) -> None:
-        """Restore a job's own queue list."""
+        """Restore the queue list that a job had before `keep_job_off_queues`."""
         ...
 
     def require_runnable_variant(
@@ -116,10 +114,10 @@ class LocalTaskGuard(Protocol[Where]):
         of_queues: Callable[[JobRequest, Mapping[str, str]], str],
         /,
     ) -> str:
-        """Return `yes` or `no`: whether a job is rerun after its host was lost.
+        """Return `yes` if a job is rerun after the loss of its host, else `no`.
 
-        For a job without `-r`, `of_queues` decides this from the request and the `rerun` setting of
-        each home queue.
+        For a job without qsub's option `-r`, `of_queues` decides by the job's request and by the `rerun` settings of
+        the home queues.
         """
         ...
 
@@ -128,7 +126,7 @@ class ClusterCheckFactsReader(Protocol[Where]):
     """Reads the facts of a cluster that `gridbridge check` reports."""
 
     def query_cluster_facts(self, where: Where, now: float, /) -> ClusterFacts:
-        """Return version, clock offset and slots, or why there is no answer; never raises."""
+        """Return a cluster's version, clock offset and slots, or the reason for no answer; never raises."""
         ...
 
 
@@ -136,7 +134,7 @@ class JobSubmissionExplainer(Protocol[Where]):
     """Explains how a job would be submitted, without a query to the cluster."""
 
     def explain_request_refusal(self, request: JobRequest, /) -> str:
-        """Return why the system can't satisfy a job's request; empty if it can, as far as known."""
+        """Return the reason why the batch system can't satisfy a job's request; empty if none is known."""
         ...
 
     def build_submission_command(self, where: Where, spec: JobSpec, /) -> tuple[str, ...]:
@@ -147,27 +145,27 @@ class JobSubmissionExplainer(Protocol[Where]):
 class TransferRemoteClusterSetup(Protocol[Where]):
     """Sets up a cluster as the remote cluster of a transfer queue."""
 
-    HAS_OPERATORS: bool  # whether the service may act on others' jobs
-    HAS_ENVIRONMENTS: bool  # whether the cluster has parallel environments, renamed by a mapping
+    HAS_OPERATORS: bool  # whether the service account may act on all users' jobs
+    HAS_ENVIRONMENTS: bool  # whether requests name parallel environments
 
     def count_batch_slots(self, where: Where, /) -> int:
-        """Return the number of batch slots for remote jobs."""
+        """Return the number of the cluster's slots that remote jobs may use."""
         ...
 
     def read_remote_setup(self, where: Where, of_host: str, home: CellQconfSettings, /) -> CellQconfSettings:
-        """Return the cluster's objects that a transfer from this host involves."""
+        """Return the cluster's queues, hosts and other objects that transfers from a host involve."""
         ...
 
 
 class HostTagStore(Protocol[Where]):
-    """Keeps tags of hosts that are halted and woken."""
+    """Stores the tags of hosts that are switched off and on."""
 
     def query_host_tags(self, where: Where, /) -> Mapping[str, tuple[str, ...]]:
         """Return the tags of all tagged hosts."""
         ...
 
     def list_taggable_hosts(self, where: Where, /) -> tuple[str, ...]:
-        """Return all hosts of the cluster, each of which may have tags."""
+        """Return all hosts of the cluster; each host may have tags."""
         ...
 
     def replace_host_tags(self, where: Where, host: str, host_tags: tuple[str, ...], /) -> None:
@@ -176,27 +174,27 @@ class HostTagStore(Protocol[Where]):
 
 
 class ClusterDemandReader(Protocol[Where]):
-    """Reads a cluster's hosts and waiting jobs, for the balancer."""
+    """Reads a cluster's hosts and waiting jobs for the balancer."""
 
     def query_demand_outputs(self, where: Where, /) -> tuple[SavedBatchProgramOutputs, str]:
-        """Return the current output of the client programs, in UTC, and the master's host."""
+        """Return the outputs of the batch system's client programs, with times in UTC, and the master's host."""
         ...
 
 
 class BlockedJobReader(Protocol[Where]):
-    """Reads the waiting jobs that are blocked by preemptible tasks."""
+    """Reads the waiting jobs for which preemptible tasks leave no room."""
 
     def query_blocked_jobs(self, where: Where, /) -> CellRequestsAndResources:
-        """Return the waiting jobs, the running tasks and the free resources of a cluster."""
+        """Return a cluster's waiting jobs, running tasks and free resources."""
         ...
 
     def query_possible_instances(self, where: Where, shortage: WaitingLocalRequest, /) -> frozenset[str]:
-        """Return the queue instances that could run a job if all consumables sufficed."""
+        """Return the queue instances that could run a job if all consumable resources were free."""
         ...
 
 
 class JobEndWatcher(Protocol[Where]):
-    """Reports job ends through a program that runs permanently on the transfer host."""
+    """Builds the program that reports job ends permanently on the transfer host."""
 
     def end_watcher_command(self, where: Where, /) -> tuple[str, ...]:
         """Return the command line of the program that reports job ends."""
@@ -204,18 +202,18 @@ class JobEndWatcher(Protocol[Where]):
 
 
 class SshJobEndStream(Protocol[Where]):
-    """Reports job ends over a persistent ssh connection."""
+    """Reports job ends over a permanent ssh connection."""
 
     def listen_for_job_ends(self, where: Where, /) -> Iterator[list[int]]:
-        """Yield the ids of jobs as they end; yield an empty list about once a second."""
+        """Yield the ids of ended jobs; yield an empty list about once a second."""
         ...
 
 
 class JobAccountReader(Protocol[Where]):
-    """Queries the accounts of many jobs at once, because job ids are reused."""
+    """Queries the accounts of many jobs at once, to detect reused job ids."""
 
     def query_job_accounts(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, str]:
-        """Return the accounts of these jobs; gone jobs are left out."""
+        """Return the accounts of jobs by job id; jobs that no longer exist are left out."""
         ...
 
 
@@ -223,92 +221,92 @@ class JobAccountingReader(Protocol[Where]):
     """Reads a cluster's accounting records of ended jobs."""
 
     def query_accounting_records(self, where: Where, job_id: int, /) -> tuple[JobRunAccounting, ...]:
-        """Return the accounting records of a job, of all its tasks and runs."""
+        """Return the accounting records of all tasks and runs of a job."""
         ...
 
     def read_accounting_lines(
         self, data: bytes, prefix: str, /
     ) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
-        """Parse whole lines of the accounting file whose account begins with `prefix`.
+        """Parse the complete lines of an accounting file whose account begins with `prefix`.
 
-        Returns each record with its line, and the number of lines that could not be parsed.
+        Returns pairs of line and record, and the number of lines that could not be parsed.
         """
         ...
 
     def settle_job_end(
         self, records: Sequence[JobRunAccounting | RemoteJobRunAccounting], now: datetime, /
     ) -> tuple[JobEnd | None, bool]:
-        """Return the end that a job's records tell, and whether they contradict each other."""
+        """Return the job end that accounting records show, and whether the records contradict each other."""
         ...
 
 
 class UserJobRequestReader(Protocol[Where]):
-    """Shows users the request of their job, before and after its submission."""
+    """Shows users the request of their job before and after submission."""
 
     def query_submitted_job(self, where: Where, job: int, task: int = 0, /) -> JobRequestAndSubmitOptions:
-        """Return a listed job; ParseError if the job or the task does not exist."""
+        """Return a job's request and options; ParseError if the job or the task does not exist."""
         ...
 
     def query_job_standing(self, where: Where, job: int, /) -> ListedJobStatus | None:
-        """Return a listed job's states and scheduling hindrances; None if it is not listed."""
+        """Return a job's states and the scheduler's reasons for waiting; None if the job does not exist."""
         ...
 
     def query_queue_admission(self, where: Where, queue: str, /) -> QueueJobAndUserRestrictions:
-        """Return which users' and kinds of jobs a queue accepts."""
+        """Return the users and the kinds of jobs that a queue accepts."""
         ...
 
     def preview_submitted_job(self, where: Where, words: tuple[str, ...], person: str, /) -> JobRequestAndSubmitOptions:
-        """Return the job that the client would submit with these options; ParseError if none."""
+        """Return the job that the client would submit with some options; ParseError for invalid options."""
         ...
 
 
 class UserJobAlterer(Protocol[Where]):
-    """Lets users change their waiting jobs."""
+    """Changes users' waiting jobs."""
 
     def build_resource_options(self, hard: Pairs, soft: Pairs, stays: bool, /) -> tuple[str, ...]:
-        """Return the client options that replace a job's resources."""
+        """Build the client options that replace a job's resources."""
         ...
 
     def build_alter_command(self, where: Where, job: str, options: tuple[str, ...], /) -> tuple[str, ...]:
-        """Return the command line that changes a job."""
+        """Build the command line that changes a job."""
         ...
 
     def alter_job(self, where: Where, job: str, options: tuple[str, ...], /) -> None:
-        """Change a job's request."""
+        """Change a job's request by client options."""
         ...
 
 
 class TransferQueueMaker(Protocol[Where]):
-    """Lets set-up make transfer queues by editing the cluster's objects."""
+    """Reads a cell for `gridbridge setup`, which makes transfer queues."""
 
     def read_home_setup(self, where: Where, of_host: str, /) -> CellQconfSettings:
-        """Return the cluster's objects that a transfer queue on this host involves."""
+        """Return the cell's queues, hosts and other objects that a transfer queue on a host involves."""
         ...
 
     def count_slots_on_host(self, where: Where, host: str, /) -> Mapping[str, int]:
-        """Return the slots of every queue on a host."""
+        """Return the number of slots of each queue on a host."""
         ...
 
     def query_queue_instances(self, where: Where, cluster: str, /) -> tuple[QueueInstanceStatus, ...]:
-        """Return every queue instance with its state letters and slots."""
+        """Return all queue instances with state letters and slots."""
         ...
 
     def query_queue_settings(self, where: Where, /) -> Mapping[str, QconfSettings]:
-        """Return the configuration of every queue."""
+        """Return each queue's configuration."""
         ...
 
     def query_besteffort_cell(self, where: Where, /) -> BestEffortCellFacts:
-        """Return the objects that best-effort queues involve."""
+        """Return the cell's queues and other objects that best-effort queues involve."""
         ...
 
     def shell_environment_line(self, where: Where, /) -> str:
-        """Return the sh line that exports the cluster's environment."""
+        """Return the sh line that sets the cell's environment variables."""
         ...
 
 
 class TransferQueueLister(Protocol[Where]):
-    """Lists transfer queues that the cluster's owner makes by hand."""
+    """Lists transfer queues of batch systems whose owner makes the queues by hand."""
 
     def list_transfer_queues(self, where: Where, /) -> dict[str, int]:
-        """Return the slots of the transfer queues, by queue name."""
+        """Return the number of slots of each transfer queue, by queue name."""
         ...

@@ -12,27 +12,27 @@ SUDO = ("/usr/bin/sudo", "-n")
 SUDO_AS_USER = (*SUDO, AS_USER)
 ALONE = (PYTHON, "-I", "-m", "gridbridge.privileged.as_user")
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-PATIENCE_S = 60.0  # gridbridge-as-user also limits each of its own commands
+PATIENCE_S = 60.0  # gridbridge-as-user has shorter limits for each of its commands
 _is_personal = False
 _log = logging.getLogger(__name__)
 
 
 def run_gridbridge_as_root(*words: str) -> None:
-    """Run a verb of gridbridge-as-root by sudo; CommandFailed if it fails."""
+    """Run a request of gridbridge-as-root by sudo; raise CommandFailed if the request fails."""
     sudo = SUDO if os.geteuid() else ()
     run_program((*sudo, AS_ROOT, *words), ENVIRONMENT, PATIENCE_S).checked()
 
 
 def choose_sudo_or_personal_call(policy: Policy) -> None:
-    """Choose for this process whether gridbridge-as-user runs by sudo or as the person."""
-    global _is_personal  # one setting for the whole process, as for shell/ssh's connections
+    """Choose how this process runs gridbridge-as-user: by sudo, or directly as the current user."""
+    global _is_personal  # a setting of the whole process
     _is_personal = policy.is_personal
 
 
 def run_gridbridge_as_user(
     *words: str, patience_s: float = PATIENCE_S, most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
-    """Run gridbridge-as-user with these arguments; RemoteJobNotOurs if the job id was reused."""
+    """Run gridbridge-as-user; raise RemoteJobNotOurs if the remote job id was reused."""
     way = ALONE if _is_personal else SUDO_AS_USER
     answer = run_program((*way, *words), ENVIRONMENT, patience_s, b"", most_bytes)
     _log_ledger_cuts(answer.stderr)
@@ -42,7 +42,6 @@ def run_gridbridge_as_user(
 
 
 def _log_ledger_cuts(output: bytes) -> None:
-    """Log that root's ledger was truncated and repaired."""
     for line in output.decode("utf-8", "replace").splitlines():
         match line.split():
             case [word, ledger, cut] if word == LEDGER_CUT and cut.isdigit():
@@ -50,6 +49,6 @@ def _log_ledger_cuts(output: bytes) -> None:
 
 
 def gridbridge_as_user_refusal(answer: CompletedProgram) -> str:
-    """Return the message with which gridbridge-as-user refused to act."""
+    """Return the error message of gridbridge-as-user."""
     lines = answer.stderr.decode("utf-8", "replace").splitlines()
     return "\n".join(line for line in lines if not line.startswith(LEDGER_CUT)).strip()

@@ -1,7 +1,7 @@
-"""Parses Grid Engine's state letters: sge_status(5) and qstat(1).
+"""Parses Grid Engine's state letters of jobs and queue instances (sge_status(5), qstat(1)).
 
-The letters come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`. They are parsed one by one, so that a new
-combination keeps its facts. Hot programs load this module.
+Letters come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`. Each letter is parsed alone, so an unknown combination
+keeps its known facts.
 """
 
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
@@ -44,13 +44,13 @@ UNKNOWN, UNKNOWN_QUEUE = (JobStateFact.UNKNOWN,), (QueueInstanceStateFact.UNKNOW
 
 
 def parse_job_state_letters(letters: str) -> JobState:
-    """Parse a listed job's state letters; unknown or missing letters are a fact as well."""
+    """Parse a job's state letters; unknown and missing letters also become a fact."""
     facts = {fact for letter in letters for fact in OF_JOBS.get(letter, UNKNOWN)}
     return JobState(facts or UNKNOWN, letters)
 
 
 def parse_queue_state_letters(letters: str) -> QueueInstanceState:
-    """Parse a queue instance's state letters; no letters mean that it is open."""
+    """Parse a queue instance's state letters; without letters the queue instance is open."""
     facts = {fact for letter in letters for fact in OF_QUEUES.get(letter, UNKNOWN_QUEUE)}
     return QueueInstanceState(facts, letters)
 
@@ -66,7 +66,7 @@ LETTER_OF_QUEUE_FACT = ((QueueInstanceStateFact.UNREACHABLE, "u"), (QueueInstanc
 
 
 def render_job_state_letters(facts: "Collection[str]") -> str:
-    """Render a job's state facts as letters; empty for an unlisted job."""
+    """Render a job's state facts as letters; empty for a job that does not exist."""
     before = "".join(letter for fact, letter in BEFORE if fact in facts)
     if JobStateFact.WAITING in facts:
         return before + ("q" if JobStateFact.RESTARTED in facts else "qw")
@@ -74,5 +74,5 @@ def render_job_state_letters(facts: "Collection[str]") -> str:
 
 
 def render_queue_state_letters(facts: "Collection[str]") -> str:
-    """Render a queue instance's state facts as letters; empty for an open one."""
+    """Render a queue instance's state facts as letters; empty for an open queue instance."""
     return "".join(letter for fact, letter in LETTER_OF_QUEUE_FACT if fact in facts)

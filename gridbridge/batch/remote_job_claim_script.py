@@ -1,6 +1,7 @@
-"""The part of the wrapper that claims a remote job before its first process (model.transfer.claim).
+"""Writes the part of a remote job's wrapper that claims the task before the job starts.
 
-Only jobs with claims load this module; file.sh and grant.sh run within job.sh.
+The claim decides whether a task runs at home or at the remote cluster (model/transfer/claim_and_guard). The shell code
+in file.sh or grant.sh becomes part of job.sh.
 """
 
 import os
@@ -15,15 +16,15 @@ HERE = __file__.rpartition("/")[0]
 
 
 def new_remote_job_claim(route_says: str) -> str:
-    """Return a new claim of the route's kind, with a random token of two halves."""
+    """Return a new claim of the kind that the route names, with a random token of two halves."""
     return random_file_name(random_file_name(f"{route_says.partition(' ')[0]}."))
 
 
 def write_remote_job_claim_key(of: str, spool: str, uid: int) -> None:
-    """Write the key of a claim by file, readable by the caller alone.
+    """Write the key file of a claim of kind `file`, readable only by the caller; other claims have no key.
 
-    Other kinds of claims have no key. Raises StateError if the key can't be written, or if the
-    folder of keys does not belong to the spool's owner, since anyone may create names in the spool.
+    Raises StateError on failure, and if the spool's owner does not own the folder of keys: any user may create folders
+    in the spool.
     """
     if claim_and_guard.split_claim(of)[0] != claim_and_guard.FILE:
         return
@@ -38,7 +39,7 @@ def write_remote_job_claim_key(of: str, spool: str, uid: int) -> None:
 
 
 def remote_job_claim_shell_lines(of: str, route_says: str, spool: str, uid: int) -> str:
-    """Return the sh lines that claim a person's job before it starts."""
+    """Return the sh lines by which a remote job claims its task before the start."""
     kind = claim_and_guard.split_claim(of)[0]
     if kind == claim_and_guard.FILE:
         assignments = (

@@ -1,23 +1,20 @@
-"""Writes the remote job's script: the values of one job, then the static wrapper job.sh.
+"""Writes the script of a remote job: the values of one job, then the static wrapper job.sh.
 
-The script needs only sh on the remote side and no shared filesystem: it contains the user's script, arguments
-and environment, quoted by one function.
-
-home_id.sh stands in for each command. The stand-ins lie in the wrapper's folder, which is first in the job's
-PATH.
+The script needs only sh on the remote cluster and no shared filesystem. It contains the user's script, arguments and
+environment, all quoted by one function.
 """
 
 from gridbridge.shell.program_runs import quote_for_sh
 
 BODY = f"{__file__.rpartition('/')[0]}/job.sh"
-FIRST = b"{ gb_write_script &&"  # the first line of job.sh that acts for the job itself
-PROGRAM = b'chmod 755 "$gb_script"'  # one chmod for all files saves processes
+FIRST = b"{ gb_write_script &&"  # first line of job.sh that prepares the job
+PROGRAM = b'chmod 755 "$gb_script"'  # line of job.sh that makes the script executable
 QUIET = "/dev/null"
-C_SHELLS = ("csh", "tcsh")  # shells whose -l must be the only argument
-BOURNE_SHELLS = ("bash", "dash", "ksh", "sh", "zsh")  # shells in which `-c COMMAND NAME` sets $0
+C_SHELLS = ("csh", "tcsh")  # shells that accept -l only as the single argument
+BOURNE_SHELLS = ("bash", "dash", "ksh", "sh", "zsh")  # shells that set $0 by `-c COMMAND NAME`
 EMPTY = '""'
-AS_TYPED = ("utf-8", "surrogateescape")  # the user's bytes, whatever their encoding
-NEWLINE = "\x01"  # stands for a newline inside a value of the remote environment
+AS_TYPED = ("utf-8", "surrogateescape")  # keeps a user's bytes in any encoding
+NEWLINE = "\x01"  # replaces newlines in values of the remote environment
 
 
 class ShellStartMode:
@@ -31,7 +28,7 @@ class ShellStartMode:
 
 
 class RemoteJobScriptValues:
-    """The values of one job for the wrapper script; user text is quoted when it is written."""
+    """The values of one job that the wrapper's script contains."""
 
     __slots__ = (
         "arguments",
@@ -80,12 +77,12 @@ class RemoteJobScriptValues:
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
-        self.claim = claim  # sh lines that claim the job; empty: no claim
-        self.own = own  # sh lines that write the command stand-ins; empty: none
+        self.claim = claim  # sh lines that claim the task; empty: no claim
+        self.own = own  # sh lines that write stand-ins for Grid Engine's commands
 
 
 def write_remote_job_script(job: RemoteJobScriptValues) -> bytes:
-    """Write the whole script for the remote submission."""
+    """Write the whole script of a remote job."""
     with open(BODY, "rb") as body:
         ours = _header(job) + _script_writer(job.script) + _runner(job)
         whole = ours.encode(*AS_TYPED) + body.read()
@@ -110,16 +107,16 @@ def _header(job: RemoteJobScriptValues) -> str:
 
 
 def _script_writer(script: bytes) -> str:
-    """Define gb_write_script, which writes the user's script unchanged to $gb_script."""
+    """Return the sh function gb_write_script, which writes the user's script unchanged to $gb_script."""
     text = quote_for_sh(script.decode(*AS_TYPED))
     return f'gb_write_script() {{ printf %s {text} >"$gb_script"; }}\n'
 
 
 def _runner(job: RemoteJobScriptValues) -> str:
-    """Define gb_job: the job's command with its environment and three streams.
+    """Return the sh function gb_job, which runs the job's command with its environment and three streams.
 
-    Arguments of gb_job are arguments of env(1), for variables that the remote execd made. gb_job is
-    a subshell, so that the shell's messages about signals go to the wrapper's own standard error.
+    gb_job passes its arguments, variables that the remote execd made, to env(1). gb_job is a subshell, so that messages
+    of the shell about signals go to the wrapper's standard error.
     """
     words = ["env", '"$@"', *_environment(job), *_command(job)]
     source = '"$gb_script"' if job.start == ShellStartMode.STDIN else '"$gb_stdin"'
@@ -128,20 +125,20 @@ def _runner(job: RemoteJobScriptValues) -> str:
 
 
 def _program(job: RemoteJobScriptValues) -> str:
-    """Return the program of the job; Grid Engine does not start a job whose program is missing."""
+    """Return the program whose absence keeps Grid Engine from starting the job."""
     if job.start == ShellStartMode.BINARY_NO_SHELL:
         return job.arguments[0]
     return "" if job.start == ShellStartMode.UNIX else job.shell
 
 
 def _finder(job: RemoteJobScriptValues) -> str:
-    """Define gb_found, which looks for the job's program in the job's own PATH."""
+    """Return the sh function gb_found, which looks for the job's program in the job's PATH."""
     path = "".join(f"PATH={quote_for_sh(value)} " for name, value in job.environment if name == "PATH")
     return f'gb_found() {{\n{path}command -v "$gb_needs" >/dev/null\n}}\n'
 
 
 def _environment(job: RemoteJobScriptValues) -> list[str]:
-    """Return the variable assignments; the remote side's values come from its variables."""
+    """Return the variable assignments of the job; values of the remote cluster come from its variables."""
     words = ['"GRIDBRIDGE_REMOTE_CELL=$SGE_CELL"']
     words += [quote_for_sh(f"{name}={value}") for name, value in job.environment if name != "PATH"]
     words += _path(job)
@@ -152,7 +149,7 @@ def _environment(job: RemoteJobScriptValues) -> list[str]:
 
 
 def _path(job: RemoteJobScriptValues) -> list[str]:
-    """Return the assignment of PATH, with TMPDIR first, if the job has its own PATH."""
+    """Return the assignment of PATH, with TMPDIR first, if the job has a PATH."""
     ours = '"PATH=$gb_private:$TMPDIR:"' if job.own else '"PATH=$TMPDIR:"'
     own = [f"{ours}{quote_for_sh(value)}" for name, value in job.environment if name == "PATH"]
     return own or (['"PATH=$gb_private:$PATH"'] if job.own else [])
@@ -161,9 +158,8 @@ def _path(job: RemoteJobScriptValues) -> list[str]:
 def _command(job: RemoteJobScriptValues) -> list[str]:
     """Return the words that start the job as Grid Engine's shepherd would.
 
-    shepherd's rules: with -b y the shell gets one string, the words joined by blanks and an empty
-    word as `""`; with -shell n the program is started directly; unix_behavior lets the kernel read
-    the script's first line; $0 of `-c` is the shell's own name.
+    With -b y the shell gets one text: the words joined by blanks, an empty word as `""`. With -shell n the program is
+    started directly. With unix_behavior the kernel reads the script's first line. $0 of `-c` is the shell's name.
     """
     arguments = [quote_for_sh(argument) for argument in job.arguments]
     if job.start == ShellStartMode.BINARY_NO_SHELL:
@@ -182,7 +178,7 @@ def _command(job: RemoteJobScriptValues) -> list[str]:
 
 
 def _may_lose_path(job: RemoteJobScriptValues) -> bool:
-    """Say whether a login profile may replace the PATH with the command stand-ins."""
+    """Say whether a login profile may replace the PATH that leads to the command stand-ins."""
     return bool(job.own and job.login and job.shell.rpartition("/")[2] in BOURNE_SHELLS)
 
 
@@ -205,16 +201,16 @@ HOME_ID_BODY = f"{__file__.rpartition('/')[0]}/home_id.sh"
 COMMANDS = ("qalter", "qdel", "qhold", "qmod", "qrls", "qstat", "qsub")
 FILES = " ".join(f'"$gb_private/{name}"' for name in COMMANDS)
 CALL = '#!/bin/sh\n. "${0%/*}/own"\n'
-PATH_BEHIND_PROFILE = "\"PATH='$gb_private':\\$PATH; \""  # PATH before a `-c` command
+PATH_BEHIND_PROFILE = "\"PATH='$gb_private':\\$PATH; \""  # sets PATH at the start of a `-c` command
 RUN_BEHIND_PROFILE = '"PATH=\'$gb_private\':\\$PATH; . \\"\\$0\\""'
-MINDS_THAT = b"(return"  # scripts test with `return` whether they are sourced
+MINDS_THAT = b"(return"  # text in scripts that test whether they are sourced
 
 
 def home_job_id_commands_script(job: int, task: str) -> str:
-    """Return the sh lines that write the stand-ins of Grid Engine's commands.
+    """Return the sh lines that write a stand-in for each of Grid Engine's commands.
 
-    The stand-ins know a job's id and task at home; job.sh makes them executable and refuses the job
-    if one is missing.
+    A stand-in (home_id.sh) translates the job id of home into the remote job id. The stand-ins lie in the wrapper's
+    folder, which is first in the job's PATH; job.sh refuses the job if a stand-in is missing.
     """
     with open(HOME_ID_BODY, encoding="utf-8") as body:
         text = f"gb_own={job} gb_task={quote_for_sh(task)}\n{body.read()}"
@@ -224,10 +220,10 @@ def home_job_id_commands_script(job: int, task: str) -> str:
 
 
 def shell_args_restoring_path(script: bytes) -> list[str]:
-    """Return the shell arguments that restore PATH after a login shell's profile.
+    """Return the shell arguments that restore PATH after a login shell's profile has replaced it.
 
-    Debian's profile replaces PATH. With these arguments the shell reads the script itself, under
-    its own $0. The result is empty if the script names no such command, or tests for sourcing.
+    With these arguments the shell itself reads the script, and $0 stays the script. The result is empty if the script
+    runs none of the commands, or tests whether it is sourced.
     """
     if MINDS_THAT in script or not any(name.encode() in script for name in COMMANDS):
         return []

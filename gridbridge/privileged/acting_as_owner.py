@@ -1,6 +1,6 @@
-"""The common parts of gridbridge-as-user's verbs, such as becoming a file's owner.
+"""The steps that all requests of gridbridge-as-user share, such as becoming the file's owner.
 
-Root runs all code up to `become`; the owner runs the rest, with limited time.
+Root runs all code up to `switch_to_user`; the owner runs the rest, within a time limit.
 """
 
 import os
@@ -39,9 +39,9 @@ from gridbridge.shell import program_startup, safe_files
 
 CONFIG_MAX_BYTES = 1 << 20
 FAILED, REFUSED = 1, 2
-LIMIT_S = 45  # time limit of a verb, less than the service's timeout for gridbridge-as-user
-MIN_UID = 1000  # default of key min_uid in section [site]
-# Exceptions that may be raised by reading a user's JSON file.
+LIMIT_S = 45  # time limit of a request, less than the service's timeout for gridbridge-as-user
+MIN_UID = 1000  # default of key min_uid in [site]
+# Exceptions raised by reading a user's JSON file.
 UNREADABLE = (OSError, StateError, ValueError, KeyError, TypeError, RecursionError)
 
 
@@ -50,7 +50,7 @@ class AsUserRequestRefusal(GridbridgeError):
 
 
 class MissingUserAccount(AsUserRequestRefusal):
-    """A uid has no account, or the name service does not know the account now."""
+    """A uid without an account, or with an account that the name service does not find now."""
 
 
 class JobNeverAcceptedByCluster(GridbridgeError):
@@ -58,11 +58,11 @@ class JobNeverAcceptedByCluster(GridbridgeError):
 
 
 class OwnerRequestNotYetPossible(GridbridgeError):
-    """A request that is not possible yet, so nothing was done; a later call may succeed."""
+    """A request that is not possible yet; nothing was done, and a later call may succeed."""
 
 
 class OwnerAccountUnavailable(OwnerRequestNotYetPossible):
-    """The owner's account is unknown to the name service now; nothing was done."""
+    """A request whose owner the name service does not find now; nothing was done."""
 
 
 STATUS = {
@@ -82,20 +82,20 @@ STATUS = {
 
 
 def print_as_user_error_and_exit(error: Exception) -> NoReturn:
-    """Print the error in one line, and exit with its status."""
+    """Print an error in one line, and exit with the error's exit status."""
     os.write(2, f"gridbridge-as-user: {limited_error_line(error)}\n".encode("utf-8", "replace"))
     os._exit(as_user_exit_status(error))
 
 
 def limited_error_line(error: Exception) -> str:
-    """Return an error's text on one line of at most 1000 characters."""
+    """Return an error's text in one line of at most 1000 characters."""
     return error_on_one_line(error)[:1000]
 
 
 def raise_as_user_limits() -> None:
-    """Raise the resource limits to root's limits, as low limits could make answers fail."""
+    """Raise the resource limits to root's limits, because low limits could spoil answers."""
     if (files_open := program_startup.raise_resource_limits()) < program_startup.FEWEST_FILES:
-        raise OwnerRequestNotYetPossible(f"only {files_open} files may be open")
+        raise OwnerRequestNotYetPossible(f"the limit of open files is {files_open}; expected more")
 
 
 def as_user_exit_status(error: Exception) -> int:
@@ -104,7 +104,7 @@ def as_user_exit_status(error: Exception) -> int:
 
 
 def read_root_configuration(path: str) -> "dict[str, dict[str, object]]":
-    """Read the configuration; root obeys only a file that root has written."""
+    """Read the configuration; AsUserRequestRefusal if another user than root could have written the file."""
     if safe_files.required_trusted_file_owner() is not None:
         safe_files.require_trusted_path(path)
     try:
@@ -118,13 +118,13 @@ def read_root_configuration(path: str) -> "dict[str, dict[str, object]]":
 
 
 def require_ordinary_account(config: "dict[str, dict[str, object]]", file: str, uid: int) -> None:
-    """Refuse to act as root or as a system account (uid below [site] min_uid)."""
+    """Raise AsUserRequestRefusal for root and for system accounts (uid below [site] min_uid)."""
     if uid < max(1, _number(config.get("site", {}).get("min_uid", MIN_UID))):
         raise AsUserRequestRefusal(f"{file}: nothing is done as uid {uid}")
 
 
 def require_existing_account(uid: int) -> None:
-    """Raise OwnerAccountUnavailable if a uid has no account, before anything is noted or done."""
+    """Raise OwnerAccountUnavailable if a uid has no account, before any act."""
     try:
         pwd.getpwuid(uid)
     except KeyError as error:
@@ -132,9 +132,9 @@ def require_existing_account(uid: int) -> None:
 
 
 def switch_to_user(uid: int) -> str:
-    """Switch the process to a user and the user's groups for good; return the login name.
+    """Switch this process to a user and the user's groups for good; return the login name.
 
-    A process that already runs as the user is not changed. Only root can become another user.
+    Only root can become another user; a process of the user itself is not changed.
     """
     try:
         person = pwd.getpwuid(uid)
@@ -150,7 +150,7 @@ def switch_to_user(uid: int) -> str:
 
 
 def continue_in_time_limited_child(limit_s: float = LIMIT_S) -> None:
-    """Continue in a child process with its own scope; the parent exits as the child."""
+    """Continue in a child process with a scope of its own; the parent exits with the child's status."""
     child = UserProcessScope(limit_s)
     if child.pid:
         exit_with_child(child, limit_s)
@@ -159,13 +159,13 @@ def continue_in_time_limited_child(limit_s: float = LIMIT_S) -> None:
 def exit_with_child(child: UserProcessScope, limit_s: float = LIMIT_S) -> NoReturn:
     """Wait for a child process within a time limit, and exit with the child's status.
 
-    The parent limits the time, since the child's user can stop the child.
+    The parent keeps the time, because the child's user can stop the child.
     """
     poll = select.poll()
     poll.register(os.pidfd_open(child.pid), select.POLLIN)
     if not poll.poll(limit_s * 1000):
         child.end()
-        raise GridbridgeError(f"not done within {limit_s} s")
+        raise GridbridgeError(f"the request was not done within {limit_s} s")
     status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
     if status < 0 or status > FIRST_SIGNAL:
         raise GridbridgeError(f"the process was ended by signal {abs(status) % FIRST_SIGNAL}")

@@ -1,19 +1,19 @@
-"""gridbridge-as-root VERB ...: one of the few acts that only root may do on the master.
+"""gridbridge-as-root VERB ...: one of the few acts on the master that only root may do.
 
-Run as root by the account gridbridge-admin through sudo. It takes names and addresses, never a
-command or a path. Exit status: 0 done, 1 failed, 2 refused.
+The account gridbridge-admin runs this program as root through sudo. All arguments are names and
+addresses, never commands or paths. Exit status: 0 done, 1 failed, 2 refused.
 
   name HOST ADDRESS   map HOST to ADDRESS in gridbridge's block of /etc/hosts
   unname HOST         remove HOST from that block
-  export HOST         run the program that [bootstrap] export of root's gridbridge.toml names
-  unexport HOST       run the program of [bootstrap] unexport; do nothing if none is named
+  export HOST         run the program in key `export` of [bootstrap] in root's gridbridge.toml
+  unexport HOST       run the program in key `unexport` of [bootstrap]; without a program do nothing
   node drain HOST     on an OAR server: start no more jobs on a node
   node settle HOST    request the state Alive again, for a node that is Alive
   node halt HOST      mark a node as halted and wakeable
   node undrain HOST   start jobs on a drained node again
   node open HOST      start jobs on a halted node again
   node tag HOST [TAGS]  set a node's tags in OAR
-  node owns           exit with 0 unless OAR's own energy saving is on, which also halts nodes
+  node owns           exit with 0 if OAR's own energy saving, which also halts nodes, is off
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-root name alpha-n7 10.77.0.13
 """
@@ -42,16 +42,16 @@ HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]*[A-Za-
 HOST_MAX = 253
 LIMIT_S = 50.0
 OAR_CONF = "/etc/oar/oar.conf"
-OFF = (("drain",), ("halt",))  # verbs that conflict with OAR's own energy saving
+OFF = (("drain",), ("halt",))  # requests that conflict with OAR's energy saving
 USAGE = "usage: gridbridge-as-root name HOST ADDRESS | unname|export|unexport HOST | node VERB HOST [TAGS]"
 ENV = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 FAILED, REFUSED = 1, 2
-FAMILIES = (socket.AF_INET, socket.AF_INET6)  # address families, each looked up separately
-NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)  # getaddrinfo(3): name does not exist
+FAMILIES = (socket.AF_INET, socket.AF_INET6)  # address families, queried one after the other
+NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)  # errors for a name that does not exist (getaddrinfo(3))
 
 
 class NameLookupFailure(GridbridgeError):
-    """A name service gave no answer, so nothing is done."""
+    """Raised when a name service gives no answer; nothing was done."""
 
 
 class AsRootRequestRefusal(GridbridgeError):
@@ -59,7 +59,7 @@ class AsRootRequestRefusal(GridbridgeError):
 
 
 def main() -> None:
-    """Carry out the arguments' request; print a refusal in one line on standard error."""
+    """Carry out the request in the command line; print an error in one line on standard error."""
     program_startup.print_help_or_version_if_asked(__doc__, version_with_commit)
     os.umask(0o022)
     os.chdir("/")
@@ -72,16 +72,16 @@ def main() -> None:
 
 
 def clear_caller_environment() -> None:
-    """Drop the caller's resource limits and variables, which affect resolver(3).
+    """Drop the caller's resource limits and environment variables, which could change name lookups.
 
-    sudo passes limits on, and at some sites variables such as HOSTALIASES.
+    sudo passes on limits, and at some sites variables such as HOSTALIASES (resolver(3)).
     """
     os.environ.clear()
     program_startup.raise_resource_limits()
 
 
 def perform_as_root_request(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> None:
-    """Check every word of a request to gridbridge-as-root, then carry out the request."""
+    """Check all words of a request to gridbridge-as-root, then carry out the request."""
     verb, names = words[:1], words[1:]
     if verb == ("name",) and len(names) == 2:
         host, address = _host(names[0]), _address(names[1])
@@ -98,7 +98,7 @@ def perform_as_root_request(words: tuple[str, ...], hosts: str = HOSTS, path: st
 
 
 def set_or_tag_oar_node_as_root(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
-    """Act on an OAR node; AsRootRequestRefusal if OAR's own energy saving halts and wakes nodes."""
+    """Change or tag an OAR node; AsRootRequestRefusal if OAR itself halts and wakes nodes."""
     if words[:1] in (("owns",), *OFF):
         _require_ours(conf)
     if words == ("owns",):
@@ -131,7 +131,7 @@ def _address(text: str) -> str:
         address = ipaddress.ip_address(text)
     except ValueError as error:
         raise AsRootRequestRefusal(f"{text[:80]!r} is not an IP address") from error
-    if "%" in text:  # an IPv6 scope id may contain any text, even newlines
+    if "%" in text:  # behind %, an IPv6 address may contain any text
         raise AsRootRequestRefusal(f"{text[:80]!r} is a link-local address; expected an address without %")
     plain = getattr(address, "ipv4_mapped", None) or address
     if plain.is_loopback or plain.is_unspecified or plain.is_multicast:
@@ -140,7 +140,7 @@ def _address(text: str) -> str:
 
 
 def _is_nodes(host: str, path: str) -> bool:
-    """Say whether a host name follows the site's name scheme for new nodes."""
+    """Say whether a host name has the site's form of names for new nodes."""
     try:
         policy = configuration_file.load_configuration(path)
     except ConfigError:
@@ -150,10 +150,10 @@ def _is_nodes(host: str, path: str) -> bool:
 
 
 def _leads_to(host: str) -> frozenset[str]:
-    """Return a host name's addresses by this host's name services; none if unknown.
+    """Return all addresses of a host name; empty if the name does not exist.
 
-    Raises NameLookupFailure unless every name service says that the name does not exist: the
-    caller may block a name service, for instance by holding all ports.
+    Raises NameLookupFailure unless every name service says so: the caller may block a name service, for instance by
+    holding all ports.
     """
     return frozenset(address for family in FAMILIES for address in _addresses(host, family))
 
@@ -169,11 +169,11 @@ def _addresses(host: str, family: socket.AddressFamily) -> set[str]:
 
 
 def add_name_to_hosts_file(text: str, host: str, address: str, leads: frozenset[str] = frozenset()) -> str:
-    """Return the text of a hosts file, with a host name added to gridbridge's block.
+    """Return the text of a hosts file with a name added to gridbridge's block.
 
-    Raises AsRootRequestRefusal if a line outside the block has the name or the address, or if the name
-    resolves to another address and so belongs to another machine. A qmaster rejects a host whose
-    address resolves to another name. Host names ignore case (hosts(5)).
+    Raises AsRootRequestRefusal if a line outside the block has the name or the address, or if the name has another
+    address and so belongs to another machine: a qmaster rejects a host whose address has another name. Host names
+    ignore case (hosts(5)).
     """
     before, ours, after = split_hosts_file(text)
     for line in before + after:
@@ -186,15 +186,15 @@ def add_name_to_hosts_file(text: str, host: str, address: str, leads: frozenset[
 
 
 def remove_name_from_hosts_file(text: str, host: str) -> str:
-    """Return a hosts file without a name in gridbridge's block."""
+    """Return the text of a hosts file without a name in gridbridge's block."""
     before, ours, after = split_hosts_file(text)
     return join_hosts_file(before, [line for line in ours if line.split()[1:] != [host]], after)
 
 
 def split_hosts_file(text: str) -> tuple[list[str], list[str], list[str]]:
-    """Return a hosts file's lines before, in and after gridbridge's block.
+    """Return the lines of a hosts file before, in and after gridbridge's block.
 
-    Raises AsRootRequestRefusal for half a block.
+    Raises AsRootRequestRefusal if the first or last line of the block is missing.
     """
     lines = text.removesuffix("\n").split("\n") if text else []  # not splitlines()
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
@@ -208,15 +208,15 @@ def split_hosts_file(text: str) -> tuple[list[str], list[str], list[str]]:
 
 
 def join_hosts_file(before: list[str], ours: list[str], after: list[str]) -> str:
-    """Return the whole hosts file, without the markers of an empty block."""
+    """Return the text of a hosts file; an empty block is left out."""
     block = [BEGIN, *ours, END] if ours else []
     return "".join(f"{line}\n" for line in (*before, *block, *after))
 
 
 def replace_file_locked(path: str, edit: Callable[[str], str], lock: str = LOCK) -> None:
-    """Replace a file atomically by an edit's result; a lock serialises changes.
+    """Replace a file atomically by the result of `edit`, under a lock.
 
-    Only root may open the lock file, since any reader could lock the file.
+    Only root may open the lock file, because any reader could lock it.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(lock, flags, 0o600), "wb") as held:
@@ -242,7 +242,7 @@ def _replace(path: str, text: str) -> None:
 
 
 def run_site_export_program(verb: str, host: str, path: str) -> None:
-    """Run the site's own program for a verb, if root's configuration names a program."""
+    """Run the site's program for a verb, if root's configuration names a program."""
     settings = configuration_file.load_configuration(path).bootstrap
     programs: Mapping[str, str] = {"export": settings.export, "unexport": settings.unexport}
     if programs[verb]:

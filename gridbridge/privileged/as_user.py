@@ -1,16 +1,16 @@
-"""gridbridge-as-user VERB RECORD: do one thing to a remote job as the owner of its record.
+"""gridbridge-as-user VERB RECORD: act on a remote job as the owner of the job's record.
 
-Run as root by the service account through one sudoers line. It takes the name of a spool record,
-never a command. It acts as the owner of that file, never as root or a system account. The remote
-job must have that owner, and the record's transfer as its account. Exit status: 0 done, 1 failed,
-2 refused, 3 the job id is not this transfer's any more, 6 the owner's account is gone.
+The service account runs this program as root through one line in sudoers. RECORD is the name of a
+file in the spool, never a command. The program acts as the owner of this file, never as root or a
+system account. The remote job must belong to this owner, and have the transfer's name as account.
+Exit status: 0 done, 1 failed, 2 refused, 3 the job id belongs to another job, 6 no such account.
 
-VERB is hold, release, suspend, resume, delete or unstage. Verbs for a campaign, with its owner's
-file: send-arrays FILE CLUSTER ARRAY TASKS [ARRAY TASKS ...], send-copies FILE CLUSTER ARRAY TASKS,
-release-array FILE CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], delete-waiting FILE
-CLUSTER ARRAY PLACES, list-arrays FILE, end-campaign FILE, and take-up FILE REQUEST. The verb
-notify-owner FILE WORD... runs the owner's program. Verbs for datasets: look FILE..., verify FILE,
-copy FILE STORAGE [LEAVING] and drop FILE STORAGE.
+VERB is hold, release, suspend, resume, delete or unstage. Verbs for a campaign's FILE: send-arrays
+FILE CLUSTER ARRAY TASKS [ARRAY TASKS ...], send-copies FILE CLUSTER ARRAY TASKS, release-array FILE
+CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], delete-waiting FILE CLUSTER ARRAY PLACES,
+list-arrays FILE, end-campaign FILE, and take-up FILE REQUEST. Verb notify-owner FILE WORD... runs
+the owner's program. Verbs for datasets: look FILE..., verify FILE, copy FILE STORAGE [LEAVING] and
+drop FILE STORAGE.
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-user delete m.0123456789abcdef0123456789abcdef
 """
@@ -47,18 +47,18 @@ VERBS = {
     "suspend": "suspend_or_hold_job",
     "resume": "resume_or_release_job",
     "delete": "delete_job",
-    "unstage": "",  # remove the transfer's remote staging folder
+    "unstage": "",  # removes the transfer's remote folder of staged files
 }
-NOTIFY = "notify-owner"  # verb of module owner_acts/notify_owner
-REPLICA_VERBS = ("look", "verify", "copy", "drop")  # verbs of module owner_acts/replica_acts
-ARRAY_VERBS = (  # campaign verbs of module arrays/as_user_array_verbs
+NOTIFY = "notify-owner"  # verb of module notify_owner
+REPLICA_VERBS = ("look", "verify", "copy", "drop")  # verbs of module as_user_replica_verbs
+ARRAY_VERBS = (  # verbs of module as_user_array_verbs
     *("send-arrays", "send-copies", "release-array", "delete-array", "delete-waiting"),
     *("list-arrays", "end-campaign", "take-up"),
 )
 
 
 def main() -> None:
-    """Carry out the arguments' request; print a refusal in one line on standard error."""
+    """Carry out the request in the command line; print an error in one line on standard error."""
     program_startup.print_help_or_version_if_asked(__doc__)
     os.umask(0o077)
     os.chdir("/")
@@ -71,9 +71,9 @@ def main() -> None:
 
 
 def perform_as_user_request(arguments: list[str]) -> NoReturn:
-    """Check the request, then act on the remote job in a process of the job's owner."""
+    """Check a request, then act on the remote job in a process of the job's owner."""
     if arguments and arguments[0] in ARRAY_VERBS:
-        from gridbridge.privileged import as_user_array_verbs  # not used for transfers
+        from gridbridge.privileged import as_user_array_verbs
 
         as_user_array_verbs.perform_as_user_array_verb(arguments)
     if arguments and arguments[0] == NOTIFY:
@@ -124,20 +124,20 @@ def read_spool_record_and_owner(name: str) -> tuple[TransferMessage, int]:
 
 
 def configured_cluster_of_record(config: "dict[str, dict[str, object]]", record: TransferMessage) -> dict[str, object]:
-    """Return the record's remote cluster from root's configuration."""
+    """Return the section of the record's remote cluster in root's configuration."""
     cluster = config.get("cluster", {}).get(record.remote)
     if not isinstance(cluster, dict) or record.remote == config.get("site", {}).get("cluster"):
-        raise AsUserRequestRefusal(f"{CONFIG}: no remote cluster {record.remote!r}")
+        raise AsUserRequestRefusal(f"{CONFIG}: {record.remote!r} is not a remote cluster")
     return cluster
 
 
 def require_owned_remote_job(remote: Away, remote_id: str, theirs: str, transfer: str) -> bool:
-    """Say whether a remote job exists; RemoteJobNotOurs unless owner and account match."""
+    """Say whether a remote job exists; RemoteJobNotOurs if it has another owner or account."""
     owner, account = load_submit_adapter(remote).query_owner_and_account(remote, remote_id)
     if owner and (owner, account) != (theirs, transfer):
-        raise RemoteJobNotOurs(f"job {remote_id} is {owner}'s, account {account!r}: not {transfer}")
+        raise RemoteJobNotOurs(f"job {remote_id} of {owner} has account {account!r}; expected {transfer} of {theirs}")
     return bool(owner)
 
 
-if __name__ == "__main__":  # run by batch/privileged_helper_calls at personal sites
+if __name__ == "__main__":  # without root, batch/privileged_helper_calls runs this module
     main()

@@ -1,4 +1,4 @@
-"""Parses gridbridge-as-user's arguments about a campaign and its arrays."""
+"""Parses the arguments of gridbridge-as-user about a campaign's arrays."""
 
 from gridbridge.errors import FileWritableByOthers, ParseError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
@@ -21,10 +21,10 @@ USAGE = {
 
 
 class AsUserArrayArguments:
-    """A verb of gridbridge-as-user, with its campaign file, cluster and arrays."""
+    """A request of gridbridge-as-user: verb, campaign file, cluster and arrays."""
 
     def __init__(self, arguments: list[str]) -> None:
-        """Read the arguments and the configuration; AsUserRequestRefusal for invalid arguments."""
+        """Parse arguments and read the configuration; AsUserRequestRefusal for invalid arguments."""
         self.verb, file, cluster, *words = [*arguments, "", ""][: max(3, len(arguments))]
         self.config = read_config_or_not_yet_possible()
         self.section = self.config.get("cluster", {}).get(cluster)
@@ -43,28 +43,28 @@ class AsUserArrayArguments:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The task attempts of each array to submit, one text in short notation per array."""
+        """The task attempts of each array, as texts such as `0-9:1,12:2`."""
         return tuple(self._told)
 
     @property
     def indices(self) -> str:
-        """The array places of the tasks to delete; empty for the whole array."""
+        """The array indices of tasks to delete, such as `1-5,9`; empty for the whole array."""
         return "".join(self._told)
 
     def knows(self, cluster: str) -> bool:
-        """Say whether root has configured a cluster."""
+        """Say whether the configuration has a cluster."""
         return isinstance(self.config.get("cluster", {}).get(cluster), dict)
 
     def at(self, cluster: str) -> "AsUserArrayArguments":
-        """Return the same arguments, but for another configured cluster."""
-        from copy import copy  # few calls concern several clusters
+        """Return these arguments with another configured cluster."""
+        from copy import copy  # imported here, because few calls concern several clusters
 
         order = copy(self)
         order.cluster, order.section = cluster, self.config["cluster"][cluster]
         return order
 
     def reached_by(self, person: str) -> "tuple[Away, str]":
-        """Return the owner's access to the cluster, and the owner's remote account."""
+        """Return a user's access to the cluster, and the user's remote account."""
         assert isinstance(self.section, dict)
         far = remote_cluster_access_of_person(self.section, self.cluster, person)
         return far, far.login.user if far.login else person
@@ -74,7 +74,7 @@ class AsUserArrayArguments:
         return USAGE[self.verb]
 
     def _is_whole(self, numbers: list[str]) -> bool:
-        """Say whether each array is a number, followed by the words that the verb requires."""
+        """Say whether each array is a number, followed by the words that the verb needs."""
         words, most = len(self._told), 100_000 if self.verb == SEND else 1
         least = 0 if self.verb in (RELEASE, DELETE) else len(numbers)
         expected = 0 if self.verb == RELEASE else len(numbers)
@@ -83,12 +83,12 @@ class AsUserArrayArguments:
 
 
 def is_short_ascii_number(text: str) -> bool:
-    """Say whether a word is an ASCII number of at most 9 digits."""
+    """Say whether a text is an ASCII number of at most 9 digits."""
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def read_config_or_not_yet_possible() -> "dict[str, dict[str, object]]":
-    """Read root's configuration; OwnerRequestNotYetPossible for an invalid file."""
+    """Read root's configuration; OwnerRequestNotYetPossible if the file is invalid."""
     try:
         return acting_as_owner.read_root_configuration(CONFIG)
     except (AsUserRequestRefusal, FileWritableByOthers) as error:
@@ -103,17 +103,17 @@ def _require_places(text: str) -> None:
 
 
 class ArraySendProgress:
-    """One array's progress in a call of send-arrays."""
+    """The progress of one array in a call of send-arrays."""
 
     def __init__(self, array: CampaignArrayId, index: int) -> None:
         self.array = array
-        self.place = index  # position of the array in the call's arguments
+        self.place = index  # position of the array in the arguments
         self.job = ""
-        self.is_new = False  # whether the array's first submission happens in this call
+        self.is_new = False  # whether this call submits the array for the first time
         self.error: Exception | None = None
 
     def line(self) -> str:
-        """Return an array's line for the service: exit status, job id or 0, and error."""
+        """Return the line that send-arrays prints: exit status, job id or 0, and error."""
         if not self.error:
             return f"0 {self.job or 0} "
         status = acting_as_owner.as_user_exit_status(self.error)

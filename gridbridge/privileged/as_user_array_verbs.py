@@ -1,13 +1,10 @@
-"""gridbridge-as-user VERB FILE [CLUSTER ARRAY ...]: arrays, as a campaign's owner.
+"""gridbridge-as-user VERB FILE [CLUSTER ARRAY ...]: acts on arrays as their campaign's owner.
 
-The service names the owner's campaign file and task numbers, never a command. The file has the
-command, and must be unchanged since the first call. Each attempt of a task is submitted once, as
-root's ledger records; `list-arrays` prints the ledger. `send-copies` sends copies of running tasks,
-if the file allows copies. `delete-waiting` deletes tasks that have not begun, and prints the other
-tasks' places. After `end-campaign` nothing is sent until the owner's request takes the campaign up
-again (`take-up`). Exit status as for other verbs, and for an array 4: the cluster refuses it, 5:
-the ledger has these tasks in another array, 6: the owner's account is unknown, 7: the ledger is
-unreadable or missing, 8: the campaign has ended, 75: not now.
+The service names a campaign file and task numbers, never a command. The campaign file has the
+command, and must not change after the first call. root's ledger of submitted tasks makes sure that
+each attempt is submitted once. Exit status as for other verbs, and 4: refused by the cluster,
+5: tasks already submitted in another array, 6: no account of the owner, 7: no readable ledger,
+8: campaign ended, 75: not possible yet.
 """
 
 import os
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def perform_as_user_array_verb(arguments: list[str]) -> NoReturn:
-    """Check a campaign verb's arguments, then act as the campaign's owner."""
+    """Check the arguments about a campaign, then act as the campaign's owner."""
     if arguments[0] == "list-arrays":
         _list(*_campaign(arguments, "c.CAMPAIGN", 2))
     if arguments[0] == "end-campaign":
@@ -48,7 +45,7 @@ def perform_as_user_array_verb(arguments: list[str]) -> NoReturn:
     order = AsUserArrayArguments(arguments)
     with RootLedgerOfSubmittedTasks(order.campaign) as ledger:
         if order.verb in (SEND, SEND_COPIES):
-            from gridbridge.privileged import send_arrays  # only some verbs need this import
+            from gridbridge.privileged import send_arrays
 
             output = "".join(f"{line}\n" for line in send_arrays.send_campaign_arrays(order, ledger))
         else:
@@ -63,7 +60,7 @@ def _leave(output: str) -> NoReturn:
 
 
 def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]":
-    """Parse a verb's arguments into the campaign number and the word after the number."""
+    """Parse a campaign's number, and the word after it."""
     verb, file, *following = [*arguments, "", ""]
     number = file.removeprefix("c.")
     if len(arguments) != words or not is_short_ascii_number(number) or file == number:
@@ -72,7 +69,6 @@ def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]"
 
 
 def _list(campaign: int, _: str) -> NoReturn:
-    """Print one line for each array in a campaign's ledger, with the job id last."""
     with RootLedgerOfSubmittedTasks(campaign) as ledger:
         _leave("".join(f"{' '.join(row)}\n" for row in ledger.arrays()))
 
@@ -84,17 +80,19 @@ def _end(campaign: int, _: str) -> NoReturn:
 
 
 def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str = CAMPAIGNS) -> None:
-    """Note a campaign's end in root's ledger, if the campaign was or could be submitted."""
+    """Record a campaign's end in root's ledger, so that no more tasks are sent.
+
+    Only a campaign that was submitted, or could be submitted, is recorded.
+    """
     if ledger.has_file or _claims_file(campaign, ledger, folder):
         ledger.end()
 
 
 def _claims_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str) -> bool:
-    """Note an unsubmitted campaign's file; False for a file that root would never accept.
+    """Record the file of an unsubmitted campaign in the ledger; False for a file that root never accepts.
 
-    Root refuses a missing file and a file with another campaign's number. If a user has replaced
-    the file since, only the end is noted. Raises CampaignFileUnreadable for a file that is
-    unreadable now.
+    Root refuses a missing file, and a file of another campaign. If a user has replaced the file, only the campaign's
+    end is recorded. Raises CampaignFileUnreadable if the file is unreadable now.
     """
     from gridbridge.campaigns.store.campaign_file_verification import (
         RootVerifiedCampaignFiles,
@@ -118,8 +116,7 @@ def _claims_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str)
 
 
 def _take_up(campaign: int, request: str) -> NoReturn:
-    """Note in root's ledger that the owner's request resumes an ended campaign."""
-    # only one verb needs this import
+    """Record in root's ledger that the owner's request resumes an ended campaign."""
     from gridbridge.privileged.new_attempt_conditions import require_owner_retry_request
 
     with RootLedgerOfSubmittedTasks(campaign) as ledger:
@@ -130,12 +127,12 @@ def _take_up(campaign: int, request: str) -> NoReturn:
 def _acted(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> str:
     """Release or delete an array; return its job id, empty without a job.
 
-    If an array was submitted several times, only one of its jobs stays. For `delete-waiting`, the
-    places of the tasks that had begun follow the job id.
+    Of an array that was submitted several times only one job stays. For `delete-waiting`, the indices of tasks that had
+    begun follow the job id.
     """
     if not ledger.uid and order.verb in (DELETE, DELETE_WAITING):
-        return ""  # the campaign has no submitted array
-    if not ledger.uid:  # an array that was never submitted can't be released
+        return ""  # no array of the campaign was submitted
+    if not ledger.uid:  # only a submitted array can be released
         raise RootLedgerUnreadable(f"{order.file}: root's ledger lacks the campaign")
     acting_as_owner.require_ordinary_account(order.config, order.file, ledger.uid)
     (array,) = order.arrays
@@ -151,11 +148,11 @@ def _acted(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> s
 
 
 def _require_there(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, array: int) -> None:
-    """Refuse places outside of an array, whose held tasks would stay held."""
+    """Refuse indices beyond an array's end; held tasks at such indices would stay held."""
     tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
     size = len(parse_attempt_ranges(tasks)) if tasks else 0
     if any(span[-1] > size for span in parse_array_index_ranges(order.indices)):
-        raise AsUserRequestRefusal(f"{order.file}: array {array} has only {size} places")
+        raise AsUserRequestRefusal(f"{order.file}: array {array} has only {size} tasks")
 
 
 def _answers(order: AsUserArrayArguments, person: str) -> "Answers":

@@ -1,10 +1,9 @@
-"""gridbridge-as-user look|verify|copy|drop FILE...: replicas of a dataset, as its owner.
+"""gridbridge-as-user look|verify|copy|drop FILE...: acts on a dataset's replicas as their owner.
 
-FILE, `u.UID/data.HEX` in the folder of campaign files, permits the service to keep the owner's
-dataset, and alone names the dataset. The other words are storage areas that root has configured.
-The owner's process decides each act anew, by the owner's record: `look` reports the replicas,
-`verify` reads them, `copy FILE TO [LEAVING]` makes a missing replica, and `drop FILE STORAGE`
-removes a replica of which enough others are whole.
+FILE, `u.UID/data.HEX` in the folder of campaign files, is the owner's permission and names the
+dataset. `look` lists replicas, `verify` compares their checksums, `copy FILE STORAGE [LEAVING]`
+makes a missing replica, `drop FILE STORAGE` removes a replica of which enough whole replicas exist.
+The owner's process checks each act by the owner's own record of the dataset.
 """
 
 import json
@@ -19,7 +18,7 @@ from gridbridge.shell import safe_files
 
 MAX_BYTES = 1024
 AREAS = {"look": (0, 0), "verify": (0, 0), "copy": (1, 2), "drop": (1, 1)}
-MOST_LOOKED_AT = 50  # largest number of FILE arguments in one call
+MOST_LOOKED_AT = 50  # maximal number of FILE arguments in one call
 LONG_S = 86400.0  # time limit of a copy or verify; a repeated copy skips files that were copied
 PROGRAM = ("-I", "-m", "gridbridge.rebalance.replicas.owner_program")
 NAME_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.+-"
@@ -27,7 +26,7 @@ MOST_LETTERS = 100
 
 
 def perform_as_user_replica_verb(arguments: list[str]) -> NoReturn:
-    """Check the files and storage areas, then act as the dataset's owner."""
+    """Check the permission files and storage areas, then act as the dataset's owner."""
     verb, *words = arguments
     least, most = AREAS[verb]
     shown = " ".join(["STORAGE"] * least + ["[STORAGE]"] * (most - least))
@@ -41,7 +40,7 @@ def perform_as_user_replica_verb(arguments: list[str]) -> NoReturn:
             raise AsUserRequestRefusal(f"{CONFIG}: no storage area {name[:80]!r}")
     let = [read_delegated_dataset(file) for file in files_]
     if len({uid for _, uid in let}) > 1:
-        raise AsUserRequestRefusal("the files have several owners; expected one")
+        raise AsUserRequestRefusal("the files have several owners; expected one owner")
     uid = let[0][1]
     acting_as_owner.require_ordinary_account(config, files_[0], uid)
     acting_as_owner.continue_in_time_limited_child(acting_as_owner.LIMIT_S if verb == "look" else LONG_S)
@@ -49,7 +48,7 @@ def perform_as_user_replica_verb(arguments: list[str]) -> NoReturn:
 
 
 def read_delegated_dataset(name: str) -> tuple[str, int]:
-    """Return the dataset that a permission file names, and the uid of its owner."""
+    """Return the dataset that a permission file names, and the uid of the file's owner."""
     person, _, file = name.partition("/")
     letter, _, suffix = person.partition(".")
     number, _, token = suffix.partition(".")
@@ -70,7 +69,7 @@ def read_delegated_dataset(name: str) -> tuple[str, int]:
 
 
 def _require_own(folder: str, uid: int) -> None:
-    """Refuse a file in another user's folder, as that user may have moved the file."""
+    """Refuse a file in a folder of another user, who may have moved the file there."""
     if os.lstat(folder).st_uid != uid:
         raise AsUserRequestRefusal(f"{folder}: not owned by uid {uid}")
 
@@ -82,10 +81,10 @@ def _is_dataset(name: object) -> bool:
 
 
 def _run(person: str, verb: str, datasets: list[str], names: list[str]) -> NoReturn:
-    import pwd  # imported after the checks, to refuse faster
+    import pwd  # imported here, so that refusals are faster
 
     home = pwd.getpwnam(person).pw_dir
     identity = {"HOME": home, "USER": person, "LOGNAME": person}
     environment = {**identity, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
     argv = (sys.executable, *PROGRAM, verb, *datasets, *names)
-    os.execve(sys.executable, argv, environment)  # noqa: S606 - no word of it is the service's
+    os.execve(sys.executable, argv, environment)  # noqa: S606 - all words were checked

@@ -1,4 +1,4 @@
-"""Makes an array's job for a cluster from the tasks in a campaign's file."""
+"""Makes the job spec of a campaign's array from the tasks in the campaign's file."""
 
 import json
 
@@ -18,9 +18,9 @@ from gridbridge.privileged.campaign_prologues import PrologueAndEpilogueTasks
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
-MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # limits of parameter bytes
+MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # maximal bytes of parameters
 
-ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # from invalid files
+ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # exceptions raised by invalid campaign files
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
@@ -31,18 +31,17 @@ Header = dict[str, object]
 
 
 class VerifiedCampaignTasks:
-    """The tasks of a call's arrays, from a verified campaign file.
+    """The tasks of the arrays in one request, from a verified campaign file.
 
-    Root only finds the tasks' lines. The owner's process, whose time is limited, splits the lines
-    into words, since some users' lines take long.
+    Root only finds the tasks' lines; the owner's process, which has a time limit, splits the lines into words.
     """
 
     def __init__(
         self, order: AsUserArrayArguments, brought: RootVerifiedCampaignFiles, ledger: "RootLedgerOfSubmittedTasks"
     ) -> None:
-        """Read the file.
+        """Read the campaign file; AsUserRequestRefusal if the file is invalid.
 
-        Raises AsUserRequestRefusal if invalid, SpeculativeCopyRefusal for forbidden copies.
+        Raises SpeculativeCopyRefusal if the campaign allows no speculative attempts.
         """
         try:
             header = json.loads(brought.header())
@@ -61,12 +60,12 @@ class VerifiedCampaignTasks:
         except (*ODD, ParseError) as error:
             raise AsUserRequestRefusal(f"{order.file}: {error!r}") from error
         if order.is_of_copies and not is_declared:
-            why = "its tasks are declared neither idempotent nor with outputs"
+            why = "the campaign is declared neither idempotent nor with outputs"
             raise SpeculativeCopyRefusal(f"{order.file}: {why}")
         self._order, self._ledger = order, ledger
 
     def tasks(self, index: int) -> tuple[CampaignArrayScriptTask, ...]:
-        """Return the tasks of an array, with copy numbers from root's ledger."""
+        """Return an array's tasks; speculative attempts are numbered by root's ledger."""
         if script_tasks := self._step_tasks.get(index):
             return script_tasks
         script_tasks = tuple(
@@ -80,7 +79,7 @@ class VerifiedCampaignTasks:
         return script_tasks
 
     def spec(self, array: CampaignArrayId, tasks: tuple[CampaignArrayScriptTask, ...], person: str) -> JobSpec:
-        """Return an array's job spec for the cluster."""
+        """Return the job spec of an array for the cluster of the request."""
         header, section = self._steps.header(self._header, tasks), self._order.section
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
         amounts = {key: _amount(header, key, most) for key, most in LIMITS.items()}
@@ -124,7 +123,7 @@ class VerifiedCampaignTasks:
 def _lines(
     attempts: "tuple[Attempts, ...]", brought: RootVerifiedCampaignFiles, ledger: "RootLedgerOfSubmittedTasks"
 ) -> dict[int, bytes]:
-    """Return tasks' parameters; AsUserRequestRefusal if too long, KeyError if missing."""
+    """Return the parameters of tasks; AsUserRequestRefusal if too long, KeyError if missing."""
     numbers = [[task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts]
     lines = brought.lines({task for array_tasks in numbers for task in array_tasks}, ledger)
     for array_tasks in numbers:
@@ -143,7 +142,7 @@ def _text(header: Header, key: str) -> str:
 
 
 def _groups(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
-    """Return an array's number of nodes and of slots on each node."""
+    """Return the number of nodes of an array, and the slots on each node."""
     nodes = header.get("nodes")
     if not isinstance(nodes, int) or nodes < 0 or (nodes and slots % nodes):
         raise AsUserRequestRefusal(f"nodes = {nodes!r}; expected a divisor of {slots} slots")

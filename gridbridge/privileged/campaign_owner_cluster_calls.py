@@ -1,4 +1,4 @@
-"""Calls a cluster about a campaign's arrays, as the campaign's owner."""
+"""Submits, releases and deletes a campaign's arrays at a cluster, as the campaign's owner."""
 
 from gridbridge.batch import load_campaign_array_adapter
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
@@ -30,7 +30,7 @@ UNTAKEN = {
 
 
 class CampaignOwnerConnection:
-    """A campaign owner's access to a cluster, over a single connection."""
+    """The access of a campaign's owner to a cluster, by a single connection."""
 
     def __init__(self, order: AsUserArrayArguments, person: str) -> None:
         self._order = order
@@ -40,11 +40,11 @@ class CampaignOwnerConnection:
             _keep_connection()
 
     def find(self, name: str) -> str:
-        """Return the job id of the held array with a submission name, empty if unknown."""
+        """Return the job id of the held array that was submitted under a name; empty if none exists."""
         return self._adapter.find_held_job(self._far, name, self._account)
 
     def submit(self, spec: JobSpec) -> str:
-        """Submit a campaign's array, held; return its job id."""
+        """Submit a held array; return its job id."""
         placed = choose_array_parallel_env(spec, self._order.cluster)
         answer = self._adapter.submit_held_job(self._far, keep_array_off_transfer_queues(placed, self._order.cluster))
         if answer.result != JobSubmissionOutcome.ACCEPTED:
@@ -52,13 +52,13 @@ class CampaignOwnerConnection:
         return answer.remote_id
 
     def release(self, jobs: list[str]) -> None:
-        """Release the given arrays just submitted, so that the arrays' tasks may start."""
+        """Release arrays that were just submitted, so that their tasks may start."""
         self._adapter.release_arrays(self._far, tuple(jobs), self._name)
 
     def act(self, name: str, job: str, is_repeated: bool) -> str:
-        """Release or delete an array and its duplicates, after a check of the job id.
+        """Delete an array's duplicates, then release or delete the array as the request says.
 
-        For `delete-waiting`, return the places of tasks that had begun or ended.
+        For `delete-waiting`, return the indices of tasks that had begun or ended.
         """
         adapter, far, order = self._adapter, self._far, self._order
         if is_repeated:
@@ -66,8 +66,8 @@ class CampaignOwnerConnection:
                 adapter.delete_array(far, duplicate)
         is_ours = self._is_there(name, job)
         if order.verb == DELETE_WAITING:
-            if not is_ours:  # the tasks may have ended or been deleted
-                raise GridbridgeError(f"job {job} is not listed any more: no task is deleted")
+            if not is_ours:  # all tasks ended or were deleted
+                raise GridbridgeError(f"job {job} does not exist any more: no task is deleted")
             return self._delete_waiting(name, job)
         if is_ours and order.verb != DELETE:
             adapter.release_arrays(far, (job,), self._name)
@@ -78,7 +78,7 @@ class CampaignOwnerConnection:
         return ""
 
     def _delete_waiting(self, name: str, job: str) -> str:
-        """Hold an array's tasks, delete waiting tasks, and release tasks that had begun."""
+        """Hold an array's tasks, delete the waiting tasks, and release the tasks that had begun."""
         adapter, far = self._adapter, self._far
         indices = {index for span in parse_array_index_ranges(self._order.indices) for index in span}
         held = adapter.hold_array_tasks(far, job, name, group_into_ranges(indices))
@@ -90,10 +90,10 @@ class CampaignOwnerConnection:
         return format_array_index_ranges(begun)
 
     def _is_there(self, name: str, job: str) -> bool:
-        """Say whether the array's job still exists; RemoteJobNotOurs if the id is another job's."""
+        """Say whether an array's job exists; RemoteJobNotOurs if the id is another job's."""
         owner_account = self._adapter.query_owner_and_account(self._far, job) if job else ("", "")
         if owner_account[0] and owner_account != (self._account, name):
-            raise RemoteJobNotOurs(f"job {job} is {owner_account[0]}'s, account {owner_account[1]!r}: not {name}")
+            raise RemoteJobNotOurs(f"job {job} of {owner_account[0]} has account {owner_account[1]!r}; expected {name}")
         return bool(owner_account[0])
 
     @property
@@ -104,16 +104,16 @@ class CampaignOwnerConnection:
 def _keep_connection() -> None:
     from gridbridge.shell import (
         ssh,
-        ssh_session,  # imported here because local clusters need no ssh
+        ssh_session,  # imported here, because local clusters need no ssh
     )
 
     ssh.set_ssh_request_carrier(ssh_session.SshSessionsOfProgram())
 
 
 def choose_array_parallel_env(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
-    """Set a parallel environment that gives an array its slots on each host.
+    """Set the parallel environment that gives an array its slots on each host.
 
-    Raises JobNeverAcceptedByCluster if no environment does: the slots would be on arbitrary hosts.
+    Raises JobNeverAcceptedByCluster if the cluster has no such parallel environment.
     """
     nodes, per_host = spec.request.groups[0] if spec.request.groups else (0, 0)
     if spec.pe or spec.slots == 1 or not nodes:
@@ -130,14 +130,14 @@ def choose_array_parallel_env(spec: JobSpec, cluster: str, folder: str = PUBLISH
 
 
 def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
-    """Keep an array off the cluster's transfer queues.
+    """Restrict an array to queues of the cluster that are no transfer queues.
 
-    Raises JobNeverAcceptedByCluster if no other queue exists.
+    Raises JobNeverAcceptedByCluster if no such queue exists.
     """
     published = published_file_formats.read_non_forwarding_queues(cluster, folder)
     if not published:
         return spec
-    from gridbridge.model import names_offered_by_cluster  # few clusters need this import
+    from gridbridge.model import names_offered_by_cluster  # imported here, because few clusters need the module
 
     request = names_offered_by_cluster.decode_non_forwarding_queues(published).only(spec.request)
     if request is None:

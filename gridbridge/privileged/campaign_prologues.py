@@ -1,4 +1,4 @@
-"""Build a campaign's prologue and epilogue at a cluster, each a task with one slot."""
+"""Makes the job of a campaign's prologue or epilogue at a cluster: a single task with one slot."""
 
 from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask
 from gridbridge.model.campaigns.task_attempt_ranges import step_and_cluster_of_task_number
@@ -9,34 +9,34 @@ TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.model.campaigns.task_attempt_ranges import Attempts
 
-RUN = "sh -c"  # command that runs the lines of a prologue or epilogue
+RUN = "sh -c"  # command that runs a prologue or epilogue
 PLAIN = {"exec_file": RUN, "slots": 1, "nodes": 1, "environment": "", "outputs": ""}
 
 
 class PrologueAndEpilogueTasks:
-    """The prologue and epilogue of a campaign at a call's cluster."""
+    """The prologue and epilogue of a campaign at the cluster of a request."""
 
     def __init__(self, order: AsUserArrayArguments, clusters: "dict[str, dict[str, object]]") -> None:
         self._order = order
         self._clusters = clusters
 
     def task(self, attempts: "Attempts") -> tuple[CampaignArrayScriptTask, ...]:
-        """Return the task of an array that is a prologue or epilogue.
+        """Return the single task of an array that is a prologue or epilogue.
 
-        Raises AsUserRequestRefusal if missing, or for copies.
+        Raises AsUserRequestRefusal if the campaign file has none, and for a speculative attempt.
         """
         ((number, attempt),) = attempts
         step, cluster = step_and_cluster_of_task_number(number, self._clusters)
         lines = self._clusters[cluster].get(step)
         if self._order.is_of_copies or cluster != self._order.cluster or not lines:
-            raise AsUserRequestRefusal(f"{self._order.file}: no {step} at {self._order.cluster}")
+            raise AsUserRequestRefusal(f"{self._order.file}: the campaign has no {step} at {self._order.cluster}")
         task = CampaignArrayScriptTask(number, attempt, (str(lines),))
         task.label = step
         return (task,)
 
     @staticmethod
     def header(header: "dict[str, object]", tasks: tuple[CampaignArrayScriptTask, ...]) -> "dict[str, object]":
-        """Return an array's job header; a prologue or epilogue has its own walltime."""
+        """Return an array's job settings; a prologue or epilogue has its own walltime."""
         if not tasks[0].label:
             return header
         return header | PLAIN | {"walltime_s": header.get(f"{tasks[0].label}_walltime_s")}

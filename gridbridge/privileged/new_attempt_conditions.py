@@ -1,7 +1,7 @@
-"""Queries clusters, as the tasks' owner, about earlier attempts that still live.
+"""Makes sure that no earlier attempt of a task lives when root sends a new attempt.
 
-The service says that all earlier attempts have ended. Root believes the service if a cluster does not answer or
-is no longer configured. While a cluster lists an earlier attempt, no other attempt of that task is sent.
+The owner's process queries the clusters of earlier attempts. If a cluster does not answer or is no longer configured,
+root believes the service that the earlier attempts have ended.
 """
 
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ASKS_S = 10.0  # timeout of the queries to one cluster
 ALL_ASK_S = 20.0  # timeout of the queries to all clusters
-BY_NAME = "+"  # suffix of a job id: jobs with the array's submission name count, too
+BY_NAME = "+"  # suffix of a job id: other jobs with the array's submission name count, too
 
 
 def require_earlier_attempts_ended(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, index: int) -> None:
@@ -41,7 +41,7 @@ def require_earlier_attempts_ended(order: AsUserArrayArguments, ledger: RootLedg
 
 
 def _require_ended_at(order: AsUserArrayArguments, uid: int, earlier: "list[Earlier]", limit_s: float) -> None:
-    """Query a cluster once about all earlier attempts of an array's tasks at the cluster."""
+    """Query a cluster once about all earlier attempts of an array's tasks."""
     questions = [
         f"{number}={job}{'' if job and not is_repeated else BY_NAME}" for number, _, job, is_repeated, _ in earlier
     ]
@@ -58,10 +58,10 @@ def _require_ended_at(order: AsUserArrayArguments, uid: int, earlier: "list[Earl
 
 
 def _answers(order: AsUserArrayArguments, person: str) -> "Answers":
-    """Return a function that queries the places of arrays' waiting or running tasks.
+    """Return a function that queries the array indices of waiting or running tasks.
 
-    An array without a known job id is found by its submission name, as is an array that was
-    submitted again after a lost answer. The known job id may be another job's of the same name.
+    An array is searched by its submission name if its job id is unknown, or if the array was submitted again after a
+    lost answer.
     """
     far, account = order.reached_by(person)
     adapter = load_campaign_array_adapter(far)
@@ -85,7 +85,7 @@ def _answers(order: AsUserArrayArguments, person: str) -> "Answers":
     def answer(words: list[str]) -> str:
         try:
             return living(words)
-        except CommandFailed:  # the cluster gave no answer
+        except CommandFailed:  # no answer of the cluster
             raise
         except (GridbridgeError, ValueError) as error:
             raise OwnerRequestNotYetPossible(f"{order.cluster}: {error}") from error
@@ -112,7 +112,7 @@ def _range(text: str) -> range:
 
 
 def _meet(indices: list[int], living: range) -> bool:
-    """Say whether `indices` and `living` share a place; the shorter sets the run time."""
+    """Say whether `indices` and `living` overlap; the cost grows with the shorter one."""
     if len(indices) < len(living):
         return any(index in living for index in indices)
     return not set(indices).isdisjoint(living)
@@ -124,10 +124,9 @@ ROOT = 0
 
 
 def require_owner_retry_request(token: str, campaign: int, uid: int) -> str:
-    """Return the identity of an owner's request file, which a rename does not change.
+    """Return the identity of an owner's request file, which stays the same when the file is renamed.
 
-    Raises AsUserRequestRefusal unless the campaign's owner, or root, asks for new tries of its
-    tasks.
+    Raises AsUserRequestRefusal unless the request is the owner's or root's, and asks to resubmit the campaign's tasks.
     """
     if not (token.isascii() and token.isalnum()):
         raise AsUserRequestRefusal(f"{token!r} is not the name of a request")

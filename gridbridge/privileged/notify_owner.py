@@ -1,8 +1,7 @@
-"""gridbridge-as-user notify-owner FILE WORD...: run a user's own program, as that user.
+"""gridbridge-as-user notify-owner FILE WORD...: run a user's own program, as the user.
 
-FILE is the user's request, which alone names the program. A WORD is made of numbers and known
-words, CAMPAIGN:CODE:CLUSTER:TASKS; the program reads each WORD as a line of standard input, with
-blanks between the parts. So the service can't run a program of its choice, nor pass free text.
+FILE is the user's request, which names the program. Each WORD is CAMPAIGN:CODE:CLUSTER:TASKS; the program reads the
+four parts as a line of standard input. So the service can neither choose a program nor pass free text.
 """
 
 import json
@@ -19,13 +18,13 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.program_runs import run_discarding_output
 
 MAX_BYTES = 1 << 16
-MOST = 30  # largest number of WORD arguments in one call
-PROGRAM_S = 30.0  # time limit of the owner's program, less than owner.LIMIT_S
-NOTHING = "-"  # CLUSTER part of a WORD without a cluster
+MOST = 30  # maximal number of WORD arguments in one call
+PROGRAM_S = 30.0  # time limit of the owner's program, less than acting_as_owner.LIMIT_S
+NOTHING = "-"  # stands for an empty CLUSTER
 
 
 def run_owner_notification_program(arguments: list[str]) -> NoReturn:
-    """Check the user's request and the words, then run the program as the user."""
+    """Check a user's request and all words, then run the program as the user."""
     if len(arguments) < 2 or len(arguments) > 1 + MOST:
         raise AsUserRequestRefusal("usage: gridbridge-as-user notify-owner FILE CAMPAIGN:CODE:CLUSTER:TASKS...")
     name, *words = arguments
@@ -39,7 +38,7 @@ def run_owner_notification_program(arguments: list[str]) -> NoReturn:
 
 
 def read_notification_request_file(name: str) -> tuple[str, int]:
-    """Return the program of a user's notification request, and the user's uid."""
+    """Return the program that a user's notification request names, and the user's uid."""
     unique = name.removeprefix(WISH)
     if unique == name or not (unique.isascii() and unique.isalnum()):
         raise AsUserRequestRefusal(f"{name!r} is not the name of a notification request")
@@ -50,7 +49,7 @@ def read_notification_request_file(name: str) -> tuple[str, int]:
     except acting_as_owner.UNREADABLE as error:
         raise AsUserRequestRefusal(f"{name}: {error!r}") from error
     if (verb, way) != ("subscribe", "program") or not isinstance(path, str) or path[:1] != "/":
-        raise AsUserRequestRefusal(f"{name}: not a request for notification by a program")
+        raise AsUserRequestRefusal(f"{name}: invalid; expected a request for notification by a program")
     return path, facts.st_uid
 
 
@@ -69,7 +68,7 @@ def _run(path: str, uid: int, text: bytes) -> NoReturn:
 
 
 def _line(word: str) -> str:
-    """Convert a WORD into the program's input line; AsUserRequestRefusal for other text."""
+    """Convert a WORD into a line of input; AsUserRequestRefusal for any other text."""
     parts = word.split(":")
     if len(parts) != 4 or not _is_said(*parts):
         raise AsUserRequestRefusal(f"{word[:80]!r} is not CAMPAIGN:CODE:CLUSTER:TASKS")

@@ -1,7 +1,7 @@
-"""A process that works as a campaign's owner and answers root's requests in turn.
+"""Runs a process as a campaign's owner, which carries out root's requests one after another.
 
-Root notes each answer before the next request, so the ledger has all that the owner's process did.
-All requests share one connection to a cluster.
+Root records each answer before the next request, so root's ledger has all acts of the process. All requests share one
+connection to a cluster.
 """
 
 import os
@@ -28,8 +28,8 @@ TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Answers = Callable[[list[str]], str]  # function from a request's words to the answer
-    Begin = Callable[[str], Answers]  # function from the owner's login name to Answers
+    Answers = Callable[[list[str]], str]  # answers the words of a request
+    Begin = Callable[[str], Answers]  # makes Answers for the owner's login name
 
 ANSWERED = {
     acting_as_owner.REFUSED: AsUserRequestRefusal,
@@ -41,14 +41,14 @@ CHUNK_BYTES = 65536
 
 
 class OwnerWorkerLoss(GridbridgeError):
-    """The owner's process has ended: the outcome of its last request is unknown."""
+    """The owner's process has ended; the outcome of its last request is unknown."""
 
 
 class CampaignOwnerWorker:
-    """A process that works as a campaign's owner until root has no more requests."""
+    """A process of a campaign's owner that answers requests until root has no more."""
 
     def __init__(self, uid: int, begin: "Begin", limit_s: float = acting_as_owner.LIMIT_S) -> None:
-        """Start the owner's process with a time limit, as the owner can stop the process."""
+        """Start the owner's process; root ends it after `limit_s`, because the owner can stop it."""
         asks, self._ask = os.pipe()
         self._answers, tells = os.pipe()
         self._deadline = time.monotonic() + limit_s
@@ -62,8 +62,8 @@ class CampaignOwnerWorker:
         os.close(tells)
 
     def ask(self, *words: str) -> str:
-        """Send a request to the owner's process; return the answer or raise the error."""
-        with suppress(BrokenPipeError):  # a process that ended may have sent an error before
+        """Send a request to the owner's process; return its answer or raise its error."""
+        with suppress(BrokenPipeError):  # an ended process may have sent its error before
             os.write(self._ask, f"{' '.join(words)}\n".encode())
         status, _, answer = self._line().partition(" ")
         if status != "0":
@@ -81,13 +81,13 @@ class CampaignOwnerWorker:
                 ready = []
             if not ready:
                 self.scope.end()
-                raise OwnerWorkerLoss(f"not done within {self._limit_s:g} s")
+                raise OwnerWorkerLoss(f"the request was not done within {self._limit_s:g} s")
             if not (chunk := os.read(self._answers, CHUNK_BYTES)):
                 raise OwnerWorkerLoss("the owner's process ended")
             read += chunk
             if len(read) > ANSWER_BYTES:
                 self.scope.end()
-                raise OwnerWorkerLoss(f"its answer exceeds {ANSWER_BYTES >> 20} MiB")
+                raise OwnerWorkerLoss(f"the answer of the owner's process exceeds {ANSWER_BYTES >> 20} MiB")
         return read.decode("utf-8", "replace").rstrip("\n")
 
 
@@ -118,7 +118,6 @@ def _error_line(error: Exception) -> bytes:
 
 
 def _become(uid: int) -> str:
-    """Become the owner; OwnerAccountUnavailable if no account has the uid."""
     try:
         return acting_as_owner.switch_to_user(uid)
     except MissingUserAccount as error:

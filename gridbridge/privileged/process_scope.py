@@ -1,12 +1,9 @@
-"""A scope for processes that root's helper runs as a user: all end together.
+"""Puts the processes that root starts for a user into a scope, so that all processes end together.
 
-The scope is a PID namespace (pid_namespaces(7)): when its first process ends, the kernel kills all
-other processes in the namespace, whatever their sessions and parents. Where systemd runs, a systemd
-scope (systemd.scope(5)), outside of the calling service's control group, limits processes and
-threads; elsewhere RLIMIT_NPROC does. So no user uses up the processes that the service may start.
-
-A kernel may refuse the namespace, as in a container without CAP_SYS_ADMIN. Then the first process
-adopts orphaned processes (PR_SET_CHILD_SUBREAPER), and kills these processes.
+The scope is a PID namespace (pid_namespaces(7)): when its first process ends, the kernel kills all its processes. A
+systemd scope (systemd.scope(5)), or else RLIMIT_NPROC, limits processes and threads, so that no user uses up the
+processes of the service. If the kernel refuses a namespace, as in some containers, the first process adopts orphaned
+processes (PR_SET_CHILD_SUBREAPER) and kills them.
 """
 
 import os
@@ -19,41 +16,41 @@ from gridbridge.errors import CommandFailed
 from gridbridge.shell import program_runs
 from gridbridge.shell.program_runs import SIGKILL
 
-MOST_TASKS = 128  # largest number of processes and threads in a systemd scope
-# RLIMIT_NPROC exceeds the user's present number of processes: the user's jobs may start more.
-SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # extra processes in a short and in a long scope
-NO_LIMIT = 1 << 20  # number of processes from which a user is not limited
-FIRST_SIGNAL = 128  # an exit status above 128 stands for a signal, as in a shell
+MOST_TASKS = 128  # maximal number of processes and threads in a systemd scope
+# RLIMIT_NPROC leaves room for processes that the user's jobs start meanwhile.
+SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # numbers of spare processes, for a short and for a long scope
+NO_LIMIT = 1 << 20  # number of processes that stands for no limit
+FIRST_SIGNAL = 128  # a larger exit status is 128 plus the number of a signal, as in a shell
 CLONE_NEWPID = 0x20000000  # flag of unshare(2)
 PR_SET_CHILD_SUBREAPER = 36  # option of prctl(2)
 OWN_NAMESPACE = "/proc/self/ns/pid"
-REAP_MS = 1000  # period of reaping orphaned processes
-KILL_S = 5.0  # time limit for killing processes outside of a namespace
-BUSCTL, BOOTED = "/usr/bin/busctl", "/run/systemd/system"  # signs of systemd (sd_booted(3))
+REAP_MS = 1000  # period in which orphaned processes are reaped
+KILL_S = 5.0  # time limit for killing processes without a namespace
+BUSCTL, BOOTED = "/usr/bin/busctl", "/run/systemd/system"  # paths that exist if systemd runs (sd_booted(3))
 SYSTEMD_S, MOVE_S, LOOK_S = 3.0, 1.0, 0.002
 SPARE_S = 30  # time after a scope's own limit at which systemd ends the scope
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 CGROUPS = "/sys/fs/cgroup"
-BY_SYSTEMD, BY_UID = b"s", b"u"  # limit of processes: by systemd, or by RLIMIT_NPROC
+BY_SYSTEMD, BY_UID = b"s", b"u"  # who limits processes: systemd, or RLIMIT_NPROC
 
-_more = 0  # number of processes that the scope's user may start; 0: systemd sets the limit
+_more = 0  # number of spare processes of the user; 0: systemd limits processes
 
 
 class UserProcessScope:
-    """A forked process with its own scope; `pid` is 0 in the forked process.
+    """A forked process in a scope; `pid` is 0 in the forked process.
 
-    Only root can make scopes. For other callers, the class only forks.
+    Only root can make a scope; for other users the process is only forked.
     """
 
     __slots__ = ("_line", "pid")
 
     def __init__(self, limit_s: float) -> None:
-        """Fork; systemd ends a scope that outlives `limit_s` by SPARE_S."""
+        """Fork a process into a scope; systemd ends the scope SPARE_S after `limit_s`."""
         self._line = -1
         self.pid = os.fork() if os.geteuid() else self._fork(limit_s)
 
     def end(self) -> None:
-        """Kill all processes of the scope; the process `pid` ends last."""
+        """Kill all processes of the scope; process `pid` ends last."""
         if self._line >= 0:
             os.close(self._line)
             self._line = -1
@@ -73,10 +70,10 @@ class UserProcessScope:
 
 
 def limit_user_processes() -> None:
-    """Limit the number of processes of the current user, unless systemd does.
+    """Limit the number of processes of the current user, unless systemd limits the scope.
 
-    The kernel counts all processes of a uid on the machine, perhaps thousands. So the limit is
-    doubled until the user can start another process, and then raised by some spare.
+    The kernel counts all processes of a uid on the machine, perhaps thousands. So the limit is doubled until the user
+    can start a process, and then raised by some spare.
     """
     most = _more // 2
     while 0 < most < NO_LIMIT and not _may_fork(most):
@@ -86,9 +83,9 @@ def limit_user_processes() -> None:
 
 
 def systemd_scope_command(pid: int, limit_s: float) -> tuple[str, ...]:
-    """Return the busctl command that moves a process into its own systemd scope.
+    """Return the busctl command that moves a process into a new systemd scope.
 
-    org.freedesktop.systemd1(5), StartTransientUnit.
+    See org.freedesktop.systemd1(5), StartTransientUnit.
     """
     name = f"gridbridge-people-{os.urandom(8).hex()}.scope"
     properties = (
@@ -106,7 +103,7 @@ def systemd_scope_command(pid: int, limit_s: float) -> tuple[str, ...]:
 
 
 def _is_moved(pid: int, limit_s: float) -> bool:
-    """Move a process into a systemd scope; say whether the scope limits processes."""
+    """Move a process into a systemd scope; say whether the scope limits the number of processes."""
     if not os.path.isdir(BOOTED):
         return False
     argv = systemd_scope_command(pid, limit_s)
@@ -122,7 +119,7 @@ def _is_moved(pid: int, limit_s: float) -> bool:
 
 
 def _counts(line: str, name: str) -> bool:
-    """Say whether a line of /proc/PID/cgroup names a scope that limits processes."""
+    """Say whether a line of /proc/PID/cgroup names a scope that limits the number of processes."""
     _, controllers, path = line.split(":", 2)
     counts_all = not controllers and os.path.exists(f"{CGROUPS}{path}/pids.max")
     return path.endswith(f"/{name}") and (counts_all or "pids" in controllers.split(","))
@@ -137,11 +134,8 @@ def _groups(pid: int) -> str:
 
 
 def _fork_apart() -> tuple[int, bool]:
-    """Fork, into a new PID namespace if possible; return the pid and the possibility.
-
-    Later children of the parent stay in the parent's namespace.
-    """
-    import ctypes  # imported here because transfers need no ctypes
+    """Fork, into a new PID namespace if possible; return the pid, and whether there is a namespace."""
+    import ctypes  # imported here, because transfers need no ctypes
 
     libc = ctypes.CDLL(None)
     ours = os.open(OWN_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
@@ -160,10 +154,10 @@ def _fork_apart() -> tuple[int, bool]:
 
 
 def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
-    """Fork the working process in the scope's limits, and watch the process as root."""
+    """Fork the working process; as root, watch the working process."""
     global _more
     word = os.read(line, 1)
-    if not word:  # no byte: the parent process has ended
+    if not word:  # the parent process has ended
         os._exit(1)
     if word == BY_UID:
         _more = MORE if limit_s <= SHORT_S else MANY_MORE
@@ -175,10 +169,10 @@ def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
 
 
 def _watch(main: int, line: int, *, is_closed: bool) -> NoReturn:
-    """Wait for the working process or the parent's end, then end all other processes."""
+    """Wait until the working process or the parent ends, then end all other processes."""
     status = 1
     try:
-        line = os.dup2(line, 3)  # the parent's locks and pipes must not stay open in this process
+        line = os.dup2(line, 3)  # closes the parent's locks and pipes in this process
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))
         status = _end_of(main, line)
         if not is_closed:
@@ -188,7 +182,7 @@ def _watch(main: int, line: int, *, is_closed: bool) -> NoReturn:
 
 
 def _end_of(main: int, line: int) -> int:
-    """Return a process's exit code, or -SIGKILL if the line closes first."""
+    """Return a process's exit code; -SIGKILL if the parent closes the pipe first."""
     poll = select.poll()
     poll.register(line, select.POLLIN)
     poll.register(os.pidfd_open(main), select.POLLIN)
@@ -242,7 +236,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _may_fork(most: int) -> bool:
-    """Say whether the user can start another process with this RLIMIT_NPROC."""
+    """Say whether the user can start a process under a value of RLIMIT_NPROC."""
     resource.setrlimit(resource.RLIMIT_NPROC, (most, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
     try:
         pid = os.fork()

@@ -1,9 +1,8 @@
-"""send-arrays: note intents, submit arrays held, note job ids, release, in one call.
+"""Carries out send-arrays: submits arrays held, records the job ids in root's ledger, releases the arrays.
 
-The intents of all arrays are written together before the first submission, and the ids together
-before the release: a call waits twice for the disk. An array with an id in root's ledger is not
-submitted again. An array whose answer was lost is found by its name. Only arrays in the ledger
-are released, so that the next call knows all running tasks after a kill.
+All intents are recorded before the first submission, and all job ids before the release, so that after a kill the next
+call knows all running tasks. An array with a recorded job id is not submitted again. An array whose answer was lost is
+found by its submission name.
 """
 
 import time
@@ -30,16 +29,16 @@ if TYPE_CHECKING:
 
     from gridbridge.privileged.owner_worker import Answers
 
-INTENDS_S = 10.0  # time limit for writing intents and querying earlier attempts
-BEGINS_S = 20.0  # time limit for submissions, to release before the service's timeout
-LAST_ERRORS = (OwnerWorkerLoss, ArrayTasksAlreadyInLedger, OwnerAccountUnavailable)  # end a call
+INTENDS_S = 10.0  # time limit for recording intents and for queries about earlier attempts
+BEGINS_S = 20.0  # time limit for submissions; releases follow before the service's timeout
+LAST_ERRORS = (OwnerWorkerLoss, ArrayTasksAlreadyInLedger, OwnerAccountUnavailable)  # errors that end a request
 SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
 def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> "Iterator[str]":
-    """Send a call's arrays; return a line for each begun array: status, job id, reason.
+    """Send the arrays of one request; yield a line for each begun array: status, job id, error.
 
-    Arrays without a line were not submitted and may be sent again.
+    An array without a line was not submitted, and may be sent again.
     """
     ids = [ledger.job(array.array) for array in order.arrays]
     content = None if all(ids) else _read(order, ledger)
@@ -58,7 +57,7 @@ def _read(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> Ve
 
 
 class CampaignArraySender:
-    """The arrays of one send-arrays call; root notes each step in the ledger."""
+    """The arrays of one request send-arrays; root records each step in its ledger."""
 
     def __init__(
         self, order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, content: VerifiedCampaignTasks | None
@@ -70,10 +69,7 @@ class CampaignArraySender:
         self._began = time.monotonic()
 
     def submitted(self) -> list[ArraySendProgress]:
-        """Note intents, submit the arrays held, note job ids; return the begun arrays.
-
-        All intents are on disk before the first submission, and all ids before the release.
-        """
+        """Record intents, submit arrays held and record job ids; return the arrays that were begun."""
         sent_arrays = [ArraySendProgress(array, index) for index, array in enumerate(self._order.arrays)]
         intended: list[ArraySendProgress] = []
         with self._noted_together(intended):
@@ -86,7 +82,7 @@ class CampaignArraySender:
     def _act_on(
         self, arrays: list[ArraySendProgress], act: "Callable[[ArraySendProgress], None]", limit_s: float
     ) -> "Iterator[ArraySendProgress]":
-        """Do an act on each array until the time limit or a fatal error; yield each array."""
+        """Call `act` for each array, until the time limit or a fatal error; yield the arrays."""
         for sent in arrays:
             try:
                 if not sent.error:
@@ -99,7 +95,7 @@ class CampaignArraySender:
 
     @contextmanager
     def _noted_together(self, arrays: list[ArraySendProgress]) -> "Iterator[None]":
-        """Write a `with` block's ledger notes at once; a failure fails every array."""
+        """Write the ledger records of a `with` block together; after a failure all arrays have failed."""
         try:
             with self._ledger.batch():
                 yield
@@ -113,13 +109,12 @@ class CampaignArraySender:
         if not (sent.job or order.is_of_copies):
             require_earlier_attempts_ended(order, ledger, sent.place)
         if not sent.job:
-            # an array of an owner without an account can't be submitted
             acting_as_owner.require_existing_account(ledger.uid)
         ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
         sent.is_new = not (sent.job or ledger.was_repeated(number))
 
     def _submit(self, sent: ArraySendProgress) -> None:
-        """Submit an array held, or adopt the job of an earlier call."""
+        """Submit an array held, or adopt the job that an earlier call submitted."""
         if sent.job:
             return
         job = self._worker.ask(SUBMIT, str(sent.place), str(int(sent.is_new)))
@@ -128,7 +123,7 @@ class CampaignArraySender:
         sent.job = job
 
     def _note(self, begun: list[ArraySendProgress], unbegun: list[ArraySendProgress]) -> None:
-        """Note new job ids, and withdraw the intents of arrays that were not submitted."""
+        """Record new job ids, and withdraw the intents of arrays that were not submitted."""
         for sent in begun:
             if sent.job and not self._ledger.job(sent.array.array):
                 self._ledger.submitted(sent.array.array, sent.job)
@@ -137,7 +132,7 @@ class CampaignArraySender:
                 self._ledger.withdraw(sent.array.array)
 
     def release(self, sent: list[ArraySendProgress]) -> None:
-        """Release the submitted arrays, with a single call for all new arrays."""
+        """Release the submitted arrays; all new arrays in a single call."""
         ready = [sent_array for sent_array in sent if sent_array.job and not sent_array.error]
         new = [sent_array for sent_array in ready if sent_array.is_new]
         if new:
@@ -154,7 +149,7 @@ class CampaignArraySender:
                 sent_array.error = error
 
     def _begin(self, person: str) -> "Answers":
-        """Return the function that answers root's requests as the owner."""
+        """Return the function that answers root's requests in the owner's process."""
         site = CampaignOwnerConnection(self._order, person)
 
         def answer(words: list[str]) -> str:
@@ -170,7 +165,7 @@ class CampaignArraySender:
         return answer
 
     def _submit_at(self, site: CampaignOwnerConnection, index: int, person: str, is_new: bool) -> str:
-        """Adopt the array that an earlier call submitted, else submit the array."""
+        """Submit an array, or adopt the array that an earlier call submitted."""
         array = self._order.arrays[index]
         if not is_new and (job := site.find(str(array))):
             return job

@@ -169,7 +169,7 @@ def test_a_worker_that_tells_without_end_is_killed(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(worker_module, "ANSWER_BYTES", 1 << 20)
     worker = CampaignOwnerWorker(7, lambda _: lambda _: "x" * (8 << 20))
 
-    with pytest.raises(OwnerWorkerLoss, match="its answer exceeds 1 MiB"):
+    with pytest.raises(OwnerWorkerLoss, match="the answer of the owner's process exceeds 1 MiB"):
         worker.ask("submit")
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
@@ -318,7 +318,7 @@ def test_places_that_an_array_does_not_have_are_refused(
         ledger.intend(3, "beta", "0-2:1")
         as_user_array_verbs._require_there(asked("delete-waiting c.12 beta 3 1-3"), ledger, 3)
         for told in ("3 1-4", "4 1"):
-            with pytest.raises(AsUserRequestRefusal, match="places"):
+            with pytest.raises(AsUserRequestRefusal, match=r"has only \d tasks"):
                 as_user_array_verbs._require_there(
                     asked(f"delete-waiting c.12 beta {told}"), ledger, int(told.split()[0])
                 )

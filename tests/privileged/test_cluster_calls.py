@@ -56,6 +56,6 @@ def test_of_an_array_that_is_gone_nothing_is_told(monkeypatch: pytest.MonkeyPatc
     """Its tasks have ended, or somebody deleted them before they began."""
     cell = Cell(owner="")
 
-    with pytest.raises(GridbridgeError, match="not listed any more"):
+    with pytest.raises(GridbridgeError, match="does not exist any more"):
         act(cell, monkeypatch)
     assert cell.deleted == ""

@@ -71,12 +71,12 @@ def test_a_task_that_the_array_does_not_have_is_no_job(tmp_path: Path, task: str
     foreseen = explain_submission(("12.9",), "delta", config)
 
     assert "gb.alpha.12.9.1" in foreseen.command
-    with pytest.raises(ParseError, match="no such job or task"):
+    with pytest.raises(ParseError, match="the job or task does not exist"):
         explain_submission((task,), "delta", config)
 
 
 def test_a_job_without_tasks_has_none(tmp_path: Path) -> None:
-    with pytest.raises(ParseError, match="no such job or task"):
+    with pytest.raises(ParseError, match="the job or task does not exist"):
         explain_submission(("12.1",), "delta", here(tmp_path))
 
 
@@ -104,7 +104,7 @@ def test_a_script_with_a_transfer_s_account_is_refused(tmp_path: Path) -> None:
 
 
 def test_qsub_that_fails_without_a_word_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ParseError, match="qsub says nothing, and ends with 1"):
+    with pytest.raises(ParseError, match="qsub printed no reason, exit status 1"):
         explain_submission(("job.sh",), "delta", here(tmp_path, qsub="", status=1))
 
 

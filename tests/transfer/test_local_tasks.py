@@ -124,7 +124,7 @@ def test_what_its_owner_wrote_in_the_place_of_its_start_time_stops_nothing(
         f"{FAR} -ac gridbridge_start=0 {NOTED}",
     ]
     (line,) = caplog.messages
-    assert f"job={DEFERRED}.2 gridbridge_start={own!a} why='no time: it may start at once'" in line
+    assert f"job={DEFERRED}.2 gridbridge_start={own!a} why='not a start time: the job may start at once'" in line
 
 
 def test_a_job_whose_own_queues_are_none_may_start_in_any(clients: Clients, caplog: pytest.LogCaptureFixture) -> None:

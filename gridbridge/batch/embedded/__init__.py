@@ -1,1 +1,1 @@
-"""The embedded cluster: a small batch system in a folder, whose jobs are local processes."""
+"""An embedded cluster: a small batch system of local processes in a folder."""

@@ -1,7 +1,7 @@
-"""python3 -I -m gridbridge.batch.embedded FOLDER VERB ...: the embedded cluster's one program.
+"""The program of an embedded cluster: python3 -I -m gridbridge.batch.embedded FOLDER VERB ...
 
-Exit status (sysexits.h): 0 done, 65 permanently refused, 66 no such job, 75 nothing was done and a
-retry may succeed. With any other status, or none, it is unknown whether the verb was carried out.
+Exit status (sysexits.h): 0: done, 65: refused for ever, 66: no such job, 75: not done, and a retry may succeed. Any
+other exit status leaves open whether the verb was carried out.
 """
 
 import argparse
@@ -34,11 +34,11 @@ from gridbridge.batch.qstat_state_letters import render_job_state_letters
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import METHODS
 
-KEEPERLESS = "its keeper died: nobody will see how it ends"
+KEEPERLESS = "the keeper process died: the exit status of the job will be unknown"
 
 
 def main() -> int:
-    """Run one verb on an embedded cluster, then start a keeper if a job can start."""
+    """Carry out one verb on an embedded cluster, then start a keeper process if a job can start."""
     arguments = _parser().parse_args()
     try:
         database = EmbeddedJobStore(arguments.folder, create=arguments.verb == "create")
@@ -62,7 +62,7 @@ def _fail(error: Exception, status: int) -> int:
 
 
 def _look_after(database: EmbeddedJobStore) -> None:
-    """Account for the jobs whose keepers died; every command does this first."""
+    """Write the accounting of jobs whose keeper process died."""
     for job in database.account_for_lost():
         embedded_job_keeper.remove_embedded_job_folder(database.folder, job)
 
@@ -120,7 +120,7 @@ def _submit(database: EmbeddedJobStore, arguments: argparse.Namespace) -> int:
         name=arguments.name,
         account=arguments.account,
         shell=arguments.shell,
-        cwd=arguments.cwd or SUBMIT["cwd"],  # task.sh changes to the task's directory
+        cwd=arguments.cwd or SUBMIT["cwd"],  # task.sh changes to the directory of a campaign's task
         output=arguments.output,
         slots=arguments.slots,
         held=arguments.held,
@@ -204,35 +204,35 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="embedded", allow_abbrev=False)
     parser.add_argument("folder")
     verb = parser.add_subparsers(dest="verb", required=True)
-    create = verb.add_parser("create", help="make a cluster, or change its slots")
+    create = verb.add_parser("create", help="make a cluster, or change the number of slots")
     create.add_argument("--slots", type=int, required=True)
     submit = verb.add_parser("submit", help="submit the script on standard input")
     for option, default in SUBMIT.items():
         submit.add_argument(f"--{option}", default=default)
     submit.add_argument("--slots", type=int, default=1)
     submit.add_argument("--held", action="store_true")
-    submit.add_argument("--tasks", type=int, default=0, help="an array of so many")
-    submit.add_argument("--walltime", type=int, default=0, help="of each, in seconds")
-    submit.add_argument("--yields", action="store_true", help="it makes way for others")
-    show = verb.add_parser("list", help="list the cluster and its jobs, one, or those of a name")
+    submit.add_argument("--tasks", type=int, default=0, help="number of array tasks; 0: a single job")
+    submit.add_argument("--walltime", type=int, default=0, help="walltime of each task, in seconds")
+    submit.add_argument("--yields", action="store_true", help="make the job preemptible")
+    show = verb.add_parser("list", help="list the cluster, and all jobs, one job, or all jobs with a name")
     show.add_argument("--job", type=int, default=0)
     show.add_argument("--name", default="")
-    verb.add_parser("keep", help="start and keep jobs while there are any")
+    verb.add_parser("keep", help="start and supervise jobs until no job can start")
     for name in ("ended", *VERBS):
         verb.add_parser(name).add_argument("job", type=int)
-    verb.choices["ended"].add_argument("--tasks", action="store_true", help="those of an array")
+    verb.choices["ended"].add_argument("--tasks", action="store_true", help="show the ends of all tasks of an array")
     for name in ("release", "release-array"):
         verb.choices[name].add_argument("--name", default="")
-    verb.choices["delete-array"].add_argument("--places", default="", help="such as 1-5,9")
+    verb.choices["delete-array"].add_argument("--places", default="", help="array indices; empty: all tasks")
     _add_queue_verbs(verb)
     return parser
 
 
 def _add_queue_verbs(verb: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    queue = verb.add_parser("queue", help="make a transfer queue, or change it")
+    queue = verb.add_parser("queue", help="make or change a transfer queue")
     queue.add_argument("name")
     queue.add_argument("--slots", type=int, required=True)
-    queue.add_argument("--remote", required=True, help="the cluster that it leads to")
+    queue.add_argument("--remote", required=True, help="remote cluster of the queue")
     queue.add_argument("--pending-limit", type=int, default=0)
     queue.add_argument("--methods", default=METHODS)
     verb.choices["pin"].add_argument("--queue", default="")

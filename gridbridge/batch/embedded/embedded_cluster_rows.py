@@ -7,7 +7,7 @@ from gridbridge.model.states import JobStateFact
 
 
 class EmbeddedJob(NamedTuple):
-    """A waiting or running job of an embedded cluster; its fields are the table's columns."""
+    """A waiting or running job of an embedded cluster; the fields are columns of table `job`."""
 
     id: int
     name: str
@@ -25,20 +25,20 @@ class EmbeddedJob(NamedTuple):
     started_at: float | None
     suspended: int
     deleting: int
-    wanted: str = ""  # the requested queue; empty: any
-    pinned: str = ""  # the only queue in which the job may start now; empty: any
+    wanted: str = ""  # requested queue; empty: any queue
+    pinned: str = ""  # the only queue in which the job may start now; empty: no such limit
     at: str = ""  # transfer queue of the running job; empty: the cluster's own slots
     restarted: int = 0
-    reason: str = ""  # why no remote cluster took the job
-    array: int = 0  # id of the array's first task; 0: no array
-    place: int = 0  # the index in the array, from 1
-    walltime_s: int = 0  # 0: unlimited
-    yields: int = 0  # the job is preemptible
-    way_at: float | None = None  # when the job got the signal of its preemption
+    reason: str = ""  # reason why all remote clusters refused the job
+    array: int = 0  # job id of the array's first task; 0: not an array task
+    place: int = 0  # array index, from 1
+    walltime_s: int = 0  # 0: no limit
+    yields: int = 0  # 1: the job is preemptible
+    way_at: float | None = None  # time at which the preemption signal was sent
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """The job's state facts, in the words of model.states."""
+        """The facts that make up the job's state (model.states)."""
         waits = ((JobStateFact.WAITING, True), (JobStateFact.ERROR, self.error))
         runs = (
             (JobStateFact.RUNNING, True),
@@ -57,13 +57,13 @@ class EmbeddedJob(NamedTuple):
 
 
 class EmbeddedTransferQueue(NamedTuple):
-    """A transfer queue of an embedded cluster, whose jobs a starter starts (queue_conf(5))."""
+    """A transfer queue of an embedded cluster; a starter runs each job of the queue (queue_conf(5))."""
 
     name: str
     slots: int
-    methods: str  # folder of starter, suspend, resume, terminate, epilog and sensor
+    methods: str  # folder of the queue methods and the load sensor
     remote: str  # remote cluster whose load values open and close the queue
-    pending_limit: int  # waiting remote jobs that close the queue; 0: no limit
+    pending_limit: int  # number of waiting remote jobs that closes the queue; 0: no limit
 
 
 class EmbeddedJobRequest(NamedTuple):
@@ -84,7 +84,7 @@ class EmbeddedJobRequest(NamedTuple):
 
 
 class EmbeddedJobEnd(NamedTuple):
-    """A job's exit status or signal; neither if its keeper died before the end."""
+    """A job's exit status or signal; both are None if the job's keeper process died first."""
 
     exit_status: int | None = None
     signal: int | None = None
@@ -92,7 +92,7 @@ class EmbeddedJobEnd(NamedTuple):
     user_s: float = 0.0
     system_s: float = 0.0
     max_rss_kb: int = 0
-    killed_for: str = ""  # value of model.job.JobKillReason; empty: not killed
+    killed_for: str = ""  # why the job was killed (JobKillReason); empty: not killed
 
 
 class EmbeddedArrayTaskEnd(NamedTuple):

@@ -1,10 +1,7 @@
-"""Verbs on the jobs of an embedded cluster; each verb is one transaction.
+"""Holds, releases, suspends, resumes, deletes and preempts the jobs of an embedded cluster.
 
-A signal is sent within its transaction, so that it reaches the process that is recorded as running. A verb
-whose process was killed is repeated by its caller.
-
-The task's keeper checks both conditions. A preempted task gets the signals of sge-methods/preempt: a signal
-that announces the preemption, then the checkpoint signal, then SIGKILL after ten seconds.
+Each verb is one database transaction, and signals are sent within the transaction, while the job is recorded as
+running. A caller repeats a verb that was interrupted.
 """
 
 import os
@@ -27,7 +24,7 @@ from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ran
 
 
 def hold_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Hold a waiting job; a running job continues."""
+    """Hold a job, so that a waiting job does not start; a running job continues."""
     with database.change():
         database.set(database.job(number).id, held=1)
 
@@ -50,7 +47,7 @@ def suspend_embedded_job(database: EmbeddedJobStore, number: int) -> None:
 
 
 def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Undo `suspend_embedded_job`, even if that was interrupted."""
+    """Undo `suspend_embedded_job`, even if the suspension was interrupted."""
     with database.change():
         job = database.job(number)
         _signal(job, SIGCONT)
@@ -60,7 +57,7 @@ def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
 
 
 def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Kill a running job, or remove a waiting job without accounting, as Grid Engine does."""
+    """Kill a running job; remove a waiting job without an accounting record, as Grid Engine does."""
     with database.change():
         job = database.job(number)
         _end(database, job)
@@ -75,16 +72,16 @@ def pin_embedded_job_to_queue(database: EmbeddedJobStore, number: int, queue: st
 
 
 def keep_embedded_job_home(database: EmbeddedJobStore, number: int, reason: str) -> None:
-    """Restrict a job to the cluster's own slots, and record the reason."""
+    """Restrict a job to the queue `embedded`, and record the reason."""
     with database.change():
         job = database.job(number)
         if job.slots > database.slots:
-            raise EmbeddedRequestRefusal(f"job {number} needs {job.slots} slots, {OWN} has {database.slots}")
+            raise EmbeddedRequestRefusal(f"job {number}: {job.slots} slots requested, {OWN} has {database.slots}")
         database.set(job.id, wanted=OWN, reason=reason)
 
 
 def clear_embedded_job_error(database: EmbeddedJobStore, number: int) -> None:
-    """Clear a job's error state, so that it is started again."""
+    """Clear a job's error state, so that the job starts again."""
     with database.change():
         database.set(database.job(number).id, error="")
 
@@ -97,7 +94,7 @@ def release_embedded_array(database: EmbeddedJobStore, array: int, name: str) ->
 
 
 def delete_embedded_array(database: EmbeddedJobStore, array: int, indices: str) -> None:
-    """Delete all tasks of an array, or the tasks with some indices."""
+    """Delete all tasks of an array, or only the tasks with the given indices."""
     ranges = parse_array_index_ranges(indices) if indices else None
     with database.change():
         for job in _tasks(database, array):
@@ -112,7 +109,6 @@ def _tasks(database: EmbeddedJobStore, array: int) -> list[EmbeddedJob]:
 
 
 def _end(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
-    """Kill a running job, or remove a waiting job."""
     _signal(job, SIGKILL)
     if job.pid:
         database.set(job.id, deleting=1)
@@ -121,19 +117,19 @@ def _end(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
 
 
 def _signal(job: EmbeddedJob, number: int) -> None:
-    """Signal a job's process group; for a transfer queue's job run a method (queue_conf(5))."""
+    """Signal a job's process group; jobs of transfer queues get their signals from queue methods."""
     if job.pid and not job.at:
         signal_job_process_group(job.pid, job.birth, number)
 
 
-MAKE_WAY = 56  # signal to the first process of a task (batch/task.sh)
+MAKE_WAY = 56  # signal that announces a preemption to the first process of a task (batch/task.sh)
 PATIENCE_S = 10.0  # time for a preempted task to save its work
 LOOK_S = 1.0
-WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # values of model.job.JobKillReason
+WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # values of JobKillReason
 
 
 class EmbeddedWalltimeAndPreemption:
-    """The walltime and preemption limits of one running job, checked by its keeper."""
+    """The walltime limit and the preemption of one running job, enforced by its keeper process."""
 
     def __init__(self, database: EmbeddedJobStore, job: EmbeddedJob, pid: int) -> None:
         self._database = database
@@ -144,17 +140,16 @@ class EmbeddedWalltimeAndPreemption:
 
     @property
     def wait_s(self) -> float | None:
-        """The seconds until the next check is due; None if no limit applies."""
+        """The seconds until the next check; None if the job has no limit."""
         left_s = max(0.0, self._until_s - time.monotonic())
         if self._job.yields:
             return min(LOOK_S, left_s)
         return None if left_s == inf else left_s
 
     def look(self) -> None:
-        """Kill the job if it exceeded its walltime, or its grace time after preemption.
+        """Kill the job after its walltime, or PATIENCE_S after its preemption signal.
 
-        A locked database is ignored until the next check: a job without its keeper would have no
-        end.
+        If the database is locked, the check is skipped until the next call.
         """
         if time.monotonic() >= self._until_s:
             self._kill(WALLTIME)
@@ -164,7 +159,7 @@ class EmbeddedWalltimeAndPreemption:
                 self._kill(PLACE)
 
     def judge(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> EmbeddedJobEnd:
-        """Return the job's end, with the kill reason if this check killed the job."""
+        """Return the job's end with the reason for a kill: walltime, preemption or deletion."""
         if end.signal is None:
             return end
         return end._replace(killed_for=self._killed_for or (DELETION if job.deleting else ""))
@@ -175,17 +170,17 @@ class EmbeddedWalltimeAndPreemption:
         return told_at is not None and not 0 <= time.time() - told_at < PATIENCE_S
 
     def _kill(self, why: str) -> None:
-        """Kill the job's process group; its first process is not reaped yet."""
+        """Kill the job's process group; the first process is not reaped yet, so its pid is still valid."""
         self._killed_for, self._until_s = why, inf
         with suppress(ProcessLookupError):
             os.killpg(self._pid, SIGKILL)
 
 
 def preempt_embedded_tasks(database: EmbeddedJobStore) -> None:
-    """Preempt running tasks if that frees enough slots for the next job in turn.
+    """Preempt running tasks if the next waiting job then gets enough slots.
 
-    The newest tasks are preempted first, and no more than needed; no task is preempted if all of
-    them would not suffice.
+    The newest tasks are preempted first, and no more than needed. A preempted task gets the signals of
+    sge-methods/preempt: an announcement, then the checkpoint signal, then SIGKILL after PATIENCE_S.
     """
     first = database.first_in_turn()
     if first is None or first.yields or first.slots <= database.slots - database.used:

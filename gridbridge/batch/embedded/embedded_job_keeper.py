@@ -1,9 +1,7 @@
-"""A keeper starts a waiting job, supervises it to its end, and then takes the next job.
+"""The keeper process of an embedded cluster: starts a waiting job, supervises the job, then takes the next.
 
-There is no scheduler. Every command that changes something starts a keeper if a job could start,
-and so does each keeper that has started a job. Starting a job is one transaction: the job is the
-first in turn, its slots are free, its keeper holds its lock, and its first process is ready. A
-keeper that finds no job to start ends.
+The embedded cluster has no scheduler. A keeper is started by each command after which a job could start, and by each
+keeper that has started a job. A keeper ends when no job can start.
 """
 
 import math
@@ -30,14 +28,14 @@ from gridbridge.batch.embedded.job_start_and_queue_methods import (
     embedded_job_private_folder,
 )
 
-AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter (sge_shepherd(8))
-LOAD_REPORT_S = 40  # load_report_time, sge_conf(5)
-RETRY_S = 1.0  # pause before an end is written to a full disk again
-SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # signals that end a job but not its keeper
+AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter: rerun, and error state (sge_shepherd(8))
+LOAD_REPORT_S = 40  # period of load sensor calls: load_report_time, sge_conf(5)
+RETRY_S = 1.0  # pause before a job's end is written again, after a write failed
+SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # signals that a keeper ignores
 
 
 def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
-    """Start and supervise one job after another until no job can start."""
+    """Start and supervise jobs, one after another, until no job can start."""
     for number in SPARED:
         signal.signal(number, signal.SIG_IGN)
     while True:
@@ -50,9 +48,9 @@ def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
 
 
 def start_embedded_keeper_if_needed(database: EmbeddedJobStore) -> None:
-    """Start a keeper if a job could start, and preempt tasks if that frees its slots.
+    """Start a keeper process if a job could start; preempt tasks if a job needs their slots.
 
-    A failure is ignored, since the next command tries again.
+    Failures are ignored, because the next command tries again.
     """
     with suppress(OSError, sqlite3.OperationalError):
         if database.next_to_start() or job_start_and_queue_methods.open_embedded_transfer_queues(database):
@@ -66,7 +64,11 @@ def remove_embedded_job_folder(folder: str, job: int) -> None:
 
 
 def _start(database: EmbeddedJobStore, opened: Container[str]) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
-    """Start the next waiting job; None if no job can start."""
+    """Start the next waiting job; None if no job can start.
+
+    One transaction checks that the job is the first in its queue and that its slots are free, locks the job for this
+    keeper and prepares its first process.
+    """
     child = None
     try:
         with database.change():
@@ -85,7 +87,6 @@ def _start(database: EmbeddedJobStore, opened: Container[str]) -> tuple[Embedded
 
 
 def _put_into_error(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, trouble: str) -> None:
-    """Put a job into error state because its shell could not be executed."""
     with database.change():
         os.waitpid(child.pid, 0)
         database.set(job.id, error=trouble, pid=0, birth="", started_at=None, at="")
@@ -94,7 +95,7 @@ def _put_into_error(database: EmbeddedJobStore, job: EmbeddedJob, child: Embedde
 
 
 def _make_ready(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirstProcess | None:
-    """Prepare a job's first process and record the job as running; None if that fails."""
+    """Prepare a job's first process and record the job as running; None if the preparation fails."""
     database.keepers.take(job.id)
     try:
         _furnish(database, job)
@@ -111,7 +112,7 @@ def _make_ready(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirs
 
 def _furnish(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     private = embedded_job_private_folder(database.folder, job.id)
-    shutil.rmtree(private, ignore_errors=True)  # left by a keeper killed before the job start
+    shutil.rmtree(private, ignore_errors=True)  # a keeper may have been killed before the job started
     os.makedirs(f"{private}/{TMPDIR}")
     with open(f"{private}/{SCRIPT}", "wb") as file:
         file.write(database.script(job))
@@ -120,11 +121,11 @@ def _furnish(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
 
 
 def _see_through(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess) -> None:
-    """Wait for a job's end and account for it.
+    """Wait for a job's end and write its accounting record.
 
-    The process is reaped within the transaction: while the job is recorded as running, its pid
-    can't be reused, so that signals reach only this job. The keeper waits while the disk is full,
-    but gives up if the cluster's folder was removed.
+    The first process is reaped within the transaction. So its pid can't be reused while the job is recorded as running,
+    and signals reach only this job. The keeper waits while the disk is full, and gives up if the cluster's folder was
+    removed.
     """
     limits = EmbeddedWalltimeAndPreemption(database, job, child.pid)
     _await_end(database, job, child, limits)
@@ -140,7 +141,7 @@ def _see_through(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJo
         except sqlite3.OperationalError as error:
             if not database.is_there():
                 return
-            sys.stderr.write(f"job {job.id}: its end waits: {error}\n")
+            sys.stderr.write(f"job {job.id}: the end is not recorded yet: {error}\n")
             time.sleep(RETRY_S)
     if is_over:
         database.keepers.let_go(job.id)
@@ -150,10 +151,10 @@ def _see_through(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJo
 def _await_end(
     database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, limits: EmbeddedWalltimeAndPreemption
 ) -> None:
-    """Wait until a job's first process has ended, without reaping it.
+    """Wait until a job's first process has ended; the process is not reaped.
 
-    During a transfer queue's job the load sensor is called periodically, as execd does. The sensor
-    sees to it that the service runs and delivers the job's end.
+    While a transfer queue's job runs, the load sensor is called periodically, as Grid Engine's execd does. The sensor
+    starts a missing service, which delivers the job's end.
     """
     wait_s = LOAD_REPORT_S if job.at else limits.wait_s
     end = os.pidfd_open(child.pid)
@@ -169,9 +170,9 @@ def _await_end(
 
 
 def _end(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> bool:
-    """Account for an ended job, or requeue it; a starter's status 99 means rerun, 100 error.
+    """Write an ended job's accounting record, or requeue a job whose starter ended with 99 or 100.
 
-    False if the job was requeued: its folder and lock may then belong to the next keeper.
+    Returns whether the job has ended. The folder and lock of a requeued job may already belong to another keeper.
     """
     private = embedded_job_private_folder(database.folder, job.id)
     if not job.at or job.deleting or end.exit_status not in (AGAIN, IN_ERROR):
@@ -180,13 +181,13 @@ def _end(database: EmbeddedJobStore, job: EmbeddedJob, end: EmbeddedJobEnd) -> b
     database.put_back(
         job, job_start_and_queue_methods.read_embedded_starter_error(private) if end.exit_status == IN_ERROR else ""
     )
-    remove_embedded_job_folder(database.folder, job.id)  # before another keeper can restart the job
+    remove_embedded_job_folder(database.folder, job.id)  # another keeper may restart the job after `let_go`
     database.keepers.let_go(job.id)
     return False
 
 
 def _reap(child: EmbeddedJobFirstProcess) -> EmbeddedJobEnd:
-    """Kill the rest of the job's process group; return how its first process ended."""
+    """Kill the rest of the job's process group; return the exit status and usage of its first process."""
     os.killpg(child.pid, signal.SIGKILL)
     _, status, usage = os.wait4(child.pid, 0)
     code = os.waitstatus_to_exitcode(status)

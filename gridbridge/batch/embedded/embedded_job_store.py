@@ -1,4 +1,4 @@
-"""Stores the jobs and the accounting of an embedded cluster in one SQLite file."""
+"""Stores the jobs, queues and accounting of an embedded cluster in a SQLite file."""
 
 import os
 import sqlite3
@@ -21,7 +21,7 @@ from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.key_settings import OBJECT_NAME
 
 FILE = "jobs.db"
-PATIENCE_S = 10.0  # lock timeout; transactions take milliseconds
+PATIENCE_S = 10.0  # timeout for the lock of the SQLite file; a transaction takes milliseconds
 TABLES = """
 CREATE TABLE cluster (slots INTEGER NOT NULL);
 CREATE TABLE queue (
@@ -57,13 +57,13 @@ CREATE TABLE ended (
 );
 CREATE INDEX ended_array ON ended (array) WHERE array > 0;
 """
-STEPS = (TABLES,)  # schema changes, one for each version
+STEPS = (TABLES,)  # SQL statements that upgrade the schema, one text for each version
 VERSION = len(STEPS)
 MOST_JOBS = 2**63 - 1  # SQLite's largest integer
 END = "exit_status, signal, reason, user_s, system_s, max_rss_kb, killed_for"
 ONE = f"SELECT account, {END} FROM ended WHERE id = ?"  # noqa: S608 - names of ours
 TASKS = (
-    f"SELECT account, place, ended_at - started_at, {END} FROM ended"  # noqa: S608 - the same
+    f"SELECT account, place, ended_at - started_at, {END} FROM ended"  # noqa: S608 - names of ours
     " WHERE array = ? AND array > 0 ORDER BY place"
 )
 STARTABLE = " WHERE pid = 0 AND held = 0 AND error = x''"
@@ -71,10 +71,10 @@ ALLOWED = " AND iif(pinned = x'', wanted, pinned) IN (x'', ?)"
 ORDERED = " ORDER BY id"
 IN_TURN = " ORDER BY yields, id LIMIT 1"
 OF_ARRAY = " WHERE array = ? AND array > 0 ORDER BY place"
-SECONDS = 365 * 86400  # the longest walltime
-MOST = 2**31 - 1  # largest number of slots or waiting jobs
-MOST_TASKS = 100_000  # most tasks of an array
-LOST = "its keeper died: nobody saw its end"
+SECONDS = 365 * 86400  # maximal walltime
+MOST = 2**31 - 1  # maximal number of slots, or of waiting jobs
+MOST_TASKS = 100_000  # maximal number of tasks of an array
+LOST = "the keeper process died: the exit status of the job is unknown"
 
 
 def decode_sqlite_text(content: bytes) -> str:
@@ -88,32 +88,32 @@ def encode_for_sqlite(value: object) -> object:
 
 
 def decode_from_sqlite(value: Any) -> Any:
-    """Decode a value from SQLite: bytes become text."""
+    """Decode a value from SQLite: bytes become text, other values stay."""
     return decode_sqlite_text(value) if isinstance(value, bytes) else value
 
 
 def open_embedded_job_store_file(folder: str, create: bool) -> sqlite3.Connection:
-    """Open or create a cluster's SQLite file; StateError if it is missing or not ours."""
+    """Open or create a cluster's SQLite file; StateError if missing or owned by another user."""
     path = f"{folder}/{FILE}"
     if create:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     elif not os.path.exists(path):
-        raise StateError(f"{folder}: no cluster here")
+        raise StateError(f"{folder}: not an embedded cluster")
     if os.stat(folder).st_uid != os.getuid():
-        raise StateError(f"{folder}: only its owner's jobs run here")
+        raise StateError(f"{folder}: only the folder's owner may run jobs")
     db = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version > VERSION:
-        raise StateError(f"{path}: made by a newer gridbridge")
+        raise StateError(f"{path}: written by a newer version of gridbridge")
     if version == 0 and not create:
-        raise StateError(f"{folder}: no cluster here")
+        raise StateError(f"{folder}: not an embedded cluster")
     if version < VERSION:
         _upgrade(db)
     return db
 
 
 def _upgrade(db: sqlite3.Connection) -> None:
-    """Upgrade the file to the current version; concurrent calls upgrade it once."""
+    """Upgrade the SQLite file to the current schema; concurrent calls upgrade the file once."""
     db.execute("BEGIN IMMEDIATE")
     try:
         version = db.execute("PRAGMA user_version").fetchone()[0]
@@ -137,7 +137,7 @@ def write_embedded_accounting_row(db: sqlite3.Connection, job: EmbeddedJob, end:
 
 
 def read_embedded_job_end(db: sqlite3.Connection, number: int) -> tuple[str, EmbeddedJobEnd] | None:
-    """Return an ended job's account and end, None if there is no accounting row."""
+    """Return an ended job's account and end; None without an accounting record."""
     if abs(number) > MOST_JOBS:
         return None
     row = db.execute(ONE, (number,)).fetchone()
@@ -145,7 +145,7 @@ def read_embedded_job_end(db: sqlite3.Connection, number: int) -> tuple[str, Emb
 
 
 def read_embedded_task_ends(db: sqlite3.Connection, array: int) -> list[EmbeddedArrayTaskEnd]:
-    """Return the recorded ends of an array's tasks, by index."""
+    """Return the ends of an array's ended tasks, by array index."""
     rows = db.execute(TASKS, (array,)) if abs(array) <= MOST_JOBS else ()
     return [_task(*row) for row in rows]
 
@@ -165,7 +165,7 @@ class NoSuchEmbeddedJob(GridbridgeError):
 
 
 class EmbeddedJobStore:
-    """One process's connection to the SQLite file; it must not be used after a fork."""
+    """A process's connection to the SQLite file of an embedded cluster; unusable after a fork."""
 
     def __init__(self, folder: str, create: bool = False) -> None:
         self.folder = folder
@@ -173,12 +173,12 @@ class EmbeddedJobStore:
         self.keepers = EmbeddedJobKeeperLocks(f"{folder}/keepers")
 
     def is_there(self) -> bool:
-        """Say whether the embedded cluster's folder still exists."""
+        """Say whether the SQLite file still exists."""
         return os.path.exists(f"{self.folder}/{FILE}")
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Run a block as one write transaction of the SQLite file."""
+        """Run a `with` block as one write transaction."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -189,7 +189,7 @@ class EmbeddedJobStore:
 
     @contextmanager
     def one_view(self) -> Iterator[None]:
-        """Run a block of reads on one snapshot of the file."""
+        """Run the reads of a `with` block on one snapshot of the SQLite file."""
         self._db.execute("BEGIN")
         try:
             yield
@@ -198,25 +198,25 @@ class EmbeddedJobStore:
 
     @property
     def slots(self) -> int:
-        """The number of the cluster's slots."""
+        """The number of slots of queue `embedded`."""
         return self._number("SELECT slots FROM cluster")
 
     @slots.setter
     def slots(self, slots: int) -> None:
         if not 0 <= slots <= MOST:
-            raise EmbeddedRequestRefusal(f"{slots} slots; 0 to {MOST}")
+            raise EmbeddedRequestRefusal(f"{slots} slots; expected 0 to {MOST}")
         with self.change():
             self._db.execute("DELETE FROM cluster")
             self._db.execute("INSERT INTO cluster VALUES (?)", (slots,))
 
     @property
     def used(self) -> int:
-        """The number of own slots that running and suspended jobs use."""
+        """The number of slots that running and suspended jobs of queue `embedded` use."""
         return self.used_in("")
 
     @property
     def waiting(self) -> int:
-        """The number of jobs that could start: not held, not in error, no array tasks."""
+        """The number of jobs that wait for slots: not held, not in error, no array tasks."""
         return self._number(f"SELECT count(*) FROM job{STARTABLE} AND array = 0")  # noqa: S608 - ours
 
     @property
@@ -259,7 +259,7 @@ class EmbeddedJobStore:
         return job
 
     def jobs(self, number: int = 0, name: str = "") -> list[EmbeddedJob]:
-        """Return all waiting and running jobs, one job, or the jobs of a name; oldest first."""
+        """Return all waiting and running jobs, one job, or all jobs with a name; oldest first."""
         if number:
             return self._jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
         if name:
@@ -267,18 +267,18 @@ class EmbeddedJobStore:
         return self._jobs(ORDERED)
 
     def job(self, number: int) -> EmbeddedJob:
-        """Return one job; NoSuchEmbeddedJob if it is gone."""
+        """Return a waiting or running job; NoSuchEmbeddedJob if no such job exists."""
         jobs = self.jobs(number) if number else []
         if not jobs:
             raise NoSuchEmbeddedJob(f"job {number} does not exist")
         return jobs[0]
 
     def tasks(self, array: int) -> list[EmbeddedJob]:
-        """Return the waiting and running tasks of an array, by index."""
+        """Return an array's waiting and running tasks, by array index."""
         return self._jobs(OF_ARRAY, array) if abs(array) <= MOST_JOBS else []
 
     def script(self, job: EmbeddedJob) -> bytes:
-        """Return a job's script, which all tasks of an array share."""
+        """Return a job's script; all tasks of an array have the same script."""
         row = self._db.execute("SELECT text FROM script WHERE job = ?", (job.array or job.id,))
         return bytes(row.fetchone()[0])
 
@@ -287,38 +287,38 @@ class EmbeddedJobStore:
         most = has[request.queue] if request.queue else max(has.values())
         if not 1 <= request.slots <= most:
             where = f"queue {request.queue}" if request.queue else "the cluster"
-            raise EmbeddedRequestRefusal(f"{request.slots} slots asked for, {where} has {most}")
+            raise EmbeddedRequestRefusal(f"{request.slots} slots requested, but {where} has {most}")
         if not (0 <= request.tasks <= MOST_TASKS and 0 <= request.walltime_s <= SECONDS):
-            raise EmbeddedRequestRefusal(f"0 to {MOST_TASKS} tasks, and a walltime of 0 to {SECONDS} s")
+            raise EmbeddedRequestRefusal(f"expected 0 to {MOST_TASKS} tasks, and a walltime of 0 to {SECONDS} s")
 
     def require(self, queue: str) -> dict[str, int]:
-        """Return the slots of each queue; EmbeddedRequestRefusal if `queue` does not exist."""
+        """Return the number of slots of each queue; EmbeddedRequestRefusal if `queue` does not exist."""
         has = {OWN: self.slots} | {transfer_queue.name: transfer_queue.slots for transfer_queue in self.queues()}
         if queue and queue not in has:
-            raise EmbeddedRequestRefusal(f"no queue {queue}; there are {', '.join(has)}")
+            raise EmbeddedRequestRefusal(f"queue {queue} does not exist; expected one of {', '.join(has)}")
         return has
 
     def queues(self) -> list[EmbeddedTransferQueue]:
-        """Return the embedded cluster's transfer queues, by name."""
+        """Return all transfer queues, by name."""
         rows = self._db.execute("SELECT * FROM queue ORDER BY name")
         return [EmbeddedTransferQueue(*map(decode_from_sqlite, row)) for row in rows]
 
     def put_queue(self, queue: EmbeddedTransferQueue) -> None:
-        """Make a transfer queue, or replace its settings."""
+        """Make a transfer queue, or replace the settings of a transfer queue."""
         if queue.name == OWN or not OBJECT_NAME.holds(queue.name):
-            raise EmbeddedRequestRefusal(f"queue {queue.name!r}: {OBJECT_NAME.right}; {OWN} is no transfer queue")
+            raise EmbeddedRequestRefusal(f"queue {queue.name!r}: {OBJECT_NAME.right}; {OWN} is not a transfer queue")
         for number in (queue.slots, queue.pending_limit):
             if not 0 <= number <= MOST:
-                raise EmbeddedRequestRefusal(f"queue {queue.name}: {number} is not 0 to {MOST}")
+                raise EmbeddedRequestRefusal(f"queue {queue.name}: {number} is invalid; expected 0 to {MOST}")
         with self.change():
             row = tuple(map(encode_for_sqlite, queue))
             self._db.execute("INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?)", row)
 
     def next_to_start(self, opened: Container[str] = ()) -> EmbeddedJob | None:
-        """Return the next job that can start, with the queue in which it starts.
+        """Return the next job that can start, with its queue in field `at`; None if no job can start.
 
-        Each queue is strictly first in, first out, so that later jobs can't starve a job with many
-        slots. Preemptible jobs come after all others. Only the transfer queues in `opened` count.
+        Each queue is first in, first out, so that small jobs can't delay a job with many slots for ever. Preemptible
+        jobs come last. Of the transfer queues only the queues in `opened` start jobs.
         """
         queues = (queue for queue in self.queues() if queue.name in opened)
         return self._first(OWN, self.slots) or next(filter(None, map(self.first_for, queues)), None)
@@ -334,7 +334,7 @@ class EmbeddedJobStore:
         return job._replace(at=at) if job and is_room else None
 
     def first_in_turn(self, queue: str = OWN) -> EmbeddedJob | None:
-        """Return the first job of a queue, whether enough slots are free or not."""
+        """Return the first waiting job of a queue, even if its slots are not free."""
         return next(iter(self._jobs(f"{STARTABLE}{ALLOWED}{IN_TURN}", encode_for_sqlite(queue))), None)
 
     def running_to_yield(self) -> list[EmbeddedJob]:
@@ -342,42 +342,42 @@ class EmbeddedJobStore:
         return self._jobs(" WHERE pid > 0 AND yields = 1 ORDER BY started_at DESC, id DESC")
 
     def used_in(self, at: str) -> int:
-        """Return the used slots of a transfer queue, or the own slots for an empty name."""
+        """Return the number of used slots of a transfer queue, or of queue `embedded` for an empty name."""
         query = "SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND at = ?"
         return int(self._db.execute(query, (encode_for_sqlite(at),)).fetchone()[0])
 
     def set(self, number: int, **values: object) -> None:
-        """Change columns of a job's row in the SQLite file."""
+        """Change columns of a job's row."""
         columns = ", ".join(f"{column} = ?" for column in values)
         row = (*map(encode_for_sqlite, values.values()), number)
         self._db.execute(f"UPDATE job SET {columns} WHERE id = ?", row)  # noqa: S608 - our names
 
     def remove(self, job: EmbeddedJob) -> None:
-        """Delete a job's row, and its script unless another task of the array needs it."""
+        """Delete a job's row, and its script unless another task of the array needs the script."""
         self._db.execute("DELETE FROM job WHERE id = ?", (job.id,))
         query = "SELECT count(*) FROM job WHERE array = ? AND array > 0"
         if not self._number(query, job.array):
             self._db.execute("DELETE FROM script WHERE job = ?", (job.array or job.id,))
 
     def put_back(self, job: EmbeddedJob, error: str = "") -> None:
-        """Let a transfer queue's job wait again, or wait in error state."""
+        """Requeue a job of a transfer queue, in error state if `error` is given."""
         self.set(job.id, pid=0, birth="", started_at=None, suspended=0, deleting=0, at="", restarted=1, error=error)
 
     def account_for(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
-        """Move a job from the job list to the accounting."""
+        """Move an ended job from table `job` to table `ended`, the accounting."""
         write_embedded_accounting_row(self._db, job, end)
         self.remove(job)
 
     def end_of(self, number: int) -> tuple[str, EmbeddedJobEnd] | None:
-        """Return an ended job's account and end; None if there is no record."""
+        """Return an ended job's account and end; None without an accounting record."""
         return read_embedded_job_end(self._db, number)
 
     def ends_of(self, array: int) -> list[EmbeddedArrayTaskEnd]:
-        """Return the recorded ends of an array's tasks, by index."""
+        """Return the ends of an array's ended tasks, by array index."""
         return read_embedded_task_ends(self._db, array)
 
     def lost(self) -> list[EmbeddedJob]:
-        """Return the jobs recorded as running that have neither a keeper nor a process."""
+        """Return the jobs that are recorded as running without a keeper or a process."""
         return [
             job
             for job in self._jobs(" WHERE pid > 0")
@@ -385,10 +385,10 @@ class EmbeddedJobStore:
         ]
 
     def account_for_lost(self) -> Iterable[int]:
-        """Account for the lost jobs, and return their ids.
+        """Write the accounting of jobs whose keeper and process died, and return the job ids.
 
-        A lost job of a transfer queue waits again unless it was deleted: its remote job may live,
-        and the next start adopts that job.
+        A job of a transfer queue is requeued instead, unless it was deleted: its remote job may live, and the next
+        starter adopts the remote job.
         """
         if not self.lost():
             return ()

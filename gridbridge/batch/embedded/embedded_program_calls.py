@@ -1,6 +1,6 @@
-"""Builds command lines of the embedded cluster's program from values.
+"""Builds command lines of the embedded cluster's program, and parses the program's answers.
 
-The last line is a point, which shows that an answer is complete. Hot programs load this module.
+An answer is complete if its last line is a point.
 """
 
 from gridbridge.errors import ParseError
@@ -15,15 +15,14 @@ from gridbridge.model.job_request import (
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 
 Argv = tuple[str, ...]
-OWN = "embedded"  # the queue of the cluster's own slots
-WALLTIME = "h_rt"  # the name of the walltime resource
+OWN = "embedded"  # name of the queue whose jobs run in this cluster
+WALLTIME = "h_rt"  # name of the walltime resource
 
 
 def submit_held_job_command(folder: EmbeddedClusterAccess, spec: JobSpec) -> Argv:
-    """Build the command that submits a held job, with its script on standard input.
+    """Build the command that submits a held job, with the job script on standard input.
 
-    An array uses only the cluster's own slots, because a campaign's task is never transferred to
-    another cluster again.
+    An array may use only the queue `embedded`, because campaigns' tasks are never transferred again.
     """
     names = (f"--name={spec.transfer}", f"--account={spec.transfer}", "--held")
     options = (f"--shell={spec.shell}", f"--cwd={spec.cwd}", f"--slots={spec.slots}")
@@ -37,7 +36,7 @@ def _array(spec: JobSpec) -> Argv:
 
 
 def list_cluster_and_jobs_command(folder: EmbeddedClusterAccess) -> Argv:
-    """Build the command that lists the cluster and all its jobs."""
+    """Build the command that shows the cluster and lists all jobs."""
     return _call(folder, "list")
 
 
@@ -47,17 +46,17 @@ def show_job_command(folder: EmbeddedClusterAccess, job: str) -> Argv:
 
 
 def list_jobs_by_name_command(folder: EmbeddedClusterAccess, name: str) -> Argv:
-    """Build the command that lists the jobs of a name."""
+    """Build the command that lists all jobs with a given name."""
     return _call(folder, "list", f"--name={name}")
 
 
 def show_job_end_command(folder: EmbeddedClusterAccess, job: str) -> Argv:
-    """Build the command that shows how a job ended."""
+    """Build the command that shows the end of a job."""
     return _call(folder, "ended", job)
 
 
 def rename_and_release_command(folder: EmbeddedClusterAccess, job: str, name: str) -> Argv:
-    """Build the command that gives a held job its real name and releases it."""
+    """Build the command that releases a held job and gives the job its final name."""
     return _call(folder, "release", job, f"--name={name}")
 
 
@@ -67,12 +66,12 @@ def show_array_task_ends_command(folder: EmbeddedClusterAccess, array: str) -> A
 
 
 def release_array_command(folder: EmbeddedClusterAccess, array: str, name: str) -> Argv:
-    """Build the command that gives a held array its real name and releases its tasks."""
+    """Build the command that releases a held array and gives the array its final name."""
     return _call(folder, "release-array", array, f"--name={name}")
 
 
 def delete_array_command(folder: EmbeddedClusterAccess, array: str, indices: str = "") -> Argv:
-    """Build the command that deletes all tasks of an array, or the tasks with some indices."""
+    """Build the command that deletes all tasks of an array, or the tasks with given indices."""
     return _call(folder, "delete-array", array, f"--places={indices}")
 
 
@@ -82,20 +81,20 @@ def job_control_command(folder: EmbeddedClusterAccess, verb: str, job: str) -> A
 
 
 def keep_on_own_slots_command(folder: EmbeddedClusterAccess, job: str, reason: str) -> Argv:
-    """Build the command that restricts a job to the cluster's own slots."""
+    """Build the command that restricts a job to the queue `embedded`."""
     return _call(folder, "stay", job, f"--reason={reason}")
 
 
 def pin_to_queue_command(folder: EmbeddedClusterAccess, job: str, queue: str) -> Argv:
-    """Build the command that restricts a job to one queue, or lifts that restriction."""
+    """Build the command that restricts a job to one queue; an empty queue lifts the restriction."""
     return _call(folder, "pin", job, f"--queue={queue}")
 
 
 def explain_request_refusal(request: JobRequest, *, is_array: bool = False) -> str:
-    """Return why an embedded cluster can't satisfy a request; empty if it can.
+    """Return the reason why an embedded cluster can't satisfy a request; empty if it can.
 
-    The cluster has only slots, and walltimes for array tasks. Any other limit or resource is
-    refused, because ignoring it would change the job.
+    An embedded cluster has slots, and walltimes for array tasks. A request for another limit or resource is refused,
+    because the job would run without the limit.
     """
     ignored = (WALLTIME,) if is_array else ()
     unsupported = [name for name, _ in request.hard if not (is_home_only_resource(name) or name in ignored)]
@@ -115,43 +114,46 @@ BETWEEN = b"\n"
 
 
 class PrintedEmbeddedCluster:
-    """The printed state of a whole embedded cluster; all values are text."""
+    """The state of an embedded cluster as printed by verb `list`; all fields are text."""
 
     host: str
     slots: str
     used: str
-    waiting: str  # waiting jobs that could start, without campaign tasks
-    yielding: str  # used slots of preemptible jobs
-    queues: str  # transfer queues, `NAME=USED/SLOTS` each
+    waiting: str  # number of jobs that wait for slots, without campaigns' tasks
+    yielding: str  # number of slots that preemptible jobs use
+    queues: str  # transfer queues, as `NAME=USED/SLOTS` separated by blanks
 
     def __init__(self, **values: str) -> None:
         _fill(self, values)
 
 
 class PrintedEmbeddedJob:
-    """The printed state of a waiting or running embedded job."""
+    """A waiting or running embedded job as printed by verb `list`; all fields are text."""
 
     id: str
     name: str
     account: str
     owner: str
-    facts: str  # state facts of model.states
+    facts: str  # facts of the job's state (model.states), separated by blanks
     state: str  # state letters as in qstat
     slots: str
-    since: str  # start or submission, in seconds since the epoch
-    error: str  # why the job could not start
-    message: str  # additional message for the owner
-    queue: str  # transfer queue of the running job
-    wanted: str  # requested queue, or the only queue in which the job may start
-    array: str  # id of the job's array
-    place: str  # index in the array
+    since: str  # time of start, else of submission, in seconds since the epoch
+    error: str  # reason of the job's error state
+    message: str  # message for the job's owner
+    queue: str  # transfer queue in which the job runs; empty: queue `embedded`
+    wanted: str  # requested queue; empty: any queue
+    array: str  # array id; empty: not an array task
+    place: str  # array index
 
     def __init__(self, **values: str) -> None:
         _fill(self, values)
 
 
 class PrintedEmbeddedJobEnd:
-    """The printed end of an embedded job; no status and no signal if nobody saw the end."""
+    """The end of an embedded job as printed by verb `ended`; all fields are text.
+
+    `exit_status` and `signal` are empty if the job's keeper process died.
+    """
 
     account: str
     exit_status: str
@@ -161,8 +163,8 @@ class PrintedEmbeddedJobEnd:
     user_s: str
     system_s: str
     wallclock_s: str
-    killed_for: str  # value of model.job.JobKillReason; empty: not killed
-    place: str  # index of a task in its array
+    killed_for: str  # why the job was killed (JobKillReason); empty: not killed
+    place: str  # array index; empty: not an array task
 
     def __init__(self, **values: str) -> None:
         _fill(self, values)
@@ -172,15 +174,15 @@ Line = PrintedEmbeddedCluster | PrintedEmbeddedJob | PrintedEmbeddedJobEnd
 
 
 def encode_embedded_answer(*blocks: Line) -> bytes:
-    """Encode an answer as blocks of key-value lines with a final point."""
+    """Encode an answer as blocks of key-value lines, followed by a point."""
     return BETWEEN.join(transfer_message.encode_key_value_lines(vars(block)) for block in blocks) + WHOLE
 
 
 def parse_embedded_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedCluster, list[PrintedEmbeddedJob]]:
-    """Parse the answer of the verb `list`; ParseError if it is incomplete."""
+    """Parse the answer of verb `list`; ParseError for an incomplete answer."""
     blocks = _blocks(answer)
     if not blocks:
-        raise ParseError("embedded: an answer without its cluster")
+        raise ParseError("embedded: the answer lacks the cluster")
     cluster = PrintedEmbeddedCluster(
         **transfer_message.decode_key_value_lines(blocks[0], _keys(PrintedEmbeddedCluster))
     )
@@ -189,19 +191,19 @@ def parse_embedded_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedClust
 
 
 def parse_embedded_job_end(answer: bytes) -> PrintedEmbeddedJobEnd | None:
-    """Parse the answer of the verb `ended`; None if the job's end is unknown."""
+    """Parse the answer of verb `ended`; None if the job's end is unknown."""
     return next(iter(parse_embedded_task_ends(answer)), None)
 
 
 def parse_embedded_task_ends(answer: bytes) -> list[PrintedEmbeddedJobEnd]:
-    """Parse the answer of the verb `ended` for an array: the known ends of its tasks."""
+    """Parse the answer of verb `ended` for an array: the ends of the ended tasks."""
     keys = _keys(PrintedEmbeddedJobEnd)
     return [PrintedEmbeddedJobEnd(**transfer_message.decode_key_value_lines(block, keys)) for block in _blocks(answer)]
 
 
 def _blocks(answer: bytes) -> list[bytes]:
     if not (BETWEEN + answer).endswith(BETWEEN + WHOLE):
-        raise ParseError("embedded: not a whole answer")
+        raise ParseError("embedded: the answer is incomplete")
     body = answer.removesuffix(WHOLE)
     return [block.removesuffix(b"\n") + b"\n" for block in body.split(b"\n\n")] if body else []
 

@@ -1,11 +1,8 @@
-"""Starts a job's first process in two steps: it prepares and waits, then executes the job's shell.
+"""Starts the first process of an embedded job, and runs the methods and load sensor of transfer queues.
 
-The job is recorded as running between both steps. If its keeper is killed at any moment, the job either still
-waits or is recorded as running; it never runs without a record. A waiting process ends when the keeper's end of
-its pipe closes.
-
-A starter replaces the job, methods replace signals, and an epilog runs after the end. The load sensor is called
-if a job waits for the queue; without fresh load values the queue is closed.
+A first process prepares itself and waits; after the job is recorded as running, the process executes the job's shell.
+If the keeper is killed at any moment, the job still waits or is recorded as running, and a waiting process ends because
+the pipe from the keeper closes.
 """
 
 import os
@@ -28,22 +25,22 @@ UMASK = 0o022
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 READY, GO = b"+", b"g"
 UNABLE = 127
-READY_LIMIT_S = 5  # shorter than the database's lock timeout of other processes
+READY_LIMIT_S = 5  # less than the time that other processes wait for the locked SQLite file
 SCRIPT, TMPDIR, PID = "script", "tmpdir", "job_pid"  # files in a job's private folder
 PATH = "/usr/local/bin:/usr/bin:/bin"
 Program = tuple[tuple[str, ...], dict[str, str]]
-ALWAYS = (signal.SIGKILL, signal.SIGSTOP)  # signals whose action can't be changed
+ALWAYS = (signal.SIGKILL, signal.SIGSTOP)  # signals with a fixed action (signal(7))
 
 
 class EmbeddedJobStartFailure(GridbridgeError):
-    """Raised when a job's first process can't start, for a reason its owner can correct."""
+    """Raised when a job's first process can't start; the job's owner can correct the reason."""
 
 
 class EmbeddedJobFirstProcess:
-    """A job's first process, as its keeper controls it."""
+    """The first process of an embedded job, controlled by the job's keeper process."""
 
     def __init__(self, job: EmbeddedJob, private: str, argv: tuple[str, ...], environment: dict[str, str]) -> None:
-        """Fork the process and wait until it is ready; EmbeddedJobStartFailure if it fails."""
+        """Fork the first process and wait until it is ready; EmbeddedJobStartFailure if it is not."""
         line_read, self._line = os.pipe()
         self._news, news_write = os.pipe()
         self.pid = os.fork()
@@ -55,26 +52,26 @@ class EmbeddedJobFirstProcess:
         message = self._hear()
         if message != READY:
             self.abandon()
-            raise EmbeddedJobStartFailure(message.decode("utf-8", "replace") or "its first process was killed")
+            raise EmbeddedJobStartFailure(message.decode("utf-8", "replace") or "the first process was killed")
         self.birth = living_job_processes.unique_process_id(self.pid)
 
     def _hear(self) -> bytes:
-        """Wait until the process reports that it is ready or has failed, up to a time limit."""
+        """Return the report of the first process: READY, or the reason of a failure."""
         poll = select.poll()
         poll.register(self._news, select.POLLIN)
         if poll.poll(READY_LIMIT_S * 1000):
             return os.read(self._news, 4096)
         os.kill(self.pid, signal.SIGKILL)
-        return f"not ready within {READY_LIMIT_S} s: a filesystem does not answer?".encode()
+        return f"the first process is not ready after {READY_LIMIT_S} s: does a filesystem hang?".encode()
 
     def abandon(self) -> None:
-        """Let the waiting process end without running the job."""
+        """Let the first process end without running the job."""
         os.close(self._line)
         os.close(self._news)
         os.waitpid(self.pid, os.WNOHANG)
 
     def let_go(self) -> str:
-        """Let the process execute the job; return the reason of a failure, empty on success."""
+        """Let the first process run the job; return the reason of a failure, empty on success."""
         with suppress(BrokenPipeError):  # the job was deleted before its start
             os.write(self._line, GO)
         message = os.read(self._news, 4096)  # empty on success: execve(2) closes the pipe
@@ -84,7 +81,7 @@ class EmbeddedJobFirstProcess:
 
 
 def _become(job: EmbeddedJob, private: str, program: Program, line: int, news: int) -> NoReturn:
-    """Run in the forked child as the job's first process; never return."""
+    """Run as the first process, in the forked child; never return."""
     try:
         os.setsid()
         _prepare(job)
@@ -107,7 +104,7 @@ def _prepare(job: EmbeddedJob) -> None:
     os.umask(UMASK)
     os.chdir(job.cwd)
     null = os.open("/dev/null", os.O_RDONLY)
-    output = os.open(job.output, APPEND | os.O_NONBLOCK, 0o644)  # does not wait for a FIFO's reader
+    output = os.open(job.output, APPEND | os.O_NONBLOCK, 0o644)  # O_NONBLOCK: a FIFO without reader fails at once
     os.set_blocking(output, True)
     for number, end in enumerate((null, output, output)):
         os.dup2(end, number)
@@ -135,9 +132,9 @@ def embedded_job_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
     }
 
 
-METHOD_S = 60.0  # queue methods limit themselves to much less
+METHOD_S = 60.0  # time limit of a queue method, which has shorter limits itself
 SENSOR_S = 10.0
-PARALLEL = "slots"  # the only parallel environment, of jobs with several slots
+PARALLEL = "slots"  # parallel environment of jobs with several slots
 AS_IT_IS = ("utf-8", "surrogateescape")
 NO_REASON = "the starter gave no reason"
 
@@ -148,7 +145,7 @@ def embedded_job_private_folder(folder: str, job: int) -> str:
 
 
 def embedded_job_command_line(database: EmbeddedJobStore, job: EmbeddedJob) -> Program:
-    """Return the arguments and the environment of a job's first process."""
+    """Return the command line and the environment of a job's first process."""
     private = embedded_job_private_folder(database.folder, job.id)
     script = f"{private}/{SCRIPT}"
     queue = _queue(database, job)
@@ -158,10 +155,10 @@ def embedded_job_command_line(database: EmbeddedJobStore, job: EmbeddedJob) -> P
 
 
 def run_embedded_queue_method(database: EmbeddedJobStore, job: EmbeddedJob, method: str) -> None:
-    """Run a method of the queue that a job runs in, if it is a transfer queue.
+    """Run a method, such as suspend, of the transfer queue in which a job runs; do nothing for other jobs.
 
-    The exit status is ignored, as shepherd does: a method records a request, which is handled
-    later.
+    The method's exit status is ignored, as by Grid Engine's shepherd: a method only records a request, which a service
+    carries out.
     """
     queue = _queue(database, job)
     if queue is None:
@@ -174,7 +171,7 @@ def run_embedded_queue_method(database: EmbeddedJobStore, job: EmbeddedJob, meth
 
 
 def write_embedded_execd_files(job: EmbeddedJob, private: str) -> None:
-    """Write the job configuration and environment files that execd writes for a starter."""
+    """Write the files `config` and `environment`, which Grid Engine's execd writes for each job."""
     config = {
         "cwd": job.cwd,
         "handle_as_binary": "0",
@@ -189,7 +186,7 @@ def write_embedded_execd_files(job: EmbeddedJob, private: str) -> None:
 
 
 def embedded_starter_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
-    """Return the environment variables of a starter and its methods (sge_conf(5))."""
+    """Return the environment variables of a starter and of queue methods (sge_conf(5))."""
     return embedded_job_environment(job, private) | {
         "QUEUE": job.at,
         "RESTARTED": str(job.restarted),
@@ -206,7 +203,7 @@ def embedded_starter_environment(job: EmbeddedJob, private: str) -> dict[str, st
 
 
 def read_embedded_starter_error(private: str) -> str:
-    """Return the reason that a starter gave for its job's error state."""
+    """Return a starter's reason for putting the job into error state."""
     try:
         with open(f"{private}/error", encoding="utf-8", errors="replace") as file:
             return " ".join(file.read().split()) or NO_REASON
@@ -215,9 +212,10 @@ def read_embedded_starter_error(private: str) -> str:
 
 
 def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
-    """Return the transfer queues in which a waiting job could start now.
+    """Return the transfer queues that are open and have a job to start.
 
-    The load sensor is called only if such a job waits.
+    The load sensor is called only if a job waits for a transfer queue. Without load values all transfer queues are
+    closed.
     """
     queues = [queue for queue in database.queues() if database.first_for(queue)]
     values = _load_values(queues[0].methods) if queues else {}
@@ -227,13 +225,12 @@ def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
 
 
 def call_embedded_load_sensor(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
-    """Call the load sensor of the queue that a job runs in, and ignore its values."""
+    """Call the load sensor of the transfer queue in which a job runs, and ignore the values."""
     if queue := _queue(database, job):
         _load_values(queue.methods)
 
 
 def _load_values(methods: str) -> dict[str, str]:
-    """Call the load sensor once (sge_execd(8)), and parse its lines `HOST:NAME:VALUE`."""
     try:
         report = run_program((f"{methods}/sensor",), dict(BARE), SENSOR_S, b"\n").stdout
     except CommandFailed:

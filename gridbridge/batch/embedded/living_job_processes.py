@@ -1,8 +1,4 @@
-"""Identifies processes by pid and start time, because a pid may be reused (proc(5)).
-
-The kernel releases the lock when the keeper's process ends, and children don't inherit it. Closing the file
-releases the lock as well, so a process opens the file once and never closes it.
-"""
+"""Identifies the processes of embedded jobs and their keepers, although pids are reused (proc(5))."""
 
 import fcntl
 import os
@@ -12,7 +8,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.transfer_route import BARE
 
 ENDED = (b"Z", b"X")  # states of an ended process
-START_TIME = 19  # index after the name in /proc/PID/stat; ticks since boot (proc(5))
+START_TIME = 19  # field number in /proc/PID/stat, counted after the name; in clock ticks since boot
 PROGRAM = ("-I", "-m", "gridbridge.batch.embedded")
 
 
@@ -23,7 +19,7 @@ def boot_and_pid_namespace_id() -> str:
 
 
 def unique_process_id(pid: int) -> str:
-    """Return an id that is unique to a process for ever, empty if it has ended."""
+    """Return a process's boot id, PID namespace and start time; empty if the process has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -33,10 +29,9 @@ def unique_process_id(pid: int) -> str:
 
 
 def signal_job_process_group(pid: int, born: str, number: int) -> None:
-    """Signal a job's process group if its first process still runs.
+    """Signal a job's process group if the job's first process still runs.
 
-    Raises StateError if that process was started on another host or in another namespace,
-    where it may still run.
+    Raises StateError for a process of another host, where the process may still run, or of an earlier boot.
     """
     if unique_process_id(pid) == born:
         os.killpg(pid, number)
@@ -45,9 +40,9 @@ def signal_job_process_group(pid: int, born: str, number: int) -> None:
 
 
 def start_embedded_daemon(folder: str, verb: str) -> None:
-    """Start the embedded cluster's program as a daemon, in its own session.
+    """Start the embedded cluster's program as a daemon in a new session.
 
-    Its standard error goes to the cluster's log file.
+    The daemon writes its errors to file `log` of the cluster's folder.
     """
     if child := os.fork():
         os.waitpid(child, 0)
@@ -64,27 +59,30 @@ def start_embedded_daemon(folder: str, verb: str) -> None:
 
 
 class EmbeddedJobKeeperLocks:
-    """The file of keeper locks, as one process sees it."""
+    """The locks by which keeper processes mark their jobs: one byte for each job in a lock file.
+
+    The kernel releases a process's locks when the process ends or closes the file (fcntl(2)). So the file is opened
+    once and never closed.
+    """
 
     def __init__(self, path: str) -> None:
         self._end = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._ours: set[int] = set()
 
     def take(self, job: int) -> None:
-        """Lock a job, as its keeper."""
+        """Lock a job for this keeper process."""
         fcntl.lockf(self._end, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, job)
         self._ours.add(job)
 
     def let_go(self, job: int) -> None:
-        """Unlock a job, as its keeper."""
+        """Unlock a job that this keeper process has locked."""
         fcntl.lockf(self._end, fcntl.LOCK_UN, 1, job)
         self._ours.discard(job)
 
     def is_kept(self, job: int) -> bool:
-        """Say whether a job has a keeper.
+        """Say whether a keeper process has locked a job.
 
-        The test takes a shared lock, so that two concurrent tests don't take each other for a
-        keeper.
+        The test takes a shared lock, so that two tests at once don't find each other's lock.
         """
         if job in self._ours:
             return True

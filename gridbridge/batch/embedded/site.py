@@ -1,4 +1,4 @@
-"""Answers `gridbridge check` about an embedded cluster, and explains submissions to it."""
+"""Answers `gridbridge check` about an embedded cluster, and explains job submissions."""
 
 from gridbridge import __version__
 from gridbridge.batch.embedded import embedded_program_calls
@@ -11,7 +11,7 @@ from gridbridge.model.transfer_route import EmbeddedClusterAccess
 
 
 def query_cluster_facts(folder: EmbeddedClusterAccess, _now: float) -> ClusterFacts:
-    """Return the cluster's slots, or why it did not answer; version and clock are this host's."""
+    """Return the cluster's slots, or the reason for no answer; the version is that of gridbridge."""
     try:
         cluster, _ = query_cluster_snapshot(folder, "", ())
     except GridbridgeError as error:
@@ -20,16 +20,16 @@ def query_cluster_facts(folder: EmbeddedClusterAccess, _now: float) -> ClusterFa
 
 
 def list_transfer_queues(folder: EmbeddedClusterAccess) -> dict[str, int]:
-    """Return the slots of the transfer queues, by queue name."""
+    """Return the number of slots of each transfer queue, by queue name."""
     _, *queues = query_cluster_snapshot(folder, "", ())[0].queues
     return {queue.name.partition("@")[0]: queue.slots_total for queue in queues}
 
 
 def explain_request_refusal(request: JobRequest) -> str:
-    """Return why an embedded cluster can't satisfy a request; empty if it can."""
+    """Return the reason why an embedded cluster can't satisfy a request; empty if it can."""
     return embedded_program_calls.explain_request_refusal(request)
 
 
 def build_submission_command(folder: EmbeddedClusterAccess, spec: JobSpec) -> Argv:
-    """Return the command line of a job's submission."""
+    """Return the command line that submits a job."""
     return embedded_program_calls.submit_held_job_command(folder, spec)

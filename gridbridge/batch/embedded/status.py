@@ -1,4 +1,4 @@
-"""Queries an embedded cluster's snapshot, job ends and job details for the service."""
+"""Queries the snapshot, job ends and job details of an embedded cluster for the services."""
 
 import time
 from collections.abc import Collection, Container, Mapping, Sequence
@@ -26,7 +26,7 @@ from gridbridge.model.transfer_name import PREFIX
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 from gridbridge.shell.program_runs import LIST_BYTES, run_program
 
-QUEUE = "embedded"  # name of the embedded cluster's only queue
+QUEUE = "embedded"  # name of the queue whose jobs run in this cluster
 OURS = f"{PREFIX}."
 
 
@@ -37,7 +37,7 @@ def query_cluster_snapshot(
     transfer_queues: Container[str] = (),
     _uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
-    """Return the cluster's snapshot with these jobs, and how many seconds the query took."""
+    """Return a snapshot of the cluster and of the jobs with given ids, and the query's duration in seconds."""
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _ask(folder, embedded_program_calls.list_cluster_and_jobs_command(folder))
     took_s = time.monotonic() - began
@@ -61,7 +61,7 @@ def query_cluster_snapshot(
 
 
 def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> JobEnd | None:
-    """Return a job's end by its id and account; None while it is unknown."""
+    """Return the end of the job with this id and account; None if unknown."""
     line = parse_embedded_job_end(_ask(folder, embedded_program_calls.show_job_end_command(folder, str(job_id))))
     if line is None or line.account != account:
         return None
@@ -71,10 +71,7 @@ def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> J
 def query_array_ends(
     folder: EmbeddedClusterAccess, arrays: Sequence[ArrayEndQuery]
 ) -> dict[str, dict[int, JobEnd | None]]:
-    """Return the ends of array tasks by the array's account and task index.
-
-    Each array takes one query.
-    """
+    """Return the ends of array tasks, by the array's account and by task index."""
     return {array.account: _array_ends(folder, array) for array in arrays}
 
 
@@ -86,7 +83,7 @@ def _array_ends(folder: EmbeddedClusterAccess, array: ArrayEndQuery) -> dict[int
 
 
 def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Return the indices of the live tasks of these arrays; arrays without any are left out."""
+    """Return, by array id, the indices of waiting and running tasks; ended arrays are left out."""
     _, listed = parse_embedded_cluster_and_jobs(
         _ask(folder, embedded_program_calls.list_cluster_and_jobs_command(folder))
     )
@@ -116,7 +113,7 @@ def query_array_limits(_: EmbeddedClusterAccess) -> ClusterArrayLimits:
 
 
 def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
-    """Return the details of a waiting or running job, empty for any other job."""
+    """Return the account and error of a waiting or running job; empty for any other job."""
     _, listed = parse_embedded_cluster_and_jobs(
         _ask(folder, embedded_program_calls.show_job_command(folder, str(job_id)))
     )
@@ -124,11 +121,11 @@ def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAc
 
 
 def query_request_vocabulary(_folder: EmbeddedClusterAccess) -> None:
-    """Return None: an embedded cluster itself refuses unknown names at submission."""
+    """Return None: an embedded cluster checks resource names at submission."""
 
 
 def _queues(whole: PrintedEmbeddedCluster) -> tuple[QueueInstanceStatus, ...]:
-    """Return the cluster's own slots and then its transfer queues, as queue instances."""
+    """Return the queue `embedded`, then the transfer queues, as queue instances."""
     own = f"{QUEUE}={whole.used}/{whole.slots}"
     transfer_queues = (_queue(text, whole.host) for text in whole.queues.split())
     return (_queue(own, whole.host, int(whole.yielding or 0)), *transfer_queues)

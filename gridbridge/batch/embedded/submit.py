@@ -1,4 +1,4 @@
-"""Submits and controls jobs of an embedded cluster; the half of its adapter for hot programs."""
+"""Submits and controls jobs of an embedded cluster."""
 
 import os
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 HAS_QSTAT = False
 HAS_START_TIMES = False
-WAITING = "waiting"  # a state fact of model.states
+WAITING = "waiting"  # a fact of a job's state (model.states)
 ANSWERS = {os.EX_DATAERR: JobSubmissionOutcome.REFUSED, os.EX_TEMPFAIL: JobSubmissionOutcome.LATER}
 
 
 def submit_held_job(folder: EmbeddedClusterAccess, spec: JobSpec) -> JobSubmissionResult:
-    """Submit a held job; never raises for the cluster's answer or its absence."""
+    """Submit a held job; failures are returned, never raised."""
     if reason := embedded_program_calls.explain_request_refusal(spec.request, is_array=spec.tasks > 0):
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
     try:
@@ -48,12 +48,12 @@ def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
 
 
 def find_held_job(folder: EmbeddedClusterAccess, transfer: str, owner: str) -> str:
-    """Return the id of the owner's oldest job or array of this name, empty if none."""
+    """Return the id of a user's oldest job or array with this name; empty if none exists."""
     return next(iter(_named(folder, transfer, owner)), "")
 
 
 def find_duplicate_arrays(folder: EmbeddedClusterAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of the owner's other arrays of this name; released arrays were renamed."""
+    """Return the ids of a user's other arrays with the same submission name."""
     return [job for job in _named(folder, transfer, owner) if job != array]
 
 
@@ -64,13 +64,16 @@ def _named(folder: EmbeddedClusterAccess, name: str, owner: str) -> dict[str, No
 
 
 def query_owner_and_account(folder: EmbeddedClusterAccess, job: str) -> tuple[str, str]:
-    """Return a job's owner and account, both empty if it neither waits nor runs."""
+    """Return a job's owner and account; both are empty if the job neither waits nor runs."""
     jobs = _jobs(folder, embedded_program_calls.show_job_command(folder, job))
     return (jobs[0].owner, jobs[0].account) if jobs else ("", "")
 
 
 def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return the indices of live array tasks; a task's account is its first name."""
+    """Return, by array id, the indices of waiting and running tasks.
+
+    `arrays` maps array ids to accounts; another array's tasks with a reused id do not count.
+    """
     jobs = _jobs(folder, embedded_program_calls.list_cluster_and_jobs_command(folder))
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in jobs:
@@ -80,38 +83,38 @@ def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) ->
 
 
 def query_job_state(folder: EmbeddedClusterAccess, job: str) -> "JobState":
-    """Return a job's state; UNSEEN if it neither waits nor runs."""
-    from gridbridge.model.states import UNSEEN, JobState  # most transfers need neither
+    """Return a job's state; UNSEEN if the job neither waits nor runs."""
+    from gridbridge.model.states import UNSEEN, JobState  # imported here, because most transfers query no state
 
     jobs = _jobs(folder, embedded_program_calls.show_job_command(folder, job))
     return JobState(jobs[0].facts.split(), jobs[0].state) if jobs else UNSEEN
 
 
 def rename_and_release(folder: EmbeddedClusterAccess, job: str, name: str) -> None:
-    """Give a held job its real name and release it."""
+    """Release a held job and give the job its final name."""
     _call(folder, embedded_program_calls.rename_and_release_command(folder, job, name)).checked()
 
 
 def release_arrays(folder: EmbeddedClusterAccess, arrays: tuple[str, ...], name: str) -> None:
-    """Give held arrays their real name and release their tasks."""
+    """Release held arrays and give the arrays their final name."""
     for array in arrays:
         _call(folder, embedded_program_calls.release_array_command(folder, array, name)).checked()
 
 
 def delete_array(folder: EmbeddedClusterAccess, array: str) -> None:
-    """Delete all tasks of an array; a gone array is no error."""
+    """Delete all tasks of an array; a missing array is no error."""
     _unless_gone(folder, embedded_program_calls.delete_array_command(folder, array))
 
 
 def delete_array_tasks(folder: EmbeddedClusterAccess, array: str, _name: str, indices: str) -> None:
-    """Delete the array tasks with these indices; gone tasks are no error."""
+    """Delete the array tasks with the given indices; missing tasks are no error."""
     _unless_gone(folder, embedded_program_calls.delete_array_command(folder, array, indices))
 
 
 def hold_array_tasks(
     folder: EmbeddedClusterAccess, array: str, name: str, indices: tuple[range, ...]
 ) -> tuple[range, ...]:
-    """Hold array tasks; return the indices of tasks that wait then."""
+    """Hold array tasks; return the indices of tasks that still wait, and so are held."""
     for job in _at(folder, array, name, indices):
         _unless_gone(folder, embedded_program_calls.job_control_command(folder, "hold", job.id))
     held = _at(folder, array, name, indices)
@@ -120,14 +123,13 @@ def hold_array_tasks(
 
 
 def release_array_tasks(folder: EmbeddedClusterAccess, array: str, indices: tuple[range, ...]) -> None:
-    """Release held array tasks."""
+    """Release the held array tasks with the given indices."""
     for job in _jobs(folder, embedded_program_calls.list_cluster_and_jobs_command(folder)):
         if job.array == array and any(int(job.place) in span for span in indices):
             _unless_gone(folder, embedded_program_calls.job_control_command(folder, "release", job.id))
 
 
 def _at(folder: EmbeddedClusterAccess, array: str, name: str, indices: tuple[range, ...]) -> list[PrintedEmbeddedJob]:
-    """Return the tasks at these indices of the array with this name."""
     jobs = _jobs(folder, embedded_program_calls.list_cluster_and_jobs_command(folder))
     ours = (job for job in jobs if (job.array, job.account) == (array, name))
     return [job for job in ours if any(int(job.place) in span for span in indices)]
@@ -144,41 +146,44 @@ def release_job(folder: EmbeddedClusterAccess, job: str) -> None:
 
 
 def defer_restart(folder: EmbeddedClusterAccess, job: str, request: JobRequest) -> None:
-    """Raise: embedded jobs have no start time and are held instead (local_task_guard)."""
+    """Raise ParseError: embedded jobs have no start time, and are held instead."""
     del folder, request
-    raise ParseError(f"job {job} can't be given a start time")
+    raise ParseError(f"job {job}: embedded clusters have no start times")
 
 
 def restore_start_time(folder: EmbeddedClusterAccess, job: str) -> None:
-    """Raise: embedded jobs have no start time."""
+    """Raise ParseError: embedded jobs have no start time."""
     del folder
-    raise ParseError(f"job {job} has no start time")
+    raise ParseError(f"job {job}: embedded clusters have no start times")
 
 
 def suspend_or_hold_job(folder: EmbeddedClusterAccess, job: str) -> None:
-    """Suspend a running job or hold a waiting one; a gone job is no error."""
+    """Suspend a running job, or hold a waiting job; a missing job is no error."""
     _unless_gone(folder, embedded_program_calls.job_control_command(folder, "suspend", job))
 
 
 def resume_or_release_job(folder: EmbeddedClusterAccess, job: str) -> None:
-    """Undo `suspend_or_hold_job`, whether it suspended or held the job."""
+    """Undo `suspend_or_hold_job`; a missing job is no error."""
     _unless_gone(folder, embedded_program_calls.job_control_command(folder, "resume", job))
 
 
 def delete_job(folder: EmbeddedClusterAccess, job: str) -> None:
-    """Delete a job; a gone job is no error."""
+    """Delete a job; a missing job is no error."""
     _unless_gone(folder, embedded_program_calls.job_control_command(folder, "delete", job))
 
 
 def query_job_request(folder: EmbeddedClusterAccess, job: str) -> JobRequest:
-    """Return a listed job's request, which is empty: its starter knows its slots."""
+    """Return an empty request; ParseError if the job neither waits nor runs.
+
+    Embedded jobs request only slots, which the starter knows.
+    """
     if not _jobs(folder, embedded_program_calls.show_job_command(folder, job)):
-        raise ParseError(f"job {job} is not listed")
+        raise ParseError(f"job {job} neither waits nor runs")
     return JobRequest()
 
 
 def query_queue_limit(_folder: EmbeddedClusterAccess, _queue: str, _name: str, _host: str) -> str:
-    """Return an empty text: embedded queues have no limits."""
+    """Return an empty text: queues of an embedded cluster have no limits."""
     return ""
 
 

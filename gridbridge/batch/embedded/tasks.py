@@ -1,4 +1,7 @@
-"""Guards local tasks of an embedded cluster; a hold is the only kind of guard."""
+"""Keeps local tasks of an embedded cluster from starting again while their remote jobs exist.
+
+The only guard is a hold.
+"""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -14,25 +17,25 @@ NEVER_AGAIN = "no"
 
 
 def remove_task_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
-    """Release a task from its hold."""
+    """Release a task from the hold that guards it."""
     del guard
     submit.release_job(folder, local.local)
 
 
 def release_into_queue(folder: EmbeddedClusterAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
-    """Restrict a job to one queue and release it."""
+    """Restrict a job to one transfer queue, then release the job."""
     pin_job_to_queue(folder, local.local, queue)
     remove_task_guard(folder, local, guard)
 
 
 def set_task_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
-    """Hold a task."""
+    """Hold a task, so that it does not start again."""
     del guard
     submit.hold_job(folder, local.local)
 
 
 def query_job_requests(folder: EmbeddedClusterAccess, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
-    """Return no requests: the job list of an embedded cluster shows every guard."""
+    """Return no requests: an embedded cluster's job list shows every hold."""
     del folder, jobs
     return {}
 
@@ -46,20 +49,20 @@ def query_deferred_jobs(folder: EmbeddedClusterAccess) -> frozenset[int]:
 def keep_job_off_queues(
     folder: EmbeddedClusterAccess, local: TransferAttemptId, other_queues: Callable[[str], str]
 ) -> None:
-    """Raise: jobs are never recalled to an embedded cluster."""
+    """Raise GridbridgeError: an embedded cluster recalls no jobs."""
     del folder, other_queues
     raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
 
 
 def restore_queue_list(folder: EmbeddedClusterAccess, local: TransferAttemptId) -> None:
-    """Let a job start in all queues that it requested."""
+    """Lift the restriction of a job to one queue."""
     pin_job_to_queue(folder, local.local, "")
 
 
 def require_runnable_variant(
     folder: EmbeddedClusterAccess, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
-    """Raise: jobs are never recalled to an embedded cluster."""
+    """Raise GridbridgeError: an embedded cluster recalls no jobs."""
     del folder, variants
     raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
 
@@ -75,13 +78,13 @@ def query_job_rerun(
     return NEVER_AGAIN
 
 
-REFUSED = ""  # embedded jobs have no context
+REFUSED = ""  # embedded jobs have no context variables
 
 
 def keep_refused_job_home(
     folder: EmbeddedClusterAccess, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
 ) -> bool:
-    """Restrict a job to the cluster's own slots; False if the cluster has too few."""
+    """Restrict a refused job to the queue `embedded`; False if that queue has too few slots."""
     del own, variants
     argv = embedded_program_calls.keep_on_own_slots_command(folder, job, reason)
     answer = run_program(argv, folder.environment(), folder.timeout_s)

@@ -1,9 +1,7 @@
-"""Finds arrays by a mark of their submission that no operator can remove.
+"""Finds a campaign's arrays by their submission name, even if operators have renamed the arrays.
 
-A cell's operators can change a job's name, account, context, arguments and variables (qalter(1)),
-so none of these identifies a campaign's array. The variables SGE_O_*, in which qsub records its
-environment (qsub(1)), stay: `qalter -v` and `-V` add such variables but remove none (measured:
-8.1.9). SGE_O_MAIL holds the name under which an array was submitted.
+qsub stores its environment variables in a job as SGE_O_* (qsub(1)), and SGE_O_MAIL holds the submission name. Operators
+can change a job's name, account, context and arguments, but qalter removes no variable SGE_O_* (measured: 8.1.9).
 """
 
 from gridbridge.batch.gridengine.submit import query_job_details_xml
@@ -14,11 +12,11 @@ from gridbridge.batch.gridengine.submitted_request import (
 )
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
-KEPT = b"__SGE_PREFIX__O_MAIL"  # name of $MAIL in `qstat -j -xml`
+KEPT = b"__SGE_PREFIX__O_MAIL"  # name of variable SGE_O_MAIL in `qstat -j -xml`
 
 
 def find_arrays_by_submitted_name(cell: GridEngineCellAccess, listed: bytes, name: str, owner: str) -> list[int]:
-    """Return the ids of a user's listed arrays that were submitted under a name."""
+    """Return the ids of a user's arrays in a job list that were submitted under a name."""
     shown = query_job_details_xml(cell, parse_array_ids(listed))
     return [number for number, job in shown if _is_marked(job, name, owner)]
 

@@ -1,7 +1,7 @@
 """Reads waiting jobs, running tasks and free consumables from `qstat -F ... -r -u '*' -xml`.
 
-A consumable belongs to a host (`hc`), to the whole cell (`gc`) or to a queue (`qc`). Preemptible
-tasks hold no consumables of other queues (complex(5), host_conf(5), qstat(1) -F).
+A consumable belongs to a host (`hc`), the whole cell (`gc`) or a queue (`qc`); preemptible tasks use no consumables of
+other queues (complex(5), host_conf(5), qstat(1) -F).
 """
 
 import fnmatch
@@ -55,10 +55,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-MOST_SHAPES = 100  # most examined kinds of requests, by the first waiting job of each
+MOST_SHAPES = 100  # maximal number of different requests that are examined
 OF_QUEUE = "qc"
-PER_JOB = "JOB"  # consumed once a job, whatever its slots (complex(5))
-WILD = frozenset("*?[")  # wildcards of sge_types(1), wc_pe_name
+PER_JOB = "JOB"  # a job uses the amount once, for all slots (complex(5))
+WILD = frozenset("*?[")  # wildcard characters in names of parallel environments (sge_types(1), wc_pe_name)
 
 
 def query_blocked_jobs(cell: GridEngineCellAccess) -> CellRequestsAndResources:
@@ -72,9 +72,10 @@ def query_blocked_jobs(cell: GridEngineCellAccess) -> CellRequestsAndResources:
 
 
 def query_possible_instances(cell: GridEngineCellAccess, shortage: WaitingLocalRequest) -> frozenset[str]:
-    """Return the queue instances that could run a job if all consumables sufficed.
+    """Return the queue instances that could run a job if all consumables were free.
 
-    The result is empty for a job before its start time, or with its maximum of running tasks.
+    The result is empty if the job's start time is in the future, or if the array already has its maximal number of
+    running tasks.
     """
     if shortage.job in submit.query_deferred_jobs(cell):
         return frozenset()
@@ -91,14 +92,14 @@ def query_possible_instances(cell: GridEngineCellAccess, shortage: WaitingLocalR
 
 
 def _environments(cell: GridEngineCellAccess, pe: str) -> list[str]:
-    """Return the parallel environments that match a request; qselect accepts no wildcards."""
+    """Return the parallel environments that match a requested name; qselect accepts no wildcards."""
     if not WILD.intersection(pe):
         return [pe] if pe else []
     return fnmatch.filter(query_names(cell, "-spl"), pe)
 
 
 class ConsumableTable:
-    """A cell's consumables, and the exclusive resources that reserve a whole host."""
+    """A cell's consumables, and the exclusive resources, which reserve a whole host."""
 
     def __init__(self, rows: Iterable[QconfComplexRow]) -> None:
         used = [row for row in rows if row.consumable != "NO"]
@@ -111,7 +112,7 @@ class ConsumableTable:
         return [*self._counted, *self.alone]
 
     def amounts(self, pairs: Pairs, slots: int) -> Amounts:
-        """Return the requested amount of each consumable, for all slots together."""
+        """Return the requested amount of each consumable, summed over all slots of a job."""
         return {
             name: amount * self._times(name, slots)
             for name, text in pairs
@@ -119,7 +120,7 @@ class ConsumableTable:
         }
 
     def defaults(self, pairs: Pairs, slots: int) -> Amounts:
-        """Return the amounts that a job consumes without a request."""
+        """Return the amounts of consumables that a job uses without a request."""
         requested = {name for name, _ in pairs}
         rows = (row for name, row in self._counted.items() if name not in requested)
         defaults = ((row.name, "1" if row.name == SLOTS else row.default) for row in rows)
@@ -132,7 +133,7 @@ class ConsumableTable:
         return tuple(pair for pair in pairs if pair[0] not in consumables)
 
     def alone_by(self, pairs: Pairs) -> frozenset[str]:
-        """Return the exclusive resources that a job requests to have its host alone."""
+        """Return the exclusive resources by which a job requests a whole host."""
         return frozenset(name for name, text in pairs if name in self.alone and text in TRUE)
 
     def _times(self, name: str, slots: int) -> int:
@@ -142,7 +143,7 @@ class ConsumableTable:
 def parse_consumable_amount(text: str) -> float | None:
     """Parse a number, an amount such as 3.5G, or a time; None for other text.
 
-    A negative amount means that jobs use more of a consumable than exists.
+    A negative free amount means that jobs use more than the cell has.
     """
     if text.upper() == "INFINITY":
         return amounts.MOST
@@ -154,25 +155,25 @@ def parse_consumable_amount(text: str) -> float | None:
 
 
 class _Crowd:
-    """The waiting jobs, running tasks and free resources that one pass through a list gathers."""
+    """Collects waiting jobs, running tasks and free resources, row by row."""
 
     def __init__(self, table: ConsumableTable) -> None:
         self._table = table
         self._asked: dict[tuple[object, ...], WaitingLocalRequest] = {}
-        self._running: list[RunningJobWithResources] = []  # running tasks of the current queue instance
+        self._running: list[RunningJobWithResources] = []  # running tasks read since the last queue instance
         self._holders: list[RunningJobWithResources] = []
         self._places: list[QueueInstanceResources] = []
         self._free: dict[str, float] = {}
 
     @property
     def cell(self) -> CellRequestsAndResources:
-        """All jobs, tasks and resources that were gathered."""
+        """All collected jobs, tasks and resources."""
         return CellRequestsAndResources(
             asked=tuple(self._asked.values()), holders=tuple(self._holders), places=tuple(self._places), free=self._free
         )
 
     def take(self, element: "_Element") -> None:
-        """Process a row; the jobs of a queue come before the end of the queue."""
+        """Read one row; the rows of a queue instance's jobs precede its own row."""
         if element.tag == QUEUE:
             self._take_queue(element)
             return
@@ -267,7 +268,7 @@ def _slots(leafs: Mapping[str, str]) -> int:
 
 
 def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndResources:
-    """Parse the list of jobs and queues; ParseError if it is incomplete."""
+    """Parse qstat's list of jobs and queue instances; ParseError if incomplete."""
     return parse_repaired_xml(data, partial(_read_crowd, table=table))
 
 

@@ -1,9 +1,7 @@
-"""Reads a cell's configuration: as a JSON table of qconf(1)'s output, and parsed from that table.
+"""Reads a cell's queues, hosts, resources and access lists with qconf(1), as one JSON table.
 
-`gridbridge balance snapshot` saves the table, which can also be written by hand: each attribute is the text
-that qconf(1) prints, a number, or a list.
-
-qstat shows only the slots of reservations that have begun.
+`gridbridge balance snapshot` saves the table. In a table written by hand, each attribute is the text that qconf(1)
+prints, a number, or a list. Reserved slots come from qrstat(1), because qstat shows only reservations that have begun.
 """
 
 import json
@@ -62,11 +60,11 @@ SPREADS = {
     "$fill_up": ParallelSlotDistribution.ANY_HOSTS,
     "$round_robin": ParallelSlotDistribution.ANY_HOSTS,
 }
-ACL = "ACL"  # type of user lists that queues check (access_list(5))
+ACL = "ACL"  # type of user lists that grant access to queues (access_list(5))
 COUNTED = {"YES": ConsumableKind.BY_SLOT, "JOB": ConsumableKind.BY_JOB}
 ATTRIBUTES = ("hostlist", "pe_list", "qtype", "complex_values", *LIMITS, *MEMORY, *ACCESS)
-MOST_ARRAYS, AT_ONCE = 1000, 100  # most arrays queried for a limit on running tasks; arrays a query
-MOST_JUDGED = 1000  # most jobs queried for group and checkpointing environment
+MOST_ARRAYS, AT_ONCE = 1000, 100  # maximal numbers of arrays whose task limits are queried: in total, in one query
+MOST_JUDGED = 1000  # maximal number of jobs whose group and checkpointing environment are queried
 ROW_ENDS, HAS_TASKS = b"</job_list>", b"<tasks>"
 NUMBER = re.compile(rb"<JB_job_number>(\d+)</JB_job_number>")
 WAITS = re.compile(rb"<state>R?qw</state>")
@@ -77,9 +75,8 @@ REQUEST = re.compile(rb'<(?:def_)?hard_request name="([^"<>]+)"')
 def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
     """Query a cell's configuration as a table in JSON.
 
-    This costs a call for each host group and environment and five more, and further calls for each
-    hundred waiting arrays, each hundred advance reservations, and each user list. Raises
-    CommandFailed or ParseError if a call fails.
+    The number of calls grows with host groups, parallel environments, user lists, waiting arrays and advance
+    reservations. Raises CommandFailed or ParseError if a call fails.
     """
     complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
     queues = {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
@@ -99,7 +96,7 @@ def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
 
 
 def _access_answers(cell: GridEngineCellAccess, laid_out: CellConfiguration, qstat: bytes) -> dict[str, object]:
-    """Query the access data of jobs that the cell's queues and environments check, if any.
+    """Query the projects, groups and checkpointing environments of jobs that the cell's access lists check.
 
     Only `qstat -j` shows a job's group and checkpointing environment.
     """
@@ -120,7 +117,6 @@ def _access_answers(cell: GridEngineCellAccess, laid_out: CellConfiguration, qst
 
 
 def _judged(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, tuple[str, str]]:
-    """Query the groups and checkpointing environments of the first waiting jobs."""
     rows = (row for row in qstat.split(ROW_ENDS) if WAITS.search(row))
     numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
     jobs, judgements = tuple(numbers)[:MOST_JUDGED], dict[int, tuple[str, str]]()
@@ -130,7 +126,7 @@ def _judged(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, tuple[str, st
 
 
 def _projects(cell: GridEngineCellAccess) -> dict[str, str]:
-    """Return the projects of waiting jobs; `qstat` without -ext does not show them."""
+    """Return the projects of waiting jobs; only `qstat -ext` shows projects."""
     projects = dict[str, str]()
 
     def take(row: "_Element") -> None:
@@ -150,10 +146,7 @@ def _task_caps(cell: GridEngineCellAccess, qstat: bytes) -> dict[str, int]:
 
 
 def waiting_arrays_in_qstat(qstat: bytes) -> list[int]:
-    """Return the arrays with more than one waiting task, the largest first.
-
-    `qstat -xml` does not show how many of their tasks may run at once.
-    """
+    """Return the arrays with more than one waiting task; arrays with most waiting tasks come first."""
     task_counts = dict[int, int]()
     for row in qstat.split(ROW_ENDS):
         if HAS_TASKS in row and WAITS.search(row) and (match := ARRAY.search(row)):
@@ -166,8 +159,7 @@ def waiting_arrays_in_qstat(qstat: bytes) -> list[int]:
 def host_resources_to_query(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
     """Return the resources to query on hosts: consumables, and resources that jobs request.
 
-    Each reporting host shows its architecture; a host that does not show another resource has no
-    value of it.
+    The architecture is queried too, because each reporting host shows its architecture.
     """
     named = {name.decode("utf-8", "replace") for name in REQUEST.findall(qstat)}
     used = {
@@ -179,17 +171,17 @@ def host_resources_to_query(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]
 
 
 def parse_cell_configuration(data: bytes) -> CellConfiguration:
-    """Parse a saved configuration table; ParseError names the wrong key."""
+    """Parse a saved configuration table; a ParseError names the invalid key."""
     if not data:
         return CellConfiguration()
     try:
         table = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ParseError(f"no JSON: {error}") from error
+        raise ParseError(f"not JSON: {error}") from error
     if not isinstance(table, dict):
-        raise _wrong("it", table, f"a table with {', '.join(KEYS)}")
+        raise _wrong("configuration", table, f"a table with {', '.join(KEYS)}")
     if strange := [key for key in table if key not in KEYS]:
-        raise ParseError(f"{strange[0]}: unknown; known are {', '.join(KEYS)}")
+        raise ParseError(f"{strange[0]}: unknown key; expected {', '.join(KEYS)}")
     return _layout(table)
 
 
@@ -219,7 +211,7 @@ def _layout(table: Mapping[str, object]) -> CellConfiguration:
 
 
 def _members(name: str, groups: Mapping[str, tuple[str, ...]], above: Iterable[str]) -> frozenset[str]:
-    """Return all direct and indirect members of a host group: hosts and groups, without itself."""
+    """Return all hosts and groups in a host group, directly or in a member group."""
     members, around = set[str](), (*above, name)
     for member in (member for member in groups.get(name, ()) if member not in around):
         members.add(member)
@@ -278,7 +270,7 @@ def _settings(cell: GridEngineCellAccess, showing: str, name: str) -> dict[str, 
 def _tables(table: Mapping[str, object], key: str) -> Tables:
     tables = table.get(key, {})
     if not isinstance(tables, dict):
-        raise _wrong(key, tables, "a table of tables by their names")
+        raise _wrong(key, tables, "a table of tables")
     return {name: _texts(texts, f"{key}.{name}") for name, texts in tables.items()}
 
 
@@ -293,7 +285,7 @@ def _text(text: object, where: str) -> str:
         return " ".join(_text(part, where) for part in text)
     if isinstance(text, str | int | float):
         return str(text)
-    raise _wrong(where, text, "a text, a number or a list of them")
+    raise _wrong(where, text, "a text, a number, or a list of texts and numbers")
 
 
 def _numbers(numbers: object, where: str) -> list[int]:
@@ -331,13 +323,13 @@ def _wrong(where: str, content: object, right: str) -> ParseError:
     return ParseError(f"{where}: {json.dumps(content)[:60]}; expected {right}")
 
 
-RESERVATIONS_AT_ONCE = 100  # reservations in one query
+RESERVATIONS_AT_ONCE = 100  # maximal number of advance reservations in one query
 NO_PROGRAM = 127
-GONE = b"do not exist"  # all queried reservations have ended meanwhile
+GONE = b"do not exist"  # qrstat's message if all queried reservations have ended
 
 
 def query_advance_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int]:
-    """Return the reserved slots by queue instance; none if the cell has no qrstat."""
+    """Return the reserved slots of each queue instance; empty if the cell has no program qrstat."""
     try:
         listed = run_client(cell, (_program(cell), "-u", "*", "-xml"))
     except CommandFailed as error:
@@ -356,7 +348,7 @@ def query_advance_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int
 
 
 def parse_advance_reserved_slots(data: bytes) -> Mapping[str, int]:
-    """Parse `qrstat -ar IDS -xml`; ParseError for other output."""
+    """Parse the output of `qrstat -ar IDS -xml`; ParseError for other output."""
     slots = Counter[str]()
     for element in _shown(data).iterfind("ar_summary/granted_slots_list/granted_slots"):
         slots[element.get("queue_instance", "")] += int(element.get("slots", "0"))

@@ -1,7 +1,7 @@
 """Reads a cell's hosts and waiting jobs from `qstat -u '*' -xml -f -r` and `qhost -xml`.
 
-An array stays one row, whatever its number of waiting tasks. An incomplete answer is a ParseError
-and never an empty cell, because the balancer would remove the nodes of an idle cell.
+An array with any number of waiting tasks is one row. An incomplete answer raises ParseError: taken for an idle cell, it
+would make the balancer remove nodes.
 """
 
 from collections import Counter, defaultdict
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 HOST = "host"
-GLOBAL = "global"  # qhost(1)'s line for the whole cell
-OF_CELL = "gc"  # prefix of the free amount of a consumable of the cell (qhost(1), -F)
+GLOBAL = "global"  # qhost(1)'s name for the whole cell
+OF_CELL = "gc"  # qhost's prefix of free consumables of the whole cell (qhost(1), -F)
 LEFT = ("hc", OF_CELL)
 REQUESTS = ("hard_request", "def_hard_request")
 ASKING = frozenset((*REQUESTS, "requested_pe", "hard_req_queue"))
@@ -58,9 +58,9 @@ UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # suffixes of large load averages in qho
 
 
 def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramOutputs, str]:
-    """Return the output of qstat, qhost and qconf, in UTC, and the qmaster's host.
+    """Return the outputs of qstat, qhost and qconf, with times in UTC, and the qmaster's host.
 
-    Raises CommandFailed or ParseError if one of these programs gives no answer.
+    Raises CommandFailed or ParseError if a program fails.
     """
     qstat = _list(cell, client_commands.list_all_jobs_command(cell)).checked().stdout
     table = cell_configuration_reader.query_cell_configuration(cell, qstat)
@@ -76,17 +76,17 @@ def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramO
 def parse_cell_demand(
     qstat: bytes, qhost: bytes, zone: tzinfo = UTC, laid_out: CellConfiguration = NOTHING
 ) -> GridEngineCellSnapshot:
-    """Parse qstat's and qhost's documents; ParseError unless both are complete.
+    """Parse the XML output of qstat and qhost; ParseError unless both are complete.
 
-    `zone` is the time zone of the processes that printed the documents.
+    `zone` is the time zone in which the programs ran.
     """
     rows = parse_repaired_xml(qstat, partial(_read_rows, zone=zone, laid_out=laid_out))
     hosts = parse_repaired_xml(qhost, parse_qhost, "qhost")
     listed = {instance.host for instance in rows.instances}
     if listed and not hosts:
-        raise ParseError("qhost: no host, though queues have some")
+        raise ParseError("qhost: no hosts printed, but qstat printed queue instances")
     if not listed and _have_queues(hosts, laid_out):
-        raise ParseError("qstat: no queue on any host, though qconf has queues on some")
+        raise ParseError("qstat: no queue on any host, but qconf prints queues with hosts")
     of_all = next((host for host in hosts if host.name == GLOBAL), CellHost(name=GLOBAL))
     return GridEngineCellSnapshot(
         hosts=tuple(_with_values(host, of_all) for host in hosts if host is not of_all),
@@ -98,7 +98,7 @@ def parse_cell_demand(
 
 
 def _with_values(host: CellHost, of_all: CellHost) -> CellHost:
-    """Add the values of the whole cell to a host's own, which take precedence (complex(5))."""
+    """Add the cell's resource values to a host's values, which take precedence (complex(5))."""
     if not of_all.values:
         return host
     return replace(host, values=tuple((dict(of_all.values) | dict(host.values)).items()))
@@ -109,13 +109,13 @@ def _list(cell: GridEngineCellAccess, argv: client_commands.Argv) -> CompletedPr
 
 
 def _have_queues(hosts: Iterable[CellHost], laid_out: CellConfiguration) -> bool:
-    """Say whether a queue is configured on one of the hosts; host names may lack the domain."""
+    """Say whether a queue is configured on a host; host names may lack the domain."""
     placed = laid_out.placed
     return any(short_host_name(host.name) in placed for host in hosts)
 
 
 class _Group:
-    """The waiting jobs of one owner, shape and state that were read so far."""
+    """The waiting jobs that have the same owner, request and state."""
 
     __slots__ = ("capped", "first", "jobs", "kinds", "oldest", "tasks")
 
@@ -130,11 +130,11 @@ class _Group:
         self.tasks += tasks
         self.kinds[kind] = self.kinds.get(kind, 0) + tasks
         if submitted and (submitted < self.oldest or not self.oldest):
-            self.oldest = submitted  # texts of one time format sort by time
+            self.oldest = submitted  # times in the same format sort as texts
 
 
 class _Key(NamedTuple):
-    """The properties that all jobs of a group share, including their owner."""
+    """The owner, state and request that all jobs of a group share."""
 
     owner: str
     state: str
@@ -145,7 +145,7 @@ class _Key(NamedTuple):
 
 
 class _Rows:
-    """The jobs, hosts and queues gathered by one pass through a list."""
+    """Collects jobs, hosts and queue instances, row by row."""
 
     def __init__(self, zone: tzinfo, laid_out: CellConfiguration) -> None:
         self.instances: list[QueueInstance] = []
@@ -155,15 +155,15 @@ class _Rows:
         self._promised, self._long_name = laid_out.promised, laid_out.long_name
         self._exclusive = _exclusive(laid_out)
         self._identities = _Identities(laid_out)
-        self._running: list[int] = []  # running jobs of the current queue instance
-        self._slots_of: Counter[tuple[str, str, str]] = Counter()  # slots by owner, name and start
-        self._is_taken = False  # whether an exclusive job uses the host
-        self._begun = defaultdict[int, set[str]](set)  # running tasks of arrays with a -tc limit
+        self._running: list[int] = []  # slots of each running task read since the last queue instance
+        self._slots_of: Counter[tuple[str, str, str]] = Counter()  # slots by owner, job name and start time
+        self._is_taken = False  # whether a task uses the whole host
+        self._begun = defaultdict[int, set[str]](set)  # running tasks of arrays with a task limit (qsub -tc)
         self._groups: dict[_Key, _Group] = {}
 
     @property
     def waiting(self) -> tuple[WaitingJobGroup, ...]:
-        """The groups of waiting jobs, in the order of the list."""
+        """The groups of waiting jobs, in the order of qstat's list."""
         return tuple(self._waiting(key, group) for key, group in self._groups.items())
 
     def _waiting(self, key: _Key, group: _Group) -> WaitingJobGroup:
@@ -186,7 +186,7 @@ class _Rows:
         )
 
     def take(self, element: "_Element") -> None:
-        """Process a row; the jobs of a queue come before the end of the queue."""
+        """Read one row; the rows of a queue instance's jobs precede its own row."""
         leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == QUEUE:
             self.instances.append(self._instance(leafs))
@@ -253,7 +253,7 @@ class _Rows:
 
 
 class _Identities:
-    """The users, groups, projects and checkpoints of jobs that the cell's access lists check."""
+    """The user, group, project and checkpointing environment of each job, for access lists."""
 
     def __init__(self, laid_out: CellConfiguration) -> None:
         accesses = laid_out.accesses
@@ -263,7 +263,7 @@ class _Identities:
         self._groups, self._checkpoints = laid_out.owners_groups, laid_out.checkpoints
 
     def of(self, job: int, leafs: Mapping[str, str]) -> JobAccessIdentity:
-        """Return the identity of a job, equal for jobs with the same access rights."""
+        """Return a job's identity; jobs with the same access rights have equal identities."""
         return JobAccessIdentity(
             owner=leafs.get("JB_owner", "") if self._by_owner else "",
             group=self._groups.get(job, "") if self._by_owner else "",
@@ -286,7 +286,6 @@ def _read_rows(document: bytes, *, zone: tzinfo, laid_out: CellConfiguration) ->
 def _shape(
     element: "_Element", leafs: Mapping[str, str], long_name: Callable[[str], str], identity: JobAccessIdentity
 ) -> TaskResourceRequests:
-    """Parse the requests of a job; most jobs request only slots."""
     pe, requests, queues = "", list[tuple[str, str]](), list[str]()
     is_range = False
     if not ASKING.isdisjoint(leafs):
@@ -300,9 +299,9 @@ def _shape(
                 queues.append(child.text or "")
     slots = int(leafs["slots"])
     if not slots:
-        raise ValueError("a job that waits for no slots")
+        raise ValueError("a waiting job requests 0 slots")
     return TaskResourceRequests(
-        slots=slots if slots > 0 else slots + WRAP,  # a negative number has wrapped around
+        slots=slots if slots > 0 else slots + WRAP,  # qstat prints large numbers of slots as negative numbers
         pe=pe,
         requests=tuple(requests),
         queues=tuple(queues),
@@ -319,7 +318,7 @@ def parse_qhost(document: bytes) -> tuple[CellHost, ...]:
         hosts.append(_host(element))
         free_parsed_element(element)
     if walked.root.tag != "qhost":
-        raise ParseError(f"qhost: <{walked.root.tag}> is no list of hosts")
+        raise ParseError(f"qhost: <{walked.root.tag}> is not a list of hosts")
     return tuple(hosts)
 
 
@@ -340,7 +339,7 @@ def _pair(element: "_Element") -> tuple[str, str]:
 
 
 def _number(text: str) -> float | None:
-    """Parse a value such as 3.19 or 1.2K; None for `-`, printed if the host did not report."""
+    """Parse a value such as 3.19 or 1.2K; None for `-`, which a silent host has."""
     unit = UNITS.get(text[-1:], 0.0)
     try:
         return float(text[:-1]) * unit if unit else float(text)

@@ -1,7 +1,4 @@
-"""Reads the objects of a cell that a set-up involves, by parallel qconf queries.
-
-Every job on a host uses the host's and the cell's default amounts, whatever its queue.
-"""
+"""Reads the queues, hosts, resources and other objects of a cell that `gridbridge setup` needs."""
 
 import re
 import socket
@@ -33,25 +30,27 @@ from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, 
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell import local_host_facts
 
-AT_ONCE = 4  # queries to a cell at the same time
+AT_ONCE = 4  # number of simultaneous queries to a cell
 GLOBAL = "global"
-LISTS = {  # options of qconf that list names
+LISTS = {  # qconf options that list names
     "operators": "-so",
     "managers": "-sm",
     "submit_hosts": "-ss",
     "admin_hosts": "-sh",
     "host_groups": "-shgrpl",
 }
-PORT = re.compile(r"^\s*SGE_QMASTER_PORT=([0-9]+)", re.MULTILINE)  # line in the cell's settings.sh
-SERVICE = "sge_qmaster"  # service name in services(5)
+PORT = re.compile(r"^\s*SGE_QMASTER_PORT=([0-9]+)", re.MULTILINE)  # port in the cell's settings.sh
+SERVICE = "sge_qmaster"  # name of the qmaster's port in services(5)
 OUR_LIST = re.compile("gb_[a-z0-9_]+_users")
 PROBE_S = 5.0
-UNDEFINED = (b"not defined", b"can't resolve hostname")  # a host without configuration: qconf(1)
+UNDEFINED = (b"not defined", b"can't resolve hostname")  # qconf(1)'s messages for a host without own configuration
 
 
 def query_cell_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettings:
-    """Query the cell's objects that set-up involves, with the cell's settings of one host."""
-    # the first query is sent alone: if it times out, no other query follows
+    """Query the objects of a cell, and the settings of one host, that `gridbridge setup` needs.
+
+    The first query runs alone: if it times out, no other query starts.
+    """
     complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         its_queues = threads.submit(query_queue_settings, cell)
@@ -79,7 +78,7 @@ def query_cell_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSetti
 
 
 def query_remote_cell_setup(cell: GridEngineCellAccess) -> CellQconfSettings:
-    """Query the few objects that set-up needs from a remote cell under other administrators."""
+    """Query the few objects of a remote cell that `gridbridge setup` needs."""
     return CellQconfSettings(
         master=read_acting_qmaster(cell),
         complexes={},
@@ -94,7 +93,7 @@ def query_remote_cell_setup(cell: GridEngineCellAccess) -> CellQconfSettings:
 
 
 def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
-    """Query the objects that best-effort queues involve."""
+    """Query the queues and other objects that best-effort queues involve."""
     complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
     slots: dict[str, dict[str, int]] = {}
     for instance in query_queue_instances(cell, ""):
@@ -110,43 +109,43 @@ def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
 
 
 def query_queue_settings(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
-    """Return every queue's configuration, by its name."""
+    """Return each queue's configuration, by queue name."""
     return {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
 
 
 def query_queue_rerun_settings(cell: GridEngineCellAccess, excluded: Container[str]) -> Mapping[str, str]:
-    """Return the `rerun` setting of each queue except excluded queues and best-effort queues.
+    """Return the `rerun` setting of each queue, without excluded queues and best-effort queues.
 
-    Best-effort queues accept only jobs that request them.
+    A best-effort queue accepts only jobs that request best-effort.
     """
     usual = (settings for settings in query_all_queue_settings(cell) if not is_besteffort_queue(settings))
     return {settings["qname"]: settings["rerun"] for settings in usual if settings["qname"] not in excluded}
 
 
 def query_queue_instances(cell: GridEngineCellAccess, cluster: str) -> tuple[QueueInstanceStatus, ...]:
-    """Return every queue instance with its state letters and slots."""
+    """Return all queue instances with state letters and slots."""
     return query_cluster_snapshot(cell, cluster, ())[0].queues
 
 
 def count_slots_on_host(cell: GridEngineCellAccess, name: str) -> Mapping[str, int]:
-    """Return the slots of every queue on a host."""
+    """Return the number of slots of each queue on a host."""
     instances = query_queue_instances(cell, "")
     return {instance.queue: instance.slots_total for instance in instances if is_same_host(instance.host, name)}
 
 
 def require_qmaster_answer(cell: GridEngineCellAccess) -> None:
-    """Send the qmaster a small query; CommandFailed has the reason if it does not answer."""
+    """Send the qmaster a small query; CommandFailed gives the reason for no answer."""
     query_object(cell, "-sql")
 
 
 def query_client_version(cell: GridEngineCellAccess) -> str:
-    """Return the version of the client programs, e.g. `SGE 8.1.9`."""
+    """Return the version that the client programs print, for example `SGE 8.1.9`."""
     answer = run_client(cell, qconf.qconf_command(cell, "-help"))
     return (answer.stdout or answer.stderr).decode("utf-8", "replace").partition("\n")[0].strip()
 
 
 def query_qmaster_clock_offset_s(cell: GridEngineCellAccess, now: float) -> float | None:
-    """Return how far the qmaster's clock is ahead of `now`; None if qping does not tell.
+    """Return the seconds by which the qmaster's clock is ahead of `now`; None if unknown.
 
     qping prints the qmaster's start time and run time, both by the qmaster's clock.
     """
@@ -156,9 +155,9 @@ def query_qmaster_clock_offset_s(cell: GridEngineCellAccess, now: float) -> floa
 
 
 def find_other_qmaster_port(cell: GridEngineCellAccess) -> int:
-    """Return another port at which the cell's qmaster answers, else 0.
+    """Return another port at which the qmaster answers; 0 if none does.
 
-    The ports of settings.sh and services(5) are tried.
+    Ports are taken from the cell's settings.sh and from services(5).
     """
     ports = (port for port in _known_ports(cell) if port != cell.qmaster_port)
     return next((int(port) for port in ports if _is_qmaster(cell, port)), 0)
@@ -180,7 +179,7 @@ def _is_qmaster(cell: GridEngineCellAccess, port: str) -> bool:
 
 
 def read_acting_qmaster(cell: GridEngineCellAccess) -> str:
-    """Return the host of the acting qmaster (bootstrap(5): act_qmaster)."""
+    """Return the host on which the qmaster runs (bootstrap(5): act_qmaster)."""
     path = f"{cell.root}/{cell.cell}/common/act_qmaster"
     if cell.login:
         return run_client(cell, ("/bin/cat", path)).checked().stdout.decode("ascii", "replace").strip()
@@ -188,16 +187,15 @@ def read_acting_qmaster(cell: GridEngineCellAccess) -> str:
         with open(path, encoding="ascii", errors="replace") as file:
             return file.readline().strip()
     except OSError as error:
-        raise StateError(f"{path}: {error.strerror}; the cell's common/ has to be here") from error
+        raise StateError(f"{path}: {error.strerror}; expected the cell's folder common/ on this host") from error
 
 
 def _environments(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
-    """Return the configuration of every parallel environment; qconf(1) shows one at a time."""
     return {name: qconf.parse_object_attributes(query_object(cell, "-sp", name)) for name in query_names(cell, "-spl")}
 
 
 def _user_lists(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
-    """Return the members of gridbridge's own usersets (access_list(5))."""
+    """Return the members of each user list that gridbridge made (access_list(5))."""
     ours = [name for name in query_names(cell, "-sul") if OUR_LIST.fullmatch(name)]
     shown = {name: qconf.parse_object_attributes(query_object(cell, "-su", name)) for name in ours}
     return {name: parse_qconf_words(values.get("entries", "")) for name, values in shown.items()}
@@ -217,18 +215,19 @@ def _exec_hosts(cell: GridEngineCellAccess, of_host: str) -> Mapping[str, QconfS
 
 
 SLOTS = "slots"
-EXCLUSIVE = "EXCL"  # relation of resources whose requests make the host exclusive
-NOTHING = ("0", "0.0", "0:0:0", "00:00:00", "NONE", "FALSE")  # defaults without a request
-OF_HOST, OF_ALL = "hc", "gc"  # qstat -F prefixes: consumable of a host, of the cell
+EXCLUSIVE = "EXCL"  # relation of resources by which jobs request a whole host (complex(5))
+NOTHING = ("0", "0.0", "0:0:0", "00:00:00", "NONE", "FALSE")  # default values by which a job uses nothing
+OF_HOST, OF_ALL = "hc", "gc"  # qstat -F prefixes of consumables: of a host, of the whole cell
 ALL = "global"
 
 
 def query_unrequested_consumables(
     cell: GridEngineCellAccess, complexes: Iterable[QconfComplexRow]
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return the consumables that jobs use without requesting them, with their hosts.
+    """Return the consumables that jobs use without a request, each with its hosts.
 
-    The holder `global` stands for the whole cell.
+    Each job on a host uses the default amounts of the host's and the cell's consumables. `global` stands for the whole
+    cell.
     """
     names = [row.name for row in complexes if _is_taken(row)]
     answer = run_client(cell, client_commands.show_queue_resources_command(cell, names)).checked()
@@ -241,7 +240,7 @@ def _is_taken(row: QconfComplexRow) -> bool:
 
 
 def parse_hosts_of_consumables(document: bytes, names: Container[str]) -> dict[str, tuple[str, ...]]:
-    """Parse which hosts have these consumables, from `qstat -F ... -xml`."""
+    """Parse the hosts of each given consumable from `qstat -F ... -xml`."""
     holders_of: dict[str, set[str]] = {}
     walked = iterate_xml_elements(document, QUEUE)
     for _, queue in walked:

@@ -1,6 +1,6 @@
-"""Command lines of Grid Engine's clients: pure, from values to argv (qsub(1), qalter(1), ...).
+"""Builds the command lines of Grid Engine's client programs (qsub(1), qalter(1), qstat(1), qacct(1)).
 
-The programs are called by path: Debian's /usr/bin/qsub is a shell wrapper around them.
+The programs are called by path, because Debian's /usr/bin/qsub is a shell wrapper.
 """
 
 import time
@@ -29,60 +29,60 @@ from gridbridge.model.transfer_route import GridEngineCellAccess
 
 Argv = tuple[str, ...]
 
-EVERY_STATE = ("-s", "a")  # the site's or the caller's sge_qstat file may say less (qstat(1))
-ENDS = ("JB_END", "JB_TASK_END")  # events of qevent(1)
-LAST = -1023  # the priority of jobs that others overtake (qsub(1), -p)
-LONG_PAST_S = 86400  # age of a past start time: Grid Engine can't reset it to 0
-ANY_PE = "*"  # wildcard of sge_types(1) wc_pe_name; serial jobs have one slot
-STAYS = f"{OURS}stays"  # context variable of jobs that request remote=false while not pinned
-OF_STRINGS = ("=", "<>", LIKE, NOT_LIKE, NOT_NULL)  # relations of complex(5) for strings
-WILD = frozenset("*?[]!&|()")  # characters of expressions (complex(5))
-STAY = (("remote", "false"),)  # the resource that local queues offer
-UNVERIFIED = ("-clear", "-@")  # qsub options that undo -verify, directly or from a file
+EVERY_STATE = ("-s", "a")  # shows all states, even if an sge_qstat file selects fewer (qstat(1))
+ENDS = ("JB_END", "JB_TASK_END")  # qevent(1)'s events for ended jobs and tasks
+LAST = -1023  # lowest priority (qsub(1), -p)
+LONG_PAST_S = 86400  # a start time long past; qalter can't remove a start time
+ANY_PE = "*"  # any parallel environment (sge_types(1), wc_pe_name)
+STAYS = f"{OURS}stays"  # context variable of jobs that requested remote=false, and are restricted to one queue
+OF_STRINGS = ("=", "<>", LIKE, NOT_LIKE, NOT_NULL)  # comparisons that an expression can make (complex(5))
+WILD = frozenset("*?[]!&|()")  # operators and wildcards of expressions (complex(5))
+STAY = (("remote", "false"),)  # request that keeps a job in local queues
+UNVERIFIED = ("-clear", "-@")  # qsub options that may cancel -verify
 
 
 def hold_job_command(cell: GridEngineCellAccess, job: str) -> Argv:
-    """Build the command that puts a user hold on a waiting or running job or task."""
+    """Build the command that puts a user hold on a job or task."""
     return (f"{cell.binaries}/qalter", "-h", "u", job)
 
 
 def release_job_command(cell: GridEngineCellAccess, job: str) -> Argv:
-    """Build the command that removes the user hold of a job."""
+    """Build the command that removes a job's user hold."""
     return (f"{cell.binaries}/qalter", "-h", "U", job)
 
 
 def rename_and_release_command(cell: GridEngineCellAccess, job: str, name: str) -> Argv:
-    """Build the command that gives a held job its real name and releases it, in one request."""
+    """Build the command that releases a held job and gives the job its final name."""
     return (f"{cell.binaries}/qalter", "-N", name, "-h", "U", job)
 
 
 def defer_restart_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
-    """Build the command that gives a job a far start time and keeps its own in its context.
+    """Build the command that keeps a running job from restarting, by a start time far in the future.
 
-    A running job goes on and keeps its state letters; a requeued job does not start again.
+    The job's previous start time is kept in its context. A running job goes on; a requeued job does not start again.
     """
     note = ("-ac", f"{OWN_START}={own}", "-ac", f"{OWN_JOB}={job}")
     return (f"{cell.binaries}/qalter", "-a", _moment(FAR_S), *note, job)
 
 
 def restore_start_time_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
-    """Build the command that restores a job's own start time; without one it may start at once."""
+    """Build the command that undoes `defer_restart_command`; without a start time a job may start at once."""
     start = _moment(own or LONG_PAST_S)
     return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{OWN_START},{OWN_JOB}", job)
 
 
 def _moment(seconds: int) -> str:
-    """Format a time for qalter, which must run with TZ=UTC."""
+    """Format a time for qalter -a, in UTC."""
     return time.strftime("%Y%m%d%H%M.%S", time.gmtime(seconds))
 
 
 def pin_to_queue_command(
     cell: GridEngineCellAccess, job: str, queue: str, remember: str, hard: Pairs | None = None
 ) -> Argv:
-    """Build the command that replaces a job's queue list and keeps its own list in its context.
+    """Build the command that restricts a job to one queue and saves its queue list in its context.
 
-    A comma would end the context's value, so blanks separate the queue names. `hard` replaces the
-    resources of a job that requests remote=false, because no transfer queue offers that.
+    Blanks separate the saved queue names, because a comma would end the context variable. `hard` replaces the resources
+    of a job that requests remote=false, which no transfer queue offers.
     """
     note = f"{OWN_QUEUES}={remember.replace(',', ' ')}"
     stay = (*_all_hard(hard), "-ac", f"{STAYS}=1") if hard is not None else ()
@@ -90,26 +90,26 @@ def pin_to_queue_command(
 
 
 def restore_queue_list_command(cell: GridEngineCellAccess, job: str, queues: str, hard: Pairs | None = None) -> Argv:
-    """Build the command that undoes `pin_to_queue_command`; the list `*` means every queue."""
+    """Build the command that undoes `pin_to_queue_command`; `*` stands for all queues."""
     stay = (*_all_hard(hard), "-dc", STAYS) if hard is not None else ()
     own = queues.replace(" ", ",")
     return (f"{cell.binaries}/qalter", "-q", own, "-dc", OWN_QUEUES, *stay, job)
 
 
 def _all_hard(pairs: Pairs) -> Argv:
-    """Return the options that replace all hard resources of a job, or remove them without pairs."""
     return qsub_resource_options("-hard", pairs) or ("-hard", "-l", "")
 
 
 def show_job_detail_command(cell: GridEngineCellAccess, job: str) -> Argv:
-    """Build the command that shows all details of a job; `job` may be a name."""
+    """Build the command that shows all details of a job; `job` may also be a job name."""
     return (f"{cell.binaries}/qstat", "-j", job, "-xml")
 
 
 def show_cell_status_command(cell: GridEngineCellAccess) -> Argv:
-    """Build the command that shows every queue instance with two resources, and every job.
+    """Build the command that lists all jobs, and all queue instances with two resources.
 
-    A cell without these resources shows none and reports no error (measured: 8.1.9).
+    The resources mark local and best-effort queues. In a cell without these resources qstat shows no values (measured:
+    8.1.9).
     """
     shown = f"remote,{BEST_EFFORT}"
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-u", "*", "-xml")
@@ -126,65 +126,71 @@ def list_job_projects_command(cell: GridEngineCellAccess) -> Argv:
 
 
 def list_execution_hosts_command(cell: GridEngineCellAccess, names: tuple[str, ...] = ()) -> Argv:
-    """Build the command that lists the execution hosts with their values of these resources."""
+    """Build the command that lists the execution hosts with values of some resources."""
     shown = ("-F", ",".join(names)) if names else ()
     return (f"{cell.binaries}/qhost", *shown, "-xml")
 
 
 def show_queue_resources_command(cell: GridEngineCellAccess, names: list[str]) -> Argv:
-    """Build the command that shows these resources of every queue instance, with their level."""
+    """Build the command that shows some resources of all queue instances."""
     return (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
 
 
 def show_blocked_jobs_command(cell: GridEngineCellAccess, names: list[str]) -> Argv:
-    """Build the command that shows all queue instances with resources, and jobs with requests."""
+    """Build the command that lists all queue instances with resources, and all jobs with requests."""
     shown = ",".join((*names, "remote", BEST_EFFORT))
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-r", "-u", "*", "-xml")
 
 
 def list_possible_queues_command(cell: GridEngineCellAccess, owner: str, pe: str, queues: str, hard: Pairs) -> Argv:
-    """Build the command that lists the queue instances which a user's job may use, full or not."""
+    """Build the command that lists the queue instances which a user's job may use, even full ones."""
     among = _option("-pe", pe) + _option("-q", queues) + _option("-U", owner)
     options = _option("-l", ",".join(f"{name}={value}" if value else name for name, value in hard))
     return (f"{cell.binaries}/qselect", *options, *among)
 
 
 def list_own_jobs_command(cell: GridEngineCellAccess) -> Argv:
-    """Build the command that lists the caller's jobs: an entry a pending array or running task."""
+    """Build the command that lists the caller's jobs.
+
+    The list has an entry for the waiting tasks of each array, and one for each running task.
+    """
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-xml")
 
 
 def list_jobs_of_owner_command(cell: GridEngineCellAccess, owner: str) -> Argv:
-    """Build the command that lists a user's jobs: an entry a pending array or running task."""
+    """Build the command that lists a user's jobs.
+
+    The list has an entry for the waiting tasks of each array, and one for each running task.
+    """
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", owner, "-xml")
 
 
 def why_job_waits_command(cell: GridEngineCellAccess, job: str) -> Argv:
-    """Build the command that asks the scheduler why a job can't start now.
+    """Build the command that queries why the scheduler does not start a waiting job (qalter -w p).
 
-    The job must not be held: for a held job `qalter` prints nothing, and the job keeps `-w p`.
+    The job must not be held: for a held job qalter prints nothing and stores `-w p` in the job.
     """
     return (f"{cell.binaries}/qalter", "-w", "p", job)
 
 
 def list_deferred_jobs_command(cell: GridEngineCellAccess) -> Argv:
-    """Build the command that lists the jobs that wait for their start time."""
+    """Build the command that lists the jobs which wait for their start time."""
     return (f"{cell.binaries}/qstat", "-s", "ha", "-u", "*", "-xml")
 
 
 def show_queue_command(cell: GridEngineCellAccess, name: str) -> Argv:
-    """Build the command that shows a cluster queue's configuration."""
+    """Build the command that shows a queue's configuration."""
     return (f"{cell.binaries}/qconf", "-sq", name)
 
 
 def end_watcher_command(cell: GridEngineCellAccess) -> Argv:
-    """Build the qevent command that runs sge-methods/ended at each end of a job or task."""
+    """Build the command of qevent, which runs sge-methods/ended at the end of each job and task."""
     triggers = (word for event in ENDS for word in ("-trigger", event, ENDED))
     return (f"{cell.binaries}/qevent", *triggers)
 
 
 def qacct_command(cell: GridEngineCellAccess, job: str) -> Argv:
-    """Build the command that shows an ended job's records; it reads the whole accounting file."""
+    """Build the command that shows an ended job's accounting records; qacct reads the whole accounting file."""
     return (f"{cell.binaries}/qacct", "-j", job)
 
 
@@ -212,16 +218,16 @@ exit $found
 
 
 def search_accounting_command(cell: GridEngineCellAccess, accounts: list[str]) -> Argv:
-    """Build the command that finds the accounting lines of accounts, with their neighbours.
+    """Build the command that finds the accounting lines of some accounts, and their adjacent lines.
 
-    qacct(1) reads the whole file for each job, and does not show lines unchanged. Recently rotated
-    files named by logrotate(8) or Grid Engine's own script are read, but no compressed files.
+    qacct(1) would read the whole file for each job, and change the lines. Uncompressed files that logrotate(8) or Grid
+    Engine's own script rotated recently are searched too.
     """
     return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_in_lines(accounts))
 
 
 def search_rotated_files_command(cell: GridEngineCellAccess, accounts: list[str], since_s: int) -> Argv:
-    """Build the command that also searches rotated files written since a time (epoch seconds)."""
+    """Build the command that also searches rotated accounting files written since `since_s`, in epoch seconds."""
     folder = f"{cell.root}/{cell.cell}/common"
     return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_in_lines(accounts))
 
@@ -231,7 +237,7 @@ def _in_lines(accounts: list[str]) -> Argv:
 
 
 def _in_line(account: str) -> Argv:
-    """Return grep(1) options that find an account in accounting(5) and in accounting.jsonl."""
+    """Return the grep(1) options that find an account in lines of accounting(5) and accounting.jsonl."""
     return ("-e", f":{account}:", "-e", f'"account":"{account}"')
 
 
@@ -241,7 +247,7 @@ def delete_job_command(cell: GridEngineCellAccess, job: str) -> Argv:
 
 
 def delete_array_tasks_command(cell: GridEngineCellAccess, array: str, indices: str) -> Argv:
-    """Build the command that deletes the tasks of an array with these indices, such as `1-5,9`."""
+    """Build the command that deletes the tasks of an array with the given indices, such as `1-5,9`."""
     return (f"{cell.binaries}/qdel", array, "-t", indices)
 
 
@@ -256,11 +262,10 @@ def unsuspend_job_command(cell: GridEngineCellAccess, job: str) -> Argv:
 
 
 def submit_held_job_command(cell: GridEngineCellAccess, spec: JobSpec) -> Argv:
-    """Build the command that submits the script on standard input, held, under the transfer's name.
+    """Build the command that submits a held job under its transfer's name, with the script on standard input.
 
-    `-clear` and `-C ''` prevent a second reading of the site's and the user's request defaults and
-    of the script's directives. Output files, mail and reruns are left to the wrapper and the local
-    job.
+    Without `-clear` and `-C ''` qsub would apply default requests and script directives a second time. The wrapper and
+    the local job handle output files, mail and reruns.
     """
     request = spec.request
     options: Argv = ("-terse", "-h", "-N", spec.transfer, "-A", spec.transfer, "-S", spec.shell)
@@ -284,10 +289,10 @@ def submit_held_job_command(cell: GridEngineCellAccess, spec: JobSpec) -> Argv:
 
 
 def _hard(request: JobRequest) -> Pairs:
-    """Return the conditions as one expression a resource (complex(5), matching of strings).
+    """Return the requested conditions, with all conditions on a resource joined into one expression (complex(5)).
 
-    If a resource is requested twice, qsub takes the last request; but the qmaster takes both a
-    request by name and a request by shortcut.
+    qsub uses only the last of several requests for a resource; the qmaster treats a resource's name and shortcut as two
+    requests.
     """
     names: dict[str, str] = {}
     expressions: dict[str, dict[str, None]] = {}
@@ -304,12 +309,10 @@ def _all_of(texts: list[str]) -> str:
 
 
 def _within(text: str) -> str:
-    """Return an expression in parentheses if needed inside a larger expression."""
     return f"({text})" if "|" in text or "&" in text else text
 
 
 def _expression(relation: str, value: str) -> str:
-    """Translate an SQL condition on a string into a Grid Engine expression."""
     if relation == NOT_NULL:
         return "*"
     text = value.replace("%", "*").replace("_", "?") if relation in (LIKE, NOT_LIKE) else value
@@ -317,23 +320,23 @@ def _expression(relation: str, value: str) -> str:
 
 
 def explain_request_refusal(request: JobRequest) -> str:
-    """Return why no cell can satisfy a request; empty if a cell can, as far as known."""
+    """Return the reason why no cell can satisfy a request; empty if no reason is known."""
     conditions = [pair for clause in (request.hard, *request.either) for pair in clause]
     if odd := [format_sql_condition_for_people(*pair) for pair in conditions if not _is_expressible(*pair)]:
-        return f"Grid Engine is asked for NAME=VALUE alone, not {', '.join(odd)}"
+        return f"Grid Engine accepts only requests NAME=VALUE, not {', '.join(odd)}"
     if unequal := _unequal(request.hard):
-        return f"Grid Engine is asked for one value of a resource, not {' and '.join(unequal)}"
+        return f"Grid Engine accepts one value of a resource, not {' and '.join(unequal)}"
     bare = [[split_property_and_sql_relation(name)[0] for name, _ in clause] for clause in request.either]
     pairs = zip(request.either, bare, strict=True)
     several = [clause for clause, names in pairs if len({*names}) > 1]
     text = " or ".join(format_sql_condition_for_people(*pair) for clause in several[:1] for pair in clause)
-    return f"Grid Engine can't be asked for one of several resources, {text}" if text else ""
+    return f"Grid Engine accepts no alternatives of resources, such as {text}" if text else ""
 
 
 def _unequal(hard: Pairs) -> list[str]:
-    """Return the conditions that request different values of the same resource.
+    """Return the conditions that request different values of one resource.
 
-    No string equals two values, and a number can be requested only once (complex(5)).
+    No text equals two values, and a number can be requested only once (complex(5)).
     """
     conditions: dict[str, dict[str, str]] = {}
     for name, value in hard:
@@ -343,7 +346,7 @@ def _unequal(hard: Pairs) -> list[str]:
 
 
 def _is_expressible(name: str, value: str) -> bool:
-    """Say whether a condition can be written as an option `-l` of qsub."""
+    """Say whether a condition can be written as qsub's option `-l`."""
     _, relation = split_property_and_sql_relation(name)
     if relation in (LIKE, NOT_LIKE) and not WILD.isdisjoint(value):
         return False
@@ -351,26 +354,25 @@ def _is_expressible(name: str, value: str) -> bool:
 
 
 def preemptible_as_lowest_priority(spec: JobSpec) -> JobSpec:
-    """Replace a job's preemptible type by lowest priority, for cells without best-effort queues."""
+    """Return a preemptible job as an ordinary job of lowest priority, for cells without best-effort queues."""
     return spec.but(request=spec.request.but(types=(), priority=LAST))
 
 
 def preview_submission_command(cell: GridEngineCellAccess, words: Argv) -> Argv:
-    """Build the `qsub -verify` command, which shows a job without submitting it.
+    """Build the command `qsub -verify`, which prints a job without submitting the job.
 
-    Raises ParseError for `-clear` and `-@` anywhere: `-clear` also clears the preceding `-verify`
-    (qsub(1)), and a file of `-@` may contain `-clear`, so the job would be submitted. Only qsub
-    knows where the options end, so `-verify` can't come last. Script directives and default files
-    are safe, because they count as options before the command line's.
+    Raises ParseError for `-clear` and `-@`: `-clear` also clears the preceding `-verify` (qsub(1)), and a file of `-@`
+    may contain `-clear`, so the job would be submitted. `-verify` can't come last, because only qsub knows where the
+    options end. Script directives and default files are safe, because they precede the options of the command line.
     """
     for word in words:
         if word.startswith(UNVERIFIED):
-            raise ParseError(f"{word}: not with -verify, which it may take back; leave it out")
+            raise ParseError(f"{word}: not allowed with -verify; expected options without {word}")
     return (f"{cell.binaries}/qsub", "-verify", *words)
 
 
 def alter_job_command(cell: GridEngineCellAccess, job: str, options: Argv) -> Argv:
-    """Build the command that changes a job's request."""
+    """Build the command that changes a job's request by options of qalter."""
     return (f"{cell.binaries}/qalter", *options, job)
 
 
@@ -385,14 +387,14 @@ def _option(option: str, value: str) -> Argv:
 
 
 def options_without_home_resources(strictness: str, pairs: Pairs) -> Argv:
-    """Return the resource options without resources that name hosts or queues at home."""
+    """Return the resource options, without resources that name hosts or queues of the home cluster."""
     return qsub_resource_options(strictness, tuple(pair for pair in pairs if not is_home_only_resource(pair[0])))
 
 
 def qsub_resource_options(strictness: str, pairs: Pairs) -> Argv:
-    """Return `-hard -l a=1 -hard -l b=2`; a resource without a value is written without `=`.
+    """Return options such as `-hard -l a=1 -hard -l b=2`; a resource without a value has no `=`.
 
-    Of two requests for one resource, by name and by shortcut, the last counts, as for qsub.
+    If a resource is requested both by name and by shortcut, the last request counts, as for qsub.
     """
     last = {resource_long_name(name): (name, value) for name, value in pairs}
     texts = [f"{name}={value}" if value else name for name, value in last.values()]

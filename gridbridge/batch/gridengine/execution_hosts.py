@@ -1,10 +1,7 @@
-"""Adds a machine to a cell as an execution host and removes it: qconf(1), qmod(1), qhost(1).
+"""Adds and removes execution hosts of a cell, and stores hosts' tags (qconf(1), qmod(1), qhost(1)).
 
-The clients end with 0 even if nothing was changed, and with 1 if the change had been made before. So each
-change is requested only if it is missing, and is read back where later steps rely on it.
-
-The value is a string of a complex that jobs can't request. Tags are joined by +, because a comma and = are
-special in such values. The value stays while a host is silent or off, and is deleted with the host.
+The client programs exit with 0 even without a change, and with 1 if the change was made before. So only missing changes
+are requested, and important changes are read back.
 """
 
 import itertools
@@ -34,9 +31,9 @@ if TYPE_CHECKING:
 
 
 LIMIT_S = 60.0  # time limit of each command
-DISABLED = "d"  # state letter: disabled by qmod; D is set by a calendar
-SUSPENDED = "s"  # suspended by qmod; a subordinating queue sets S, a calendar C
-ATTRIBUTES = (  # host_conf(5)
+DISABLED = "d"  # state letter of a queue instance that qmod disabled; a calendar sets D
+SUSPENDED = "s"  # state letter of a queue instance that qmod suspended; other queues set S, a calendar C
+ATTRIBUTES = (  # attributes of an execution host (host_conf(5))
     "load_scaling",
     "complex_values",
     "user_lists",
@@ -47,34 +44,34 @@ ATTRIBUTES = (  # host_conf(5)
     "report_variables",
 )
 REFERENCED = b"still referenced"
-LARGEST_NUMBER = 2**31 - 1  # seq_no, queue_conf(5)
+LARGEST_NUMBER = 2**31 - 1  # largest seq_no of a queue (queue_conf(5))
 GROUP = "@"  # first character of host group names
-NONE_LEFT = 1  # qstat's silent exit status if no queue instance matches -q
+NONE_LEFT = 1  # exit status of qstat if no queue instance matches -q
 NO_QUEUES = frozenset[str]()
-NOT_TOLD = "-"  # qhost's value for a host without load report
+NOT_TOLD = "-"  # qhost's value for a host that reported no load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostQueueInstance:
-    """A queue instance of one execution host, with its slots, state and tasks."""
+    """A queue instance of an execution host, with its slots, state and tasks."""
 
     queue: str
     slots: int
-    is_used: bool  # whether any job runs, starts, is suspended or has reserved slots
+    is_used: bool  # whether a job uses or has reserved slots
     is_disabled: bool
     is_best_effort: bool = False
     is_suspended: bool = False
-    tasks: tuple[str, ...] = ()  # the queue instance's tasks, as JOB or JOB.TASK
+    tasks: tuple[str, ...] = ()  # ids of the present tasks, as JOB or JOB.TASK
 
 
 def host_queue_instances_command(cell: GridEngineCellAccess, host: str) -> Argv:
-    """Build the command that shows a host's queue instances with their jobs."""
+    """Build the command that shows a host's queue instances and their jobs."""
     shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
     return (f"{cell.binaries}/qstat", *shown, "-q", _all_on(host))
 
 
 def parse_host_queue_instances(data: bytes) -> tuple[HostQueueInstance, ...]:
-    """Parse the queue instances of a host; ParseError for other output."""
+    """Parse a host's queue instances; ParseError for other output."""
     return tuple(_instance(element) for element in parse_short_xml(data).iterfind("queue_info/Queue-List"))
 
 
@@ -93,19 +90,19 @@ def _instance(element: "_Element") -> HostQueueInstance:
 
 
 def _task(element: "_Element") -> str:
-    """Return a task's id for qdel; the id of an array alone would mean all its tasks."""
+    """Return a task's id for qdel; a bare array id would delete all tasks."""
     job, task = element.findtext("JB_job_number", ""), element.findtext("tasks", "")
     return f"{job}.{task}" if task else job
 
 
 def has_execd_reported_load(data: bytes, host: str) -> bool:
-    """Say whether a host's execution daemon has reported its load, from `qhost -xml`."""
+    """Say whether a host's execution daemon has reported a load, by the output of `qhost -xml`."""
     loads = parse_short_xml(data, "qhost").xpath("host[@name=$host]/hostvalue[@name='load_avg']/text()", host=host)
     return bool(loads) and loads != [NOT_TOLD]
 
 
 def query_host_queue_instances(cell: GridEngineCellAccess, host: str) -> tuple[HostQueueInstance, ...]:
-    """Return the queue instances of a host; none if the cell does not know the host."""
+    """Return a host's queue instances; empty if the cell does not know the host."""
     answer = run_client(cell, host_queue_instances_command(cell, host))
     if answer.status == NONE_LEFT and not (answer.stdout + answer.stderr).strip():
         return ()
@@ -113,19 +110,19 @@ def query_host_queue_instances(cell: GridEngineCellAccess, host: str) -> tuple[H
 
 
 def is_execd_up(cell: GridEngineCellAccess, host: str) -> bool:
-    """Say whether a host's execution daemon reports."""
+    """Say whether a host's execution daemon reports its load."""
     return has_execd_reported_load(
         run_client(cell, client_commands.list_execution_hosts_command(cell)).checked().stdout, host
     )
 
 
 def list_execution_hosts(cell: GridEngineCellAccess) -> tuple[str, ...]:
-    """Return the execution hosts."""
+    """Return the names of all execution hosts."""
     return query_names(cell, "-sel")
 
 
 def add_execution_host(cell: GridEngineCellAccess, host: str) -> None:
-    """Add a host as administrative and execution host, so that it can register."""
+    """Add a host as administrative host and as execution host, so that its daemon can register."""
     if host not in query_names(cell, "-sh"):
         _do(cell, "-ah", host)
     if host not in list_execution_hosts(cell):
@@ -148,23 +145,23 @@ def add_host_to_group(cell: GridEngineCellAccess, host: str, group: str) -> None
 
 
 def add_host_to_queue(cell: GridEngineCellAccess, host: str, queue: str) -> None:
-    """Add a host to a queue by its own name, unless a host group of the queue has it."""
+    """Add a host by name to a queue, unless the queue already has the host."""
     if queue not in (instance.queue for instance in query_host_queue_instances(cell, host)):
         _do(cell, "-aattr", "queue", "hostlist", host, queue)
 
 
 def set_queue_slots(cell: GridEngineCellAccess, host: str, queue: str, slots: int) -> None:
-    """Set a queue's slots on a host."""
+    """Set the number of a queue's slots on a host."""
     setting = qconf.parse_object_attributes(query_object(cell, "-sq", queue)).get("slots", "")
     if (host, str(slots)) not in parse_qconf_values_by_host(setting).others:
         _do(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
 
 
 def place_host_last_in_queues(cell: GridEngineCellAccess, host: str, queues: Iterable[str]) -> None:
-    """Give a host a seq_no above other hosts, so that jobs fill the other hosts first.
+    """Give a host a higher seq_no than other hosts, so that jobs use the other hosts first.
 
-    This works if the scheduler sorts by seq_no (queue_sort_method, sched_conf(5)). A host that has
-    a number keeps it.
+    The order counts if the scheduler sorts by seq_no (queue_sort_method, sched_conf(5)). A host that already has a
+    seq_no keeps it.
     """
     numbers = {
         settings["qname"]: parse_qconf_values_by_host(settings.get("seq_no", "0"))
@@ -181,10 +178,10 @@ def place_host_last_in_queues(cell: GridEngineCellAccess, host: str, queues: Ite
 
 
 def next_queue_seq_no(own: QconfValuesByHost, other_numbers: Iterable[int]) -> int | None:
-    """Return the lowest free seq_no above a queue's own and above its host groups' numbers.
+    """Return the seq_no by which a host becomes the last host of a queue; None if no seq_no is left.
 
-    The seq_no stays below later queues' numbers (`other_numbers`), or jobs would go to these queues
-    first; the last hosts share one number. None if no number is left.
+    The seq_no is above those of the queue and its host groups, and below those of later queues (`other_numbers`),
+    because jobs would use the later queues first. If the numbers run out, the last hosts share one.
     """
     numbers = [(name, int(number)) for name, number in own.others]
     groups = (number for name, number in numbers if name.startswith(GROUP))
@@ -196,15 +193,15 @@ def next_queue_seq_no(own: QconfValuesByHost, other_numbers: Iterable[int]) -> i
 
 
 def disable_host_queues(cell: GridEngineCellAccess, host: str) -> None:
-    """Disable all queue instances of a host; CommandFailed if one stays enabled."""
+    """Disable all queue instances of a host; CommandFailed if a queue instance stays enabled."""
     _switch(cell, host, "-d", is_disabled=True)
 
 
 def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
-    """Enable the queue instances of a host; CommandFailed if an instance stays disabled.
+    """Enable a host's queue instances; return the disabled instances of the queues in `closed`.
 
-    Suspended best-effort instances are resumed first. Instances of `closed` queues are not
-    changed; the disabled instances of these queues are returned.
+    Suspended best-effort instances are resumed first. Queue instances of the queues in `closed` are not changed. Raises
+    CommandFailed if another queue instance stays disabled.
     """
     queue_instances = query_host_queue_instances(cell, host)
     for instance in queue_instances:
@@ -217,7 +214,7 @@ def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[
 def _switch(
     cell: GridEngineCellAccess, host: str, option: str, *, is_disabled: bool, but: frozenset[str] = NO_QUEUES
 ) -> None:
-    """Enable or disable the queue instances of a host, except instances of the queues in `but`."""
+    """Enable or disable a host's queue instances, without those of the queues in `but`."""
 
     def wrong() -> list[str]:
         wrong_instances = (
@@ -231,7 +228,7 @@ def _switch(
     argv = (f"{cell.binaries}/qmod", option, *targets)
     answer = run_client(cell, argv).checked()
     if wrong():
-        raise CommandFailed(argv, answer.status, b"", b"a queue instance is as it was before")
+        raise CommandFailed(argv, answer.status, b"", b"qmod did not change the state of a queue instance")
 
 
 def suspend_queue_instance(cell: GridEngineCellAccess, host: str, queue: str) -> None:
@@ -240,12 +237,12 @@ def suspend_queue_instance(cell: GridEngineCellAccess, host: str, queue: str) ->
 
 
 def reschedule_instance_tasks(cell: GridEngineCellAccess, host: str, queue: str) -> None:
-    """Reschedule the rerunnable tasks of a queue instance to other hosts."""
+    """Restart the rerunnable tasks of a queue instance on other hosts."""
     run_client(cell, (f"{cell.binaries}/qmod", "-rq", f"{queue}@{host}"))
 
 
 def remove_host_from_queues(cell: GridEngineCellAccess, host: str) -> None:
-    """Remove a host from every queue: its own values first, then its name."""
+    """Remove a host from all queues: first its settings, then its name."""
     for queue in query_all_queue_settings(cell):
         if _has_values(queue, host):
             _do(cell, "-purge", "queue", "*", f"{queue['qname']}@{host}")
@@ -258,26 +255,26 @@ def _has_values(queue: QconfSettings, host: str) -> bool:
 
 
 def remove_host_from_groups(cell: GridEngineCellAccess, host: str) -> None:
-    """Remove a host from every host group."""
+    """Remove a host from all host groups."""
     for group in query_names(cell, "-shgrpl"):
         if host in _members(cell, group):
             _do(cell, "-dattr", "hostgroup", "hostlist", host, group)
 
 
 def remove_admin_and_submit_host(cell: GridEngineCellAccess, host: str) -> None:
-    """Remove a host from the administrative and submit hosts."""
+    """Remove a host from the lists of administrative and submit hosts."""
     for listed, option in (("-sh", "-dh"), ("-ss", "-ds")):
         if host in query_names(cell, listed):
             _do(cell, option, host)
 
 
 def stop_execd(cell: GridEngineCellAccess, host: str) -> None:
-    """Stop a host's execution daemon; it is no error if it does not run."""
+    """Stop a host's execution daemon; a stopped daemon is no error."""
     run_client(cell, qconf.qconf_command(cell, "-ke", host))
 
 
 def remove_execution_host(cell: GridEngineCellAccess, host: str) -> str:
-    """Remove an execution host; return qconf's message if an object still names it."""
+    """Remove an execution host; return a message if the host is still in use, else an empty text."""
     if host in list_execution_hosts(cell):
         answer = run_client(cell, qconf.qconf_command(cell, "-de", host))
         message = answer.stdout + answer.stderr
@@ -286,7 +283,7 @@ def remove_execution_host(cell: GridEngineCellAccess, host: str) -> str:
         answer.checked()
     if host in query_names(cell, "-sconfl"):
         _do(cell, "-dconf", host)
-    return f"{host} is an execution host still" if host in list_execution_hosts(cell) else ""
+    return f"{host} is still an execution host" if host in list_execution_hosts(cell) else ""
 
 
 def _members(cell: GridEngineCellAccess, group: str) -> tuple[str, ...]:
@@ -302,35 +299,39 @@ def _all_on(host: str) -> str:
 
 
 NAME = "gb_tags"
-BETWEEN = "+"
+BETWEEN = "+"  # separator of tags; a comma and = are special in complex_values
 COMPLEX = f"{NAME} {NAME} RESTRING == NO NO NONE 0"
 VALUES = "complex_values"
 
 
 def query_host_tags(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of all tagged hosts."""
+    """Return the tags of all tagged hosts.
+
+    Tags are a value of complex gb_tags, which jobs can't request. The value stays while a host is off, and is deleted
+    with the host.
+    """
     document = run_client(cell, client_commands.list_execution_hosts_command(cell, (NAME,))).checked().stdout
     return parse_cell_host_tags(document)
 
 
 def list_taggable_hosts(cell: GridEngineCellAccess) -> tuple[str, ...]:
-    """Return all execution hosts."""
+    """Return the names of all execution hosts."""
     return list_execution_hosts(cell)
 
 
 def parse_cell_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
-    """Parse the tags of hosts from `qhost -F gb_tags -xml`."""
+    """Parse the tags of hosts from the output of `qhost -F gb_tags -xml`."""
     texts = ((host.name, dict(host.values).get(NAME, "")) for host in parse_qhost(document))
     return {name: tuple(text.split(BETWEEN)) for name, text in texts if text}
 
 
 def replace_host_tags(cell: GridEngineCellAccess, host: str, host_tags: tuple[str, ...]) -> None:
-    """Replace all tags of a host; CommandFailed if the cell refuses."""
+    """Replace all tags of a host; CommandFailed if the cell refuses the change."""
     complexes = qconf.parse_complex_table(run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout)
     if NAME not in complexes:
         line = qconf.setup_edit_shell_line(SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name=NAME, value=COMPLEX))
         answer = run_client(cell, ("/bin/sh", "-c", f"{qconf.cell_environment_shell_line(cell)}; {line}"))
-        if answer.status:  # the error names qconf, not the shell
+        if answer.status:
             raise CommandFailed(("qconf", "-Mc"), answer.status, answer.stdout, answer.stderr)
     if host_tags:
         options = ("-mattr", "exechost", VALUES, f"{NAME}={BETWEEN.join(host_tags)}", host)

@@ -1,8 +1,7 @@
 """Decides by `qsub -w v` whether a job could run in the local cell, and marks refused jobs.
 
-`qsub -w v` verifies a request without submitting it, against the cell as if it were empty: full and
-disabled queues count, load values do not. `qalter -w v` does not verify a running job, and it
-changes the lists that it is given (measured: 8.1.9).
+`qsub -w v` checks a request against an empty cell, without a submission: full and disabled queues count, load values do
+not. `qalter -w v` would not check a running job, and would change the job's lists (measured: 8.1.9).
 """
 
 from collections.abc import Iterable
@@ -13,17 +12,17 @@ from gridbridge.batch.gridengine.submit import NOT_REACHED, TRY_LATER, run_clien
 from gridbridge.model.job_request import OURS, JobRequest, Pairs, Variant
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
-REFUSED = f"{OURS}refused"  # context variable with the reason why the job came home
+REFUSED = f"{OURS}refused"  # context variable with the reason of a job's refusal by remote clusters
 REASON_CHARACTERS = 300
-UNKNOWN = b"unknown resource ("  # no queue, host or `global` has a fixed value of the resource
-FOUND = b"found suitable queue"  # printed before a uid below min_uid, e.g. the service's, is rejected
+UNKNOWN = b"unknown resource ("  # qsub's error if neither a queue, a host nor the cell has the resource
+FOUND = b"found suitable queue"  # qsub prints this success even if the uid is below min_uid
 SCRIPT = b"true\n"
 
 
 def keep_refused_job_home(
     cell: GridEngineCellAccess, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
 ) -> bool:
-    """Mark a refused job so that it stays at home; False if no local queue could run it."""
+    """Mark a job as refused by remote clusters, to keep it at home; False if no local queue could run the job."""
     for hard, queues in variants:
         if could_run_at_home(cell, request_with_replaced_lists(own, hard, queues)):
             mark_refused_job(cell, job, hard=hard, queues=queues, reason=reason)
@@ -32,15 +31,15 @@ def keep_refused_job_home(
 
 
 def request_with_replaced_lists(own: JobRequest, hard: Pairs | None, queues: str | None) -> JobRequest:
-    """Return a job's request with another resource or queue list."""
+    """Return a job's request with other resources or another queue list."""
     conditions = {"hard": own.hard if hard is None else hard}
     return own.but(queues=own.queues if queues is None else queues, **conditions)
 
 
 def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
-    """Say whether an empty local queue could run such a job; CommandFailed if unknown.
+    """Say whether the empty cell could run a request in a local queue; CommandFailed if unknown.
 
-    A resource that hosts only report as a load value is ignored, because it changes all the time.
+    Load values that hosts report are ignored, because load values change all the time.
     """
     answer = run_client(cell, verify_request_command(cell, request), SCRIPT)
     words = answer.stderr + answer.stdout
@@ -56,14 +55,17 @@ def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
 
 
 def _is_reported(cell: GridEngineCellAccess, queues: str, name: str) -> bool:
-    """Say whether a host of some queue reports a load value (hl), whatever it is now."""
+    """Say whether a host of some queue reports a resource as a load value."""
     among = ("-q", queues) if queues else ()
     answer = run_client(cell, (f"{cell.binaries}/qstat", "-F", name, "-u", "root", *among))
     return f"hl:{name}=".encode() in answer.checked().stdout
 
 
 def verify_request_command(cell: GridEngineCellAccess, request: JobRequest) -> Argv:
-    """Build the command that verifies a request; `-clear` comes first, as it resets `-w` too."""
+    """Build the command that checks a request.
+
+    `-clear` comes first, because it also clears `-w`.
+    """
     options: Argv = ("-pe", *request.ranges.split()) if request.ranges else ()
     options += ("-q", request.queues) if request.queues else ()
     options += ("-P", request.project) if request.project else ()
@@ -75,14 +77,14 @@ def verify_request_command(cell: GridEngineCellAccess, request: JobRequest) -> A
 def mark_refused_job(
     cell: GridEngineCellAccess, job: str, *, hard: Pairs | None, queues: str | None, reason: str
 ) -> None:
-    """Replace a job's lists, and write the refusal into its context for `qstat -j`."""
+    """Replace a job's resources and queues, and write the refusal into the job's context for `qstat -j`."""
     run_client(cell, mark_refused_job_command(cell, job, hard=hard, queues=queues, reason=reason)).checked()
 
 
 def mark_refused_job_command(
     cell: GridEngineCellAccess, job: str, *, hard: Pairs | None, queues: str | None, reason: str
 ) -> Argv:
-    """Build the one command that changes a refused job's lists and context."""
+    """Build the command that replaces a refused job's resources and queues, and writes its context."""
     options: Argv = client_commands.qsub_resource_options("-hard", hard) if hard is not None else ()
     options += ("-hard", "-q", queues) if queues is not None else ()
     note = "".join(" " if character in "\n\t" else ";" if character == "," else character for character in reason)

@@ -1,9 +1,7 @@
-"""Reads XML that Grid Engine's clients print, whole or row by row; the only module that knows lxml.
+"""Parses the XML that Grid Engine's client programs print, whole or row by row; only this module uses lxml.
 
-A broken answer is a ParseError and never an empty cluster, since an idle cluster is sent work.
-
-The layout is that of Grid Engine's clients/qstat/qstat_xml.c and sge_cull_xml.c. An incomplete answer is a
-ParseError and never an empty cluster, because an idle cluster is sent work.
+An incomplete answer raises ParseError and never becomes an empty cluster, because an idle cluster gets work. The
+elements are those of Grid Engine's clients/qstat/qstat_xml.c and sge_cull_xml.c.
 """
 
 import logging
@@ -32,14 +30,14 @@ if TYPE_CHECKING:
 
 
 ROW, QUEUE = "job_list", "Queue-List"
-_PARTS = {"queue_info", "job_info"}  # elements that qstat prints even if empty
+_PARTS = {"queue_info", "job_info"}  # elements that qstat prints even without content
 _Value = TypeVar("_Value")
 
 
 def parse_repaired_xml(data: bytes, read: Callable[[bytes], _Value], program: str = "qstat") -> _Value:
-    """Parse a document, repaired if necessary; the ParseError names the program."""
-    if b"<!" in data:  # a DTD: its entities could expand to anything; qstat escapes each `<`
-        raise ParseError(f"{program}: a document with declarations")
+    """Parse an XML document, after a repair if necessary; a ParseError names the program that printed the XML."""
+    if b"<!" in data:  # a DTD, which qstat never prints; its entities could expand to anything
+        raise ParseError(f"{program}: the XML contains a DTD; expected none")
     try:
         return _attempt(data, read, program)
     except etree.XMLSyntaxError as broken:
@@ -55,7 +53,7 @@ def _attempt(document: bytes, read: Callable[[bytes], _Value], program: str) -> 
     try:
         return read(document)
     except KeyError as missing:
-        raise ParseError(f"{program}: a job or queue without {missing.args[0]}") from missing
+        raise ParseError(f"{program}: a job or queue instance lacks {missing.args[0]}") from missing
     except ValueError as wrong:
         raise ParseError(f"{program}: {wrong}") from wrong
 
@@ -63,15 +61,15 @@ def _attempt(document: bytes, read: Callable[[bytes], _Value], program: str) -> 
 def _not_xml(data: bytes, program: str) -> str:
     lines = data.decode("utf-8", "replace").splitlines()
     first = next((line.strip() for line in lines if line.strip()), "")
-    return f"{program}: no XML but {first[:100]!r}" if first else f"{program}: an empty answer"
+    return f"{program}: the answer is not XML: {first[:100]!r}" if first else f"{program}: the answer is empty"
 
 
 def iterate_xml_elements(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Element]]":
-    """Yield a document's elements of these tags as they end; all elements without tags."""
+    """Yield the elements of a document that have one of some tags, as they end; without tags all elements."""
     return etree.iterparse(
         BytesIO(document),
         tag=tags or None,
-        remove_blank_text=True,  # half of the nodes, a fifth of the time
+        remove_blank_text=True,  # saves half of the nodes and a fifth of the time
         collect_ids=False,
         resolve_entities=False,
         no_network=True,
@@ -80,14 +78,14 @@ def iterate_xml_elements(document: bytes, *tags: str) -> "etree.iterparse[tuple[
 
 
 def parse_short_xml(data: bytes, program: str = "qstat") -> etree._Element:
-    """Parse a short document, repaired if necessary; the ParseError names the program."""
+    """Parse a short XML document, after a repair if necessary; a ParseError names the program."""
     return parse_repaired_xml(data, etree.fromstring, program)
 
 
 def for_each_listed_job_and_queue(document: bytes, take: Callable[[etree._Element], None]) -> None:
-    """Call `take` with each job and queue of a list; ParseError for another document.
+    """Call `take` with each job and queue instance of qstat's list; ParseError for another document.
 
-    A queue comes after its jobs.
+    The jobs of a queue instance precede the queue instance.
     """
     walked = iterate_xml_elements(document, ROW, QUEUE)
     for _, element in walked:
@@ -97,7 +95,7 @@ def for_each_listed_job_and_queue(document: bytes, take: Callable[[etree._Elemen
 
 
 def free_parsed_element(element: etree._Element) -> None:
-    """Empty an element, and unlink the one before it; lxml still needs the current one."""
+    """Empty a parsed element, and unlink the element before it, which lxml does not need any more."""
     element.clear()
     before, around = element.getprevious(), element.getparent()
     if before is not None and around is not None and before.tag == element.tag:
@@ -105,22 +103,22 @@ def free_parsed_element(element: etree._Element) -> None:
 
 
 def require_job_list(root: etree._Element) -> None:
-    """Raise ParseError unless the document is a list of queues and jobs."""
+    """Raise ParseError unless the document is qstat's list of queues and jobs."""
     if root.tag == "job_info" and {child.tag for child in root} >= _PARTS:
         return
     words = " ".join(word for text in root.itertext() for word in str(text).split())
-    raise ParseError(f"qstat: <{root.tag}> is not a job list: {words[:100] or 'no words in it'}")
+    raise ParseError(f"qstat: <{root.tag}> is not a job list: {words[:100] or 'no text'}")
 
 
 def iterate_leaf_texts(walk: Iterable[tuple[str, etree._Element]]) -> Iterator[tuple[str, str]]:
-    """Yield the tags and texts of the elements that contain no other elements."""
+    """Yield the tag and text of each element without child elements."""
     for _, element in walk:
         if len(element) == 0:
             yield str(element.tag), element.text or ""
 
 
 def unescape_less_than(raw: str) -> str:
-    """Undo the escape by which 8.1.9 writes a `<`."""
+    """Replace `%lt;`, by which 8.1.9 prints `<`."""
     return raw.replace("%lt;", "<")
 
 
@@ -132,7 +130,7 @@ _BARE_AND = re.compile(r"&(?!#?\w+;)")
 
 
 def _repair(data: bytes) -> bytes:
-    """Repair XML errors that Grid Engine is known to make; a missing end is never added."""
+    """Repair the known errors in Grid Engine's XML; a missing end of the document is never added."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
@@ -144,11 +142,15 @@ def _repair(data: bytes) -> bytes:
 
 _LOG = logging.getLogger(__name__)
 _OURS = f"{PREFIX}."
-_TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")  # the last is OCS's name
-TRUE = frozenset(("1.000000", "1", "TRUE", "true"))  # values of a BOOL resource
+_TIMES = (
+    "JAT_start_time",
+    "JB_submission_time",
+    "JAT_submission_time",
+)  # start and submission time
+TRUE = frozenset(("1.000000", "1", "TRUE", "true"))  # true values of a BOOL resource
 _FALSE = frozenset(("0.000000", "0", "FALSE", "false"))
-FIXED = "qf"  # a queue's fixed value, not a consumable (qstat(1), -F)
-BATCH = "B"  # queue type letter of queues for batch jobs
+FIXED = "qf"  # type of a fixed resource value of a queue (qstat(1), -F)
+BATCH = "B"  # letter of batch queues in a queue's type
 
 
 def parse_cluster_snapshot(
@@ -161,12 +163,11 @@ def parse_cluster_snapshot(
     uncounted: Container[int] = (),
     zone: tzinfo | None = None,
 ) -> ClusterSnapshot:
-    """Parse `qstat -F ... -u '*' -xml`, with the jobs `wanted` and the jobs named `gb.*`.
+    """Parse the output of `qstat -F ... -u '*' -xml` into a snapshot, with the given jobs and all transfers.
 
-    The slots of transfer queues, also another site's, do not count as free, and the slots of
-    best-effort queues are counted separately. Without -F (a ~/.sge_qstat may undo it) the answer
-    has no queues. `uncounted` jobs are not pending. `zone` is the time zone of the qstat process,
-    by default this system's. Raises ParseError for an incomplete document beyond repair.
+    Slots of transfer queues, even of other sites, don't count as free; slots of best-effort queues count apart. Jobs in
+    `uncounted` don't count as pending. `zone` is the time zone in which qstat ran, by default this system's. A
+    ~/.sge_qstat that cancels -F leaves no queues. Raises ParseError for an incomplete document.
     """
     read = partial(_read_lists, job_ids=job_ids, uncounted=uncounted, zone=zone)
     lists = parse_repaired_xml(data, read)
@@ -183,13 +184,13 @@ def parse_cluster_snapshot(
 
 
 def _besteffort(queues: Iterable[QueueInstanceStatus]) -> int | None:
-    """Count the free slots of best-effort queues; suspended tasks of such queues use no slots."""
+    """Count the free slots of best-effort queues; None if no such queue exists."""
     free = [queue.free_slots for queue in queues if queue.is_besteffort]
     return sum(free) if free else None
 
 
 class _Lists:
-    """The queues and jobs that one pass through a document gathers."""
+    """Collects queue instances and jobs, row by row."""
 
     def __init__(self, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None) -> None:
         self.queues: list[QueueInstanceStatus] = []
@@ -197,7 +198,7 @@ class _Lists:
         self._wanted = job_ids
         self._uncounted = uncounted
         self._zone = zone
-        self._tasks: Counter[str] = Counter()  # number of tasks by state letters
+        self._tasks: Counter[str] = Counter()  # numbers of tasks by state letters
 
     @property
     def pending(self) -> int:
@@ -217,7 +218,7 @@ class _Lists:
 
 
 def _joined(rows: tuple[JobListRow, ...], row: JobListRow) -> tuple[JobListRow, ...]:
-    """Add a row; a parallel job's rows, one a host with -f, become one row with all slots."""
+    """Add a job's row; the rows of a parallel job, one for each host, become one row with all slots."""
     parts = [earlier for earlier in rows if earlier.tasks == row.tasks and earlier.state.is_running]
     if not (parts and row.state.is_running):
         return (*rows, row)
@@ -247,7 +248,7 @@ def _queue(leafs: dict[str, str], values: dict[str | None, str | None]) -> Queue
 
 
 def _values(queue: "_Element") -> dict[str | None, str | None]:
-    """Return the fixed resource values of a queue; 8.1.9 prints a BOOL as a number here."""
+    """Return the fixed resource values of a queue instance, of which 8.1.9 prints a BOOL as a number."""
     own = (resource for resource in queue.iterfind("resource") if resource.get("type") == FIXED)
     return {resource.get("name"): resource.text for resource in own}
 
@@ -267,7 +268,7 @@ def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobListRow:
 
 @lru_cache(maxsize=256)
 def parse_job_state_log_unknown(text: str) -> JobState:
-    """Parse state letters; each combination with an unknown letter is logged once."""
+    """Parse a job's state letters, and log each combination with an unknown letter once."""
     state = qstat_state_letters.parse_job_state_letters(text)
     if JobStateFact.UNKNOWN in state.facts:
         _LOG.warning("event=unknown_job_state letters=%r", text)
@@ -275,7 +276,7 @@ def parse_job_state_log_unknown(text: str) -> JobState:
 
 
 def _queue_around(row: "_Element", leafs: dict[str, str]) -> str:
-    """Return a job's queue: the enclosing element with -f, else the row's own element."""
+    """Return the queue instance of a job: the enclosing element, else the element in the job's row."""
     parent = row.getparent()
     if parent is not None and parent.tag == QUEUE:
         return parent.findtext("name") or ""
@@ -287,7 +288,7 @@ def _since(leafs: dict[str, str], zone: tzinfo | None) -> datetime | None:
 
 
 def parse_printed_time(text: str, zone: tzinfo | None) -> datetime | None:
-    """Parse a printed local time of a zone, by default this system's; None for other text."""
+    """Parse a local time in a time zone, by default this system's; None for other text."""
     try:
         printed = datetime.fromisoformat(text)
     except ValueError:
@@ -297,7 +298,7 @@ def parse_printed_time(text: str, zone: tzinfo | None) -> datetime | None:
 
 @lru_cache(maxsize=1024)
 def count_tasks_in_ranges(text: str) -> int:
-    """Count the tasks that `1-9:2,12` names; an empty text counts as one job."""
+    """Count the tasks in ranges such as `1-9:2,12`; an empty text counts as one task."""
     return sum(map(len, parse_qstat_task_ranges(text))) if text else 1
 
 
@@ -305,16 +306,16 @@ _Leafs = dict[str, list[str]]
 
 
 def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
-    """Parse `qstat -j JOB -xml`: one value for each job found, none if the job is unknown.
+    """Parse the output of `qstat -j JOB -xml`: one value for each job; empty for an unknown job.
 
-    A name or pattern finds several jobs. The names of the enclosing lists vary by version and by
-    the job's history, so only the elements without children are read, in their order.
+    JOB may be a name or pattern of several jobs. The enclosing elements vary by version and by the job's history, so
+    only elements without children are read, in order.
     """
     return parse_repaired_xml(data, _read_details)
 
 
 def parse_begun_tasks(data: bytes) -> list[int]:
-    """Parse the begun tasks of `qstat -j ARRAY -xml`, which names no others."""
+    """Parse the tasks in the output of `qstat -j ARRAY -xml`, which prints only tasks that have begun."""
     return parse_repaired_xml(data, _read_begun)
 
 
@@ -337,15 +338,15 @@ def _read_judged(document: bytes) -> dict[int, tuple[str, str]]:
 
 
 def parse_array_concurrency_limits(data: bytes) -> dict[int, int]:
-    """Parse how many tasks of each array may run at once, from `qstat -j -xml` (qsub(1) -tc).
+    """Parse the maximal number of running tasks of each array from `qstat -j -xml` (qsub(1), -tc).
 
-    Jobs without such a limit are left out.
+    Jobs without a maximum are left out.
     """
     return parse_repaired_xml(data, _read_caps)
 
 
 def _read_details(document: bytes) -> tuple[JobAccountAndErrors, ...]:
-    """Start a new job at each JB_job_number, the first element of a job in every version."""
+    """Split the document into jobs; in every version JB_job_number is a job's first element."""
     jobs: list[_Leafs] = []
     walked = iterate_xml_elements(document)
     for tag, text in iterate_leaf_texts(walked):
@@ -354,8 +355,8 @@ def _read_details(document: bytes) -> tuple[JobAccountAndErrors, ...]:
         if jobs:
             jobs[-1].setdefault(tag, []).append(unescape_less_than(text))
     if not jobs and walked.root.tag != "unknown_jobs":
-        raise ParseError(f"qstat: no job in <{walked.root.tag}>")
-    messages = jobs[-1].get("MES_message", []) if jobs else []  # printed once, after all jobs
+        raise ParseError(f"qstat: <{walked.root.tag}> contains no job")
+    messages = jobs[-1].get("MES_message", []) if jobs else []  # qstat prints the messages after the last job
     return tuple(_detail(job, messages) for job in jobs)
 
 

@@ -1,9 +1,8 @@
-"""Parses job ends and usage from accounting lines and `qacct -j` blocks (accounting(5)).
+"""Parses job ends and usage from accounting lines and from `qacct -j` (accounting(5)).
 
-accounting(5) has 45 fields since Grid Engine 6.2, and 43 before, without `arid` and `ar_sub_time`;
-Univa Grid Engine 8.1 to 8.6 adds six or more behind them, and counts its times in milliseconds.
-Open Cluster Scheduler 9 writes accounting.jsonl, with an object a line and times in microseconds.
-The category may contain colons, so the fields behind it are found by their form.
+accounting(5) has 45 fields since Grid Engine 6.2, and 43 before. Univa Grid Engine 8.1 to 8.6 appends six or more
+fields and counts in milliseconds. Open Cluster Scheduler 9 writes accounting.jsonl: one object in each line, times in
+microseconds.
 """
 
 import json
@@ -28,7 +27,7 @@ from gridbridge.model.jobs_and_accounting import (
 )
 from gridbridge.model.transfer_name import NO_TASK
 
-FRONT = (  # fields of an accounting line before the category
+FRONT = (  # names of the fields before the job's category (accounting(5))
     *("qname", "hostname", "group", "owner", "jobname", "jobnumber", "account", "priority"),
     *("qsub_time", "start_time", "end_time", "failed", "exit_status", "ru_wallclock"),
     *("ru_utime", "ru_stime", "ru_maxrss", *("",) * 16, "granted_pe", "slots", "taskid"),
@@ -37,21 +36,21 @@ FRONT = (  # fields of an accounting line before the category
 SUBMITTED = FRONT.index("qsub_time")
 NONE = "NONE"
 JSON = b"{"
-OF_OBJECTS = (JSON, b"#", b"--")  # starts of lines: an object, a comment, grep's separator
+OF_OBJECTS = (JSON, b"#", b"--")  # first characters of a record, a comment, a separator line of grep
 NUMBER, NO_NUMBER = r"-?[\d.]+", r"(?!-?[\d.]*:)[^:]+"
-BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):{NUMBER}"  # after the category: iow, pe_taskid, maxvmem
+BEHIND = rf":{NUMBER}:(?P<pe_taskid>[^:]*):{NUMBER}"  # fields behind the job's category: iow, pe_taskid, maxvmem
 USUAL = re.compile(rf"{BEHIND}:\d+:\d+$")
 OLD = re.compile(rf"{BEHIND}$")
 UNIVA = re.compile(rf":{NUMBER}:(?P<pe_taskid>{NO_NUMBER}):{NUMBER}:\d+:\d+(?::[^:]*){{6,}}$")
-ENDS = {  # end of the preceding line, by record format
+ENDS = {  # pattern of the end of a record, by record format
     USUAL: re.compile(USUAL.pattern.encode()),
     OLD: re.compile(OLD.pattern.encode()),
     UNIVA: re.compile(rf":{NUMBER}$".encode()),
 }
-HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # fields up to exit_status
+HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # first fields of a record, up to exit_status
 TIMES = ("qsub_time", "start_time", "end_time")
-MILLISECONDS, MICROSECONDS = 10**11, 10**14  # larger times have these units
-OF_OBJECT = {  # our field name: name in accounting.jsonl
+MILLISECONDS, MICROSECONDS = 10**11, 10**14  # a time above these numbers is in milliseconds, or in microseconds
+OF_OBJECT = {  # field names of accounting(5), and of accounting.jsonl
     "qname": "qname",
     "hostname": "hostname",
     "owner": "owner",
@@ -68,29 +67,32 @@ OF_OBJECT = {  # our field name: name in accounting.jsonl
 }
 USED = ("ru_wallclock", "ru_utime", "ru_stime", "ru_maxrss")
 OPTIONAL = {"granted_pe": NONE, "pe_taskid": NONE, "deleted_by": ""}
-_RULE = "=" * 20  # start of the longer rule before each block
+_RULE = "=" * 20  # start of the line that qacct prints before each record
 _NOTHING = re.compile(r"no jobs running since startup|error: job (id|name) .* not found")
 _TIME_FORMATS = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S.%f")
 _SIZES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
-_MOST, _MOST_AMOUNT = 2**32, 1e15  # largest id or count, largest amount of seconds or kB
+_MOST, _MOST_AMOUNT = 2**32, 1e15  # maximal id or count; maximal number of seconds or kB
 _DIGITS = 10  # a task id has fewer digits
-SIGNALLED = 128  # exit statuses above this number report a signal
+SIGNALLED = 128  # a larger exit status is 128 plus the number of a signal
 _AMOUNT = re.compile(r"([0-9.]+)([KMGT]?)(?:Bs|B|s)?")
 
 
 def parse_accounting_line(line: str) -> dict[str, str]:
-    """Parse a line of an accounting file; ParseError if its form is unknown."""
+    """Parse a line of an accounting file; ParseError for an unknown format.
+
+    The job's category may contain colons, so the fields behind the category are found by their form.
+    """
     if line.startswith("{"):
         return _of_object(line)
     fields = line.split(":", len(FRONT))
     match = next((candidate for form in _forms(fields) if (candidate := form.search(f":{fields[-1]}"))), None)
     if match is None or len(fields) <= len(FRONT):
-        raise ParseError(f"accounting: {line[:60]!r} has the form of no version that is known")
+        raise ParseError(f"accounting: {line[:60]!r} has an unknown format")
     return dict(zip(FRONT, fields, strict=False)) | {"pe_taskid": match["pe_taskid"]}
 
 
 def parse_epoch_seconds(text: str) -> float:
-    """Parse a time as seconds of the epoch; ValueError if it is no time."""
+    """Parse a time as seconds since the epoch; ValueError for other text."""
     time = int(text)
     if time > MILLISECONDS:
         return time / (1e6 if time > MICROSECONDS else 1e3)
@@ -98,19 +100,19 @@ def parse_epoch_seconds(text: str) -> float:
 
 
 def accounting_lines_with_prefix(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines with a field of this prefix, and their offsets in the data."""
+    """Yield the lines that contain a field with this prefix, each with its offset in the data."""
     needles = f":{prefix}".encode(), f'"{prefix}'.encode()
     lines = {begin: line for needle in needles for begin, line in _lines_with(data, needle)}
     yield from sorted(lines.items())
 
 
 def is_line_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
-    """Say whether a line lies in the middle of another job's accounting record.
+    """Say whether a line lies inside another job's accounting record, and so may be forged.
 
-    A job's request may contain line feeds, so a user can forge a line. If the preceding line does
-    not end as records do, its record continues in this line. If the following line does not begin
-    as records do, this record continues in it. Nobody can make another user's line a part of their
-    own record. A JSON file contains only objects, and an object contains no line feed.
+    A job's request may contain line feeds, so a user can forge whole lines. If the preceding line does not end like a
+    record, the preceding record continues in this line. If the following line does not begin like a record, this record
+    continues there. No user can put another user's record inside a record of their own. A line of a JSON file is always
+    a whole record.
     """
     end = begin + len(line) + 1
     before = data[data.rfind(b"\n", 0, max(0, begin - 1)) + 1 : max(0, begin - 1)]
@@ -130,9 +132,10 @@ def _form(line: str) -> re.Pattern[str] | None:
 
 
 def _forms(fields: list[str]) -> Iterable[re.Pattern[str]]:
-    """Return the possible forms of a line, in the order in which they are tried.
+    """Return the formats of accounting lines, in the order in which the line is tried.
 
-    Univa's times are in milliseconds, and its last fields, a command line, may end in any form.
+    Lines with times in milliseconds are first tried as Univa Grid Engine's, whose last field, a command line, may look
+    like another format.
     """
     submitted = fields[SUBMITTED] if len(fields) > SUBMITTED else ""
     is_univa = submitted.isdigit() and int(submitted) > MILLISECONDS
@@ -147,7 +150,7 @@ def _of_object(line: str) -> dict[str, str]:
         fields |= {name: str(used[name]) for name in USED}
         return fields | {name: str(record.get(name, none)) for name, none in OPTIONAL.items()}
     except (KeyError, TypeError, ValueError, RecursionError, AttributeError) as error:
-        raise ParseError(f"accounting: {line[:60]!r} is no whole record: {error!r}") from error
+        raise ParseError(f"accounting: {line[:60]!r} is incomplete: {error!r}") from error
 
 
 def _lines_with(data: bytes, needle: bytes) -> Iterator[tuple[int, bytes]]:
@@ -161,10 +164,9 @@ def _lines_with(data: bytes, needle: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def job_end_of_accounting_record(record: JobRunAccounting | RemoteJobRunAccounting) -> JobEnd:
-    """Return the job end that an accounting record stands for (sge_status(5), failed).
+    """Return the job end that an accounting record shows (sge_status(5), failed).
 
-    A record without usage has an unknown end, whatever its exit status. So has the record of a
-    failed job that no signal ended.
+    The end is unknown for a record without usage, and for a failed job that no signal ended.
     """
     end = JobEnd(
         host=record.host,
@@ -184,31 +186,31 @@ def job_end_of_accounting_record(record: JobRunAccounting | RemoteJobRunAccounti
 
 
 def _killed_for(record: JobRunAccounting | RemoteJobRunAccounting, signal: int) -> JobKillReason:
-    """Return DELETION if the cell records who deleted the job, which 8.1.9 does not."""
+    """Return DELETION if the record names the user who deleted the job; 8.1.9 does not record deletions."""
     is_deleted = isinstance(record, JobRunAccounting) and bool(_set(record.deleted_by))
     return JobKillReason.DELETION if is_deleted and signal == SIGKILL else JobKillReason.UNKNOWN
 
 
 def parse_accounting_records(data: bytes, *, zone: tzinfo | None = None) -> tuple[JobRunAccounting, ...]:
-    """Parse `qacct -j JOB`, or lines of the accounting file, in their order.
+    """Parse the output of `qacct -j JOB`, or lines of the accounting file, in order.
 
-    The result is empty if qacct says that there are no records. Empty or truncated output is a
-    ParseError. `zone` is the time zone of the qacct process, by default this system's.
+    The result is empty if qacct reports no records; empty or truncated output is a ParseError. `zone` is the time zone
+    in which qacct ran, by default this system's.
     """
     text = data.decode("utf-8", "replace")
     if _NOTHING.match(text):
         return ()
     if not text.endswith("\n"):
-        raise ParseError("qacct: an empty answer" if not text else "qacct: the answer is cut")
+        raise ParseError("qacct: the answer is empty" if not text else "qacct: the answer is truncated")
     records = _blocks(text) if text.startswith(_RULE) else _lines(text)
     return tuple(_record(fields, zone) for fields in records)
 
 
 def read_accounting_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
-    """Parse whole lines of the accounting file whose account begins with `prefix`.
+    """Parse the complete lines of an accounting file whose account begins with `prefix`.
 
-    Returns each record with its line, and how many lines could not be parsed or lie inside another
-    record. Other lines, on a busy cluster nearly all, are not parsed.
+    Returns pairs of line and record, and the number of lines that are malformed or lie inside another record. Lines of
+    other accounts, nearly all on a busy cluster, are not parsed.
     """
     records, skipped = [], 0
     for begin, line in accounting_lines_with_prefix(data, prefix):
@@ -227,9 +229,9 @@ def read_accounting_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, Jo
 
 
 def parse_array_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> Iterator[JobRunAccounting]:
-    """Yield the records of array tasks from lines of the file and their neighbours.
+    """Yield the accounting records of array tasks from lines of the accounting file.
 
-    Lines that can't be parsed or lie inside another record are skipped.
+    Lines that are malformed or lie inside another record are skipped.
     """
     indices: dict[tuple[str, str], Container[int]]
     indices = {(str(array.job_id), array.account): frozenset(array.places) for array in arrays}
@@ -243,10 +245,9 @@ def parse_array_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> It
 
 
 def parse_task_end_times(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
-    """Yield when tasks ended, with owner and job name, from lines of the file.
+    """Yield when tasks ended, with owner and job name, from lines of the accounting file.
 
-    Tasks that never started, requeued runs, parts of parallel tasks and malformed lines are
-    skipped.
+    Tasks that never started, requeued runs, parts of parallel tasks and malformed lines are skipped.
     """
     for line in data.split(b"\n"):
         with suppress(ValueError, ParseError):
@@ -275,7 +276,7 @@ def _record(fields: dict[str, str], zone: tzinfo | None) -> JobRunAccounting:
     try:
         return _filled(fields, zone)
     except KeyError as missing:
-        raise ParseError(f"qacct: a record without {missing.args[0]}") from missing
+        raise ParseError(f"qacct: a record lacks {missing.args[0]}") from missing
     except (ValueError, IndexError, OverflowError, OSError) as wrong:
         raise ParseError(f"qacct: {wrong}") from wrong
 
@@ -292,7 +293,7 @@ def _filled(fields: dict[str, str], zone: tzinfo | None) -> JobRunAccounting:
         submitted_at=_time(fields["qsub_time"], zone),
         started_at=_time(fields["start_time"], zone),
         ended_at=_time(fields["end_time"], zone),
-        failed=_number(fields["failed"].partition(":")[0]),  # qacct adds words
+        failed=_number(fields["failed"].partition(":")[0]),  # qacct prints an explanation behind the number
         exit_status=_number(fields["exit_status"].split()[0]),
         wallclock_s=_amount(fields["ru_wallclock"]),
         user_s=_amount(fields["ru_utime"]),
@@ -305,15 +306,15 @@ def _filled(fields: dict[str, str], zone: tzinfo | None) -> JobRunAccounting:
 
 
 def _number(text: str) -> int:
-    """Parse an integer; ValueError for one larger than Grid Engine's, which must be forged."""
+    """Parse an integer; ValueError for a number that Grid Engine can't have written."""
     number = int(text)
     if abs(number) > _MOST:
-        raise ValueError(f"{text[:40]} is no number of Grid Engine's")
+        raise ValueError(f"{text[:40]} is too large for a number of Grid Engine")
     return number
 
 
 def _task(text: str) -> int:
-    """Parse an array index; NO_TASK for `undefined` and for other text."""
+    """Parse an array index; NO_TASK for text that is no number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else NO_TASK
 
 
@@ -322,7 +323,7 @@ def _set(text: str) -> str:
 
 
 def _time(text: str, zone: tzinfo | None) -> datetime | None:
-    """Parse seconds since the epoch or qacct's date; None for 0 and for `-/-`."""
+    """Parse seconds since the epoch, or a date printed by qacct; None for `0` and `-/-`."""
     if text.isdigit():
         return datetime.fromtimestamp(parse_epoch_seconds(text), UTC) if int(text) else None
     for layout in _TIME_FORMATS:
@@ -335,14 +336,14 @@ def _time(text: str, zone: tzinfo | None) -> datetime | None:
 
 
 def _amount(text: str) -> float:
-    """Parse an amount such as 0.007s, 4.648KB or 4760.
+    """Parse an amount such as 0.007s, 4.648KB or 4760, in seconds or kB.
 
-    8.1.9 prints a ru_maxrss of 4760 kB as 4.648KB, and 4.648 times 1024 is 4760 again.
+    qacct of 8.1.9 prints 4760 kB as 4.648KB, so K stands for a factor of 1024.
     """
     match = _AMOUNT.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text[:40]!r} is no amount")
+        raise ValueError(f"{text[:40]!r} is not an amount")
     amount = float(match[1]) * _SIZES[match[2]]
     if amount > _MOST_AMOUNT:
-        raise ValueError(f"{text[:40]!r} is no amount that Grid Engine counts")
+        raise ValueError(f"{text[:40]!r} is too large for an amount of Grid Engine")
     return amount

@@ -1,9 +1,8 @@
-"""Parses qconf(1)'s output, and builds the command lines that make set-up's edits.
+"""Parses qconf(1)'s output, and builds the sh lines by which `gridbridge setup` edits a cell.
 
-Command lines are sh text, because set-up runs exactly the text that it prints. All values in them
-pass through `_quoted` or `_sed_text`. qconf opens its input file twice, so tables go through a
-private folder. A table that could not be read is never written back, since `-Mc` deletes missing
-rows.
+Edits are sh text, because set-up runs exactly the text that it prints. All values pass through `_quoted` or
+`_sed_text`. qconf opens its input file twice, so tables go through a private folder. A table that could not be read is
+never written back, because `qconf -Mc` deletes missing rows.
 """
 
 import re
@@ -17,9 +16,9 @@ from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow, SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
-FOLD = re.compile(r"([, ]) *\\\n\s*")  # folded lines of older clients, which ignore SGE_SINGLE_LINE
-COLUMNS = 8  # columns of a complex(5) entry
-EMPTY = ("no ",)  # e.g. "no operator defined", "no submit host defined"
+FOLD = re.compile(r"([, ]) *\\\n\s*")  # line folds of old qconf versions, which ignore SGE_SINGLE_LINE
+COLUMNS = 8  # number of columns in the table of resources (complex(5))
+EMPTY = ("no ",)  # first word of `no operator defined`, `no submit host defined`
 FOLDER = "d=$(mktemp -d) && trap 'rm -r \"$d\"' EXIT"
 STARTED = re.compile(r"^start time:.*\(([0-9]+)\)", re.MULTILINE)
 RAN = re.compile(r"^run time \[s\]:\s*([0-9]+)", re.MULTILINE)
@@ -27,53 +26,56 @@ LISTS = MappingProxyType({"manager": "m", "operator": "o", "submit": "s", "admin
 
 
 def qconf_command(cell: GridEngineCellAccess, *options: str) -> Argv:
-    """Build a qconf command, e.g. `-sq all.q`."""
+    """Build a qconf command with options such as `-sq all.q`."""
     return (f"{cell.binaries}/qconf", *options)
 
 
 def parse_object_attributes(data: bytes) -> QconfSettings:
-    """Parse an object's attributes; folded lines are joined."""
+    """Parse the attributes that qconf prints of one object; folded lines are joined."""
     text = FOLD.sub(r"\1", data.decode("utf-8", "replace"))
     rows = (line.split(None, 1) for line in text.splitlines() if not line.startswith("#"))
     return {row[0]: " ".join(row[1].split()) if row[1:] else "" for row in rows if row}
 
 
 def parse_complex_table(data: bytes) -> Mapping[str, QconfComplexRow]:
-    """Parse the table of `qconf -sc`; ParseError for a row with another number of columns."""
+    """Parse the table of `qconf -sc`; ParseError for a wrong number of columns."""
     rows = [line.split() for line in data.decode("utf-8", "replace").splitlines()]
     complex_rows = [_complex(row) for row in rows if row and not row[0].startswith("#")]
     if not complex_rows:
-        raise ParseError("qconf: an empty table of complexes")
+        raise ParseError("qconf: the table of resources is empty")
     return {row.name: row for row in complex_rows}
 
 
 def _complex(row: list[str]) -> QconfComplexRow:
     if len(row) != COLUMNS:
-        raise ParseError(f"qconf: {' '.join(row)[:80]!r} is no row of complexes")
+        raise ParseError(f"qconf: {' '.join(row)[:80]!r} is not a row of the table of resources")
     keys = ("name", "shortcut", "type", "relation", "requestable", "consumable", "default")
     return QconfComplexRow(**dict(zip((*keys, "urgency"), row, strict=True)))
 
 
 def parse_name_list(data: bytes) -> tuple[str, ...]:
-    """Parse a list of names, one a line; `no ... defined` is an empty list."""
+    """Parse a list with one name in each line; `no ... defined` is an empty list."""
     text = data.decode("utf-8", "replace")
     return () if text.startswith(EMPTY) else tuple(text.split())
 
 
 def parse_qmaster_clock_offset_s(data: bytes, now: float) -> float | None:
-    """Parse how far the qmaster's clock is ahead of `now`, from `qping -info`."""
+    """Parse the seconds by which the qmaster's clock is ahead of `now` from `qping -info`; None if unknown."""
     text = data.decode("utf-8", "replace")
     started, ran = STARTED.search(text), RAN.search(text)
     return int(started[1]) + int(ran[1]) - now if started and ran else None
 
 
 def setup_edit_shell_line(edit: SetupEdit) -> str:
-    """Return the sh line that makes an edit, in the cell's environment."""
+    """Return the sh line that makes one edit of a cell.
+
+    The line needs the variables of `cell_environment_shell_line`.
+    """
     return RENDERERS[edit.verb](edit)
 
 
 def cell_environment_shell_line(cell: GridEngineCellAccess) -> str:
-    """Return the sh line that exports a cell's environment for qconf."""
+    """Return the sh line that exports the variables by which qconf finds a cell."""
     words = (
         f"SGE_ROOT={_quoted(cell.root)}",
         f"SGE_CELL={_quoted(cell.cell)}",
@@ -90,7 +92,6 @@ def _quoted(text: str) -> str:
 
 
 def _sed_text(text: str) -> str:
-    """Escape the characters that are special in a sed replacement."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("&", "\\&")
 
 
@@ -153,7 +154,7 @@ def _set_scheduler(edit: SetupEdit) -> str:
 
 
 def _exempt(edit: SetupEdit) -> str:
-    """Put a rule first in a resource quota set, because the first matching rule counts."""
+    """Put a rule first in a resource quota set; the first matching rule counts."""
     return _with_rules(edit, f'/^ *enabled /{{print "   {edit.value}"}}')
 
 

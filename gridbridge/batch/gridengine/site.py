@@ -1,4 +1,4 @@
-"""Answers set-up and `gridbridge check` about a cell, and explains submissions to it."""
+"""Answers `gridbridge setup` and `gridbridge check` about a cell, and explains job submissions."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ HAS_ENVIRONMENTS = True
 
 
 def query_cluster_facts(cell: GridEngineCellAccess, now: float) -> ClusterFacts:
-    """Return the qmaster's version and clock offset, or why it gave no answer."""
+    """Return the qmaster's version and clock offset, or the reason for no answer."""
     try:
         master = cell_object_queries.read_acting_qmaster(cell)
     except GridbridgeError as error:
@@ -32,7 +32,7 @@ def query_cluster_facts(cell: GridEngineCellAccess, now: float) -> ClusterFacts:
 
 
 def count_batch_slots(cell: GridEngineCellAccess) -> int:
-    """Return the batch slots, without the slots of transfer and best-effort queues."""
+    """Return the number of slots in batch queues, without transfer and best-effort queues."""
     transfers = {
         name for name, queue in cell_object_queries.query_queue_settings(cell).items() if is_transfer_queue(queue)
     }
@@ -43,7 +43,7 @@ def count_batch_slots(cell: GridEngineCellAccess) -> int:
 
 
 def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconfSettings) -> CellQconfSettings:
-    """Return the cell's objects that a transfer from this host involves."""
+    """Return the cell's queues, hosts and other objects that transfers from a host involve."""
     return (
         cell_object_queries.query_remote_cell_setup(cell)
         if cell.login
@@ -52,40 +52,40 @@ def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconf
 
 
 def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettings:
-    """Return the cell's objects that a transfer queue on this host involves."""
+    """Return the cell's queues, hosts and other objects that a transfer queue on a host involves."""
     return cell_object_queries.query_cell_setup(cell, of_host)
 
 
 def count_slots_on_host(cell: GridEngineCellAccess, host: str) -> Mapping[str, int]:
-    """Return the slots of every queue on a host."""
+    """Return the number of slots of each queue on a host."""
     return cell_object_queries.count_slots_on_host(cell, host)
 
 
 def query_queue_instances(cell: GridEngineCellAccess, cluster: str) -> tuple[QueueInstanceStatus, ...]:
-    """Return every queue on every host with its letters and slots."""
+    """Return all queue instances with state letters and slots."""
     return cell_object_queries.query_queue_instances(cell, cluster)
 
 
 def query_queue_settings(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
-    """Return the configuration of every queue."""
+    """Return each queue's configuration, by queue name."""
     return cell_object_queries.query_queue_settings(cell)
 
 
 def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
-    """Return the objects that best-effort queues involve."""
+    """Return the cell's queues and other objects that best-effort queues involve."""
     return cell_object_queries.query_besteffort_cell(cell)
 
 
 def shell_environment_line(cell: GridEngineCellAccess) -> str:
-    """Return the sh line that exports the cell's environment."""
+    """Return the sh line that exports the cell's environment variables."""
     return qconf.cell_environment_shell_line(cell)
 
 
 def explain_request_refusal(request: JobRequest) -> str:
-    """Return why no cell can satisfy a request; the qmaster may still refuse it."""
+    """Return the reason why no cell can satisfy a request; empty if none is known."""
     return client_commands.explain_request_refusal(request)
 
 
 def build_submission_command(cell: GridEngineCellAccess, spec: JobSpec) -> Argv:
-    """Return the command line of a job's submission."""
+    """Return the command line that submits a job."""
     return client_commands.submit_held_job_command(cell, spec)

@@ -1,7 +1,8 @@
-"""Queries a cell's snapshot, job ends, limits and vocabulary for the service.
+"""Queries a cell's snapshot, job ends, limits and resource names for the services.
 
-8.1.9 writes line feeds of a job's request into its record unchanged, so any user of the cell can forge whole
-records of another user's job. A record is evidence, never proof.
+An accounting record may be forged: Grid Engine 8.1.9 writes line feeds of a job's request into the record unchanged, so
+any user of the cell can write whole records of another user's job. So an accounting record is evidence of a job's end,
+never proof.
 """
 
 import logging
@@ -37,13 +38,13 @@ from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell.program_runs import LIST_BYTES, CompletedProgram
 
-ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # a word of pe_list, possibly a host name (queue_conf(5))
-FLUSH_TIME = "00:00:15"  # default of a cell without a setting
+ENVIRONMENT = re.compile(r"[^\s,=\[\]]+")  # name of a parallel environment or host in pe_list (queue_conf(5))
+FLUSH_TIME = "00:00:15"  # default of accounting_flush_time
 LIMITS = ("max_aj_tasks", "max_aj_instances", "max_u_jobs", "max_jobs")
-NOT_REQUESTABLE = "NO"  # `requestable` column of complex(5); FORCED is requestable too
-STRINGS = ("STRING", "CSTRING", "RESTRING", "HOST")  # types that are compared with expressions
+NOT_REQUESTABLE = "NO"  # value in column `requestable` (complex(5)); YES and FORCED are requestable
+STRINGS = ("STRING", "CSTRING", "RESTRING", "HOST")  # resource types whose requests may be expressions (complex(5))
 
-Ends = dict[int, JobEnd | FutureDatedJobEnd | None]  # by array index; None: several different ends
+Ends = dict[int, JobEnd | FutureDatedJobEnd | None]  # ends by array index; None: the records contradict each other
 
 
 def query_cluster_snapshot(
@@ -53,10 +54,9 @@ def query_cluster_snapshot(
     transfer_queues: Container[str] = (),
     uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
-    """Return the cluster's snapshot with these jobs, and how many seconds the query took.
+    """Return a snapshot of the cell and of the jobs with given ids, and the query's duration in seconds.
 
-    The snapshot's time is that before the query. Raises CommandFailed or ParseError if the cell
-    gave no complete answer.
+    The snapshot has the time before the query. Raises CommandFailed or ParseError without a complete answer.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _ask(cell, client_commands.show_cell_status_command(cell)).checked()
@@ -74,24 +74,24 @@ def query_cluster_snapshot(
 
 
 def query_job_end(cell: GridEngineCellAccess, job_id: int, account: str) -> JobEnd | None:
-    """Return a job's final end by its id and account; None while it is unknown.
+    """Return the end of the job with this id and account; None if unknown.
 
-    Raises ConflictingRemoteJobEnds if its accounting records contradict each other. qacct does not tell
-    parts of a parallel job from the whole, whose record comes last.
+    Raises ConflictingRemoteJobEnds if the accounting records contradict each other. qacct does not distinguish the
+    parts of a parallel job from the whole job, whose record comes last.
     """
     ours = [record for record in query_accounting_records(cell, job_id) if record.account == account]
     whole = ours[-1:] if all(record.pe not in ("", "NONE") for record in ours) else ours
     end, is_disputed = settle_job_end(whole, datetime.now(UTC))
     if is_disputed:
-        raise ConflictingRemoteJobEnds(f"two records of job {job_id} disagree on how {account} ended")
+        raise ConflictingRemoteJobEnds(f"the accounting records of job {job_id} ({account}) contradict each other")
     return end
 
 
 def query_array_ends(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, Ends]:
-    """Return the ends of array tasks by the array's account and task index.
+    """Return the ends of array tasks, by the array's account and by task index.
 
-    The end is None if a task's records contradict each other: one may be forged. If the accounting
-    file is not where 8.1.9 has it, qacct is called for each array.
+    The end is None if a task's records contradict each other, because one may be forged. If the accounting file is not
+    where 8.1.9 writes it, qacct runs once for each array.
     """
     records, is_read = query_array_accounting_records(cell, arrays)
     by_array = dict[str, list[JobRunAccounting]]()
@@ -115,9 +115,9 @@ def _ends(records: Iterable[JobRunAccounting]) -> Ends:
 
 
 def query_begun_indices(cell: GridEngineCellAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Return the indices of array tasks that have begun and not ended.
+    """Return, by array id, the indices of array tasks that have begun and not ended.
 
-    `qstat -j` does not show whether other tasks still wait.
+    `qstat -j` does not show waiting tasks.
     """
     answer = _ask(cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))).checked()
     return {
@@ -128,7 +128,7 @@ def query_begun_indices(cell: GridEngineCellAccess, arrays: Mapping[int, str]) -
 
 
 def query_array_limits(cell: GridEngineCellAccess) -> ClusterArrayLimits:
-    """Return the cell's limits on arrays (sge_conf(5), max_aj_tasks and the next)."""
+    """Return the cell's limits on array jobs (sge_conf(5): max_aj_tasks, max_aj_instances)."""
     settings = qconf.parse_object_attributes(query_object(cell, "-sconf"))
     limits = {name: int(settings.get(name, "")) for name in LIMITS if settings.get(name, "").isdigit()}
     of_array = (limits.get(name, 0) for name in ("max_aj_tasks", "max_aj_instances"))
@@ -141,7 +141,7 @@ def query_array_limits(cell: GridEngineCellAccess) -> ClusterArrayLimits:
 
 
 def _flush_s(reporting: str) -> float:
-    """Return the interval at which accounting is written (sge_conf(5), accounting_flush_time)."""
+    """Return the seconds between two writes of accounting records (sge_conf(5), accounting_flush_time)."""
     settings = dict(word.partition("=")[::2] for word in reporting.split())
     usual = settings.get("flush_time", FLUSH_TIME)
     hours, minutes, seconds = ([*settings.get("accounting_flush_time", usual).split(":"), "", ""])[:3]
@@ -151,13 +151,13 @@ def _flush_s(reporting: str) -> float:
 
 
 def query_job_details(cell: GridEngineCellAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
-    """Return the qmaster's data about a job, empty for an unknown job."""
+    """Return the qmaster's data about a job; empty for an unknown job."""
     answer = _ask(cell, client_commands.show_job_detail_command(cell, str(job_id)))
     return parse_job_detail(answer.checked().stdout)
 
 
 def query_request_vocabulary(cell: GridEngineCellAccess) -> NamesOfferedByCluster:
-    """Return the names that a job may request in a cell."""
+    """Return the names of resources, queues, projects and parallel environments that a job may request."""
     table = qconf.parse_complex_table(query_object(cell, "-sc")).values()
     requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
     environments = frozenset(query_names(cell, "-spl"))
@@ -172,12 +172,11 @@ def query_request_vocabulary(cell: GridEngineCellAccess) -> NamesOfferedByCluste
 
 
 def _names(rows: Iterable[QconfComplexRow]) -> frozenset[str]:
-    """Return the names and shortcuts of resources."""
     return frozenset(name for row in rows for name in (row.name, row.shortcut))
 
 
 def _rules(cell: GridEngineCellAccess, environments: frozenset[str]) -> Iterator[str]:
-    """Yield NAME=ALLOCATION_RULE for these parallel environments in local queues (sge_pe(5))."""
+    """Yield NAME=ALLOCATION_RULE for each parallel environment that a local queue uses (sge_pe(5))."""
     own = (queue for queue in query_all_queue_settings(cell) if not is_transfer_queue(queue))
     listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
     for name in sorted(listed & environments):
@@ -192,7 +191,7 @@ def query_object(cell: GridEngineCellAccess, *options: str) -> bytes:
 
 
 def query_all_queue_settings(cell: GridEngineCellAccess) -> tuple[QconfSettings, ...]:
-    """Return the configuration of every queue."""
+    """Return each queue's configuration."""
     answer = run_client(cell, qconf.qconf_command(cell, "-sq", "*"))
     if answer.status and not query_names(cell, "-sql"):
         return ()
@@ -201,7 +200,7 @@ def query_all_queue_settings(cell: GridEngineCellAccess) -> tuple[QconfSettings,
 
 
 def query_names(cell: GridEngineCellAccess, option: str) -> tuple[str, ...]:
-    """Return the names of a qconf list; qconf reports an empty list with exit status 1."""
+    """Return a list of names from qconf, which reports an empty list as an error."""
     answer = run_client(cell, qconf.qconf_command(cell, option))
     message = answer.stdout + answer.stderr
     if message.startswith(b"no ") and b"defined" in message:
@@ -210,33 +209,33 @@ def query_names(cell: GridEngineCellAccess, option: str) -> tuple[str, ...]:
 
 
 def _ask(cell: GridEngineCellAccess, argv: client_commands.Argv) -> CompletedProgram:
-    """Run a client in UTC, because clients print local times without a zone."""
+    """Run a client program in UTC, because client programs print local times without a zone."""
     return run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
 
 
-CLOCKS_DIFFER = timedelta(minutes=5)  # tolerated difference of two clusters' clocks
+CLOCKS_DIFFER = timedelta(minutes=5)  # tolerated difference between the clocks of two clusters
 
 Records = Sequence[JobRunAccounting | RemoteJobRunAccounting]
 NO_LINE, NOT_READ = 1, 2  # exit statuses of grep(1)
-UNREADABLE = re.compile(rb"unable to open|accounting: (?!No such file)")  # qacct, on standard error
+UNREADABLE = re.compile(rb"unable to open|accounting: (?!No such file)")  # qacct's errors for an unreadable file
 _log = logging.getLogger(__name__)
 
 
 def settle_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool]:
-    """Return the end that a job's records show, and whether the records contradict each other.
+    """Return the job end that accounting records show, and whether the records contradict each other.
 
-    Contradicting ends are not believed. Runs that were requeued, ends in the future, and parts of a
-    parallel job are ignored; a run whose end nobody saw contradicts no other.
+    The end is None if the records contradict each other. Requeued runs, ends in the future and parts of a parallel job
+    are ignored. An unknown end contradicts no other end.
     """
     end, is_disputed = final_or_future_job_end(records, now)
     return (None if isinstance(end, FutureDatedJobEnd) else end), is_disputed
 
 
 def final_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | FutureDatedJobEnd | None, bool]:
-    """Return a job's end, or the end that its records place in the future.
+    """Return a job's end, or an end that its records place in the future; and whether the records disagree.
 
-    A job that ended by itself before now keeps that end. A failed run before now may have been
-    requeued and settles nothing: the time of an end is execd's, whose clock may be ahead.
+    A job with a past exit status has this end. If the only past run failed, the run may have been requeued, and the
+    future end counts: execd's clock may be ahead.
     """
     final = [record for record in records if _is_final(record)]
     future = [record for record in final if record.ended_at and record.ended_at > now + CLOCKS_DIFFER]
@@ -250,7 +249,7 @@ def _future(final: Records, last: JobRunAccounting | RemoteJobRunAccounting) -> 
     ends = [job_end_of_accounting_record(record) for record in final]
     is_one = len(_kinds(ends)) == 1
     at = last.ended_at
-    assert at  # a future-dated record has an end time
+    assert at  # guaranteed by `final_or_future_job_end`
     return FutureDatedJobEnd(ended_at=at, host=last.host, end=ends[-1] if is_one else None)
 
 
@@ -262,7 +261,7 @@ def _agreed(ends: Sequence[JobEnd]) -> tuple[JobEnd | None, bool]:
 
 
 def _run_s(end: JobEnd) -> float:
-    """Return how long a job ran; of several equal ends the longest run counts.
+    """Return a run's duration, by which the longest of several equal ends is chosen.
 
     So a forged record can't reduce the usage of a job.
     """
@@ -278,10 +277,10 @@ def _is_final(record: JobRunAccounting | RemoteJobRunAccounting) -> bool:
 
 
 def query_accounting_records(cell: GridEngineCellAccess, job_id: int) -> tuple[JobRunAccounting, ...]:
-    """Return a job's accounting records, of all its tasks and runs.
+    """Return the accounting records of all tasks and runs of a job.
 
-    qacct runs in UTC, because it prints local times without a zone. An unreadable file is an error,
-    although qacct then prints the same as for an empty file.
+    qacct runs in UTC, because it prints local times without a zone. An unreadable accounting file raises an error,
+    although qacct prints the same text as for an empty file.
     """
     argv = client_commands.qacct_command(cell, str(job_id))
     answer = run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
@@ -294,10 +293,10 @@ def query_accounting_records(cell: GridEngineCellAccess, job_id: int) -> tuple[J
 def query_array_accounting_records(
     cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]
 ) -> tuple[tuple[JobRunAccounting, ...], bool]:
-    """Return the accounting records of array tasks, and whether the file could be read.
+    """Return the accounting records of array tasks, and whether the accounting file was readable.
 
-    If the file is missing, as after a rotation, the rotated files are read. An incomplete last line
-    is read the next time.
+    If the accounting file is missing, as after a rotation, rotated files are read. An incomplete last line is skipped
+    until the next call.
     """
     answer = _searched(cell, arrays)
     if answer.status not in (NO_LINE, NOT_READ):
@@ -306,7 +305,7 @@ def query_array_accounting_records(
 
 
 def _searched(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
-    """Search the arrays' accounting lines, also in rotated files if requested and fast enough."""
+    """Search the accounting file for arrays; search rotated files too if requested and fast enough."""
     accounts = [array.account for array in arrays]
     if since := min((array.looks_since for array in arrays if array.looks_since), default=None):
         try:

@@ -1,7 +1,7 @@
-"""Submits and controls jobs of a cell; the half of its adapter for hot programs.
+"""Submits and controls the jobs of a Grid Engine cell.
 
-Grid Engine's clients have the same exit status for most errors, so a failed submission is
-classified by its message (measured: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2 where noted).
+Grid Engine's client programs have the same exit status for most errors, so a failed submission is classified by its
+message (measured: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2).
 """
 
 from gridbridge.batch.batch_submission_outcome import (
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 HAS_QSTAT = True
 HAS_START_TIMES = True
 UTC = "UTC"
-TRY_LATER = 25  # qsub(1) EXIT STATUS: a limit of the cell, e.g. max_u_jobs
-NOT_REACHED = (  # errors before the request was sent: nothing was submitted
+TRY_LATER = 25  # exit status if a limit of the cell is reached, e.g. max_u_jobs (qsub(1))
+NOT_REACHED = (  # errors after which no job was submitted
     b"unable to contact qmaster",
     b"got select error",
     b"unable to send message",
@@ -43,33 +43,32 @@ NOT_REACHED = (  # errors before the request was sent: nothing was submitted
     b"critical error:",
     b"unable to initialize environment",
 )
-OF_A_PERSON = b"jobs are allowed per user"  # max_u_jobs
+OF_A_PERSON = b"jobs are allowed per user"  # error if limit max_u_jobs is reached
 FROM_HERE = b"is not a submit host"
-NO_ANSWER = (  # errors after the request was sent: the job may exist
+NO_ANSWER = (  # errors after which a job may have been submitted
     b"failed receiving gdi request response",
     b"timeout error",
     b"error reading answer list",
-    b"has been submitted",  # qsub reports a mere warning as an error
+    b"has been submitted",  # qsub treats a warning as an error
 )
 NO_BEST_EFFORT = f'unknown resource "{BEST_EFFORT}"'.encode()
-A_CALL = 2000  # most task ranges in one command
+A_CALL = 2000  # maximal number of task ranges in one command
 OF_ARRAY = f"{PREFIX}."
-MARK = "MAIL"  # a variable of qsub's environment that root does not set
+MARK = "MAIL"  # variable of qsub's environment in which qsub records a submission name
 JOB_NUMBER = b"<JB_job_number>"
 UNKNOWN_JOB = b"<unknown_jobs"
 END_OF_DETAIL = b"</detailed_job_info>"
 JOBS_A_CALL = 1000
-NO_QUEUES = (b"requests unknown queue", b"Wrong queue list format")  # errors of `qalter -q`
+NO_QUEUES = (b"requests unknown queue", b"Wrong queue list format")  # errors of `qalter -q` for missing queues
 ANY_QUEUE = "*"
-DELETED = b"has deleted job"  # answer for a waiting job; a started one is "registered"
+DELETED = b"has deleted job"  # qdel's answer for a waiting job
 DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
 
 def submit_held_job(cell: GridEngineCellAccess, spec: JobSpec) -> JobSubmissionResult:
-    """Submit a held job; never raises for the cell's answer or its absence.
+    """Submit a held job; failures are returned, never raised.
 
-    In a cell without best-effort queues a preemptible job is submitted as an ordinary one with the
-    lowest priority.
+    In a cell without best-effort queues a preemptible job becomes an ordinary job of lowest priority.
     """
     if reason := client_commands.explain_request_refusal(spec.request):
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
@@ -103,12 +102,12 @@ def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
 
 
 def _unquoted(words: bytes) -> bytes:
-    """Return qsub's message without quoted texts, which users may choose."""
+    """Return qsub's message without quoted parts, which users may choose."""
     return b" ".join(words.split(b'"')[::2])
 
 
 def _first_line(words: bytes) -> str:
-    """Return the first error line of qsub, without its prefix, warnings and `Exiting.`."""
+    """Return qsub's first error line, without prefix, warnings and the word `Exiting`."""
     lines = words.decode("utf-8", "replace").replace("Unable to run job: ", "").splitlines()
     telling = [line.strip() for line in lines if line.strip() not in ("", "Exiting.")]
     errors = [line for line in telling if not line.startswith("warning:")]
@@ -116,16 +115,16 @@ def _first_line(words: bytes) -> str:
 
 
 def find_held_job(cell: GridEngineCellAccess, transfer: str, owner: str) -> str:
-    """Return the id of the owner's oldest job of the transfer's name, empty if none.
+    """Return the id of a user's oldest job that was submitted under a name; empty if none exists.
 
-    Several jobs exist if an answer was lost and the job was submitted again. Raises CommandFailed
-    or ParseError if the cell did not answer, so that nothing is known.
+    Several such jobs exist if qsub's answer was lost and the job was submitted again. Raises CommandFailed or
+    ParseError if the cell does not answer.
     """
     return str(min(_named(cell, transfer, owner), default=""))
 
 
 def find_duplicate_arrays(cell: GridEngineCellAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of the owner's other jobs of this name; released jobs were renamed.
+    """Return the ids of a user's other arrays with the same submission name.
 
     Arrays are found even if an operator has renamed them.
     """
@@ -133,14 +132,14 @@ def find_duplicate_arrays(cell: GridEngineCellAccess, transfer: str, owner: str,
 
 
 def _named(cell: GridEngineCellAccess, transfer: str, owner: str) -> list[int]:
-    """Find a user's jobs of a name among that user's jobs only.
+    """Return the ids of a user's jobs that were submitted under a name.
 
-    `qstat -j NAME` shows all users' jobs of the name, so any user could make its output too long.
+    Only the user's own jobs are queried: in the output of `qstat -j NAME`, other users' jobs could exceed the size
+    limit.
     """
     listed = run_client(cell, client_commands.list_jobs_of_owner_command(cell, owner)).checked().stdout
     jobs = _bearing(cell, listed, transfer, owner)
     if transfer.startswith(OF_ARRAY):
-        # rarely needed: only after a lost answer
         from gridbridge.batch.gridengine.arrays_by_submitted_name import find_arrays_by_submitted_name
 
         jobs = sorted({*jobs, *find_arrays_by_submitted_name(cell, listed, transfer, owner)})
@@ -154,7 +153,7 @@ def _bearing(cell: GridEngineCellAccess, listed: bytes, transfer: str, owner: st
 
 
 def query_owner_and_account(cell: GridEngineCellAccess, job: str) -> tuple[str, str]:
-    """Return a job's owner and account, both empty if the cell does not know it."""
+    """Return a job's owner and account; both are empty if the job does not exist."""
     xml = query_job_xml(cell, job)
     if UNKNOWN_JOB in xml:
         return "", ""
@@ -162,14 +161,14 @@ def query_owner_and_account(cell: GridEngineCellAccess, job: str) -> tuple[str, 
 
 
 def query_live_indices(cell: GridEngineCellAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return the indices of the caller's array tasks that wait or run."""
+    """Return, by array id, the indices of the caller's array tasks that wait or run."""
     return parse_array_indices(run_client(cell, client_commands.list_own_jobs_command(cell)).checked().stdout, arrays)
 
 
 def hold_array_tasks(
     cell: GridEngineCellAccess, array: str, _name: str, indices: tuple[range, ...]
 ) -> tuple[range, ...]:
-    """Put a user hold on array tasks; return the indices of waiting tasks that are held."""
+    """Put a user hold on array tasks; return the indices of all waiting tasks that are held."""
     for tasks in _in_calls(array, indices):
         hold_job(cell, tasks, gone_is_fine=True)
     listed = run_client(cell, client_commands.list_own_jobs_command(cell)).checked().stdout
@@ -177,13 +176,13 @@ def hold_array_tasks(
 
 
 def release_array_tasks(cell: GridEngineCellAccess, array: str, indices: tuple[range, ...]) -> None:
-    """Remove the user hold of array tasks."""
+    """Remove the user hold from array tasks."""
     for tasks in _in_calls(array, indices):
         release_job(cell, tasks, gone_is_fine=True)
 
 
 def _in_calls(array: str, indices: tuple[range, ...]) -> "Iterator[str]":
-    """Yield an array's tasks in qalter's form, in portions that fit a command line."""
+    """Yield an array's tasks in the form of qalter, in portions that fit a command line."""
     for begin in range(0, len(indices), A_CALL):
         portion = indices[begin : begin + A_CALL]
         yield ",".join(f"{array}.{span[0]}-{span[-1]}" for span in portion)
@@ -195,21 +194,21 @@ def query_job_request(cell: GridEngineCellAccess, job: str) -> JobRequest:
 
 
 def query_job_requests(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
-    """Return the requests of several jobs by one query; gone jobs are left out."""
+    """Return the requests of several jobs by one query; jobs that no longer exist are left out."""
     return {number: parse_job_request(part) for number, part in query_job_details_xml(cell, jobs)}
 
 
 def query_job_accounts(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> dict[int, str]:
-    """Return the accounts of several jobs by one query; gone jobs are left out."""
+    """Return the accounts of several jobs by one query; jobs that no longer exist are left out."""
     return {number: parse_owner_and_account(part)[1] for number, part in query_job_details_xml(cell, jobs)}
 
 
 def query_job_details_xml(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
-    """Yield the cell's XML about several jobs, by job id; ParseError if it is incomplete."""
+    """Yield the output of `qstat -j -xml` for each job, with the job id; ParseError if incomplete."""
     for begin in range(0, len(jobs), JOBS_A_CALL):
         xml = query_job_xml(cell, ",".join(map(str, jobs[begin : begin + JOBS_A_CALL])))
         if not xml.rstrip().endswith(END_OF_DETAIL) and UNKNOWN_JOB not in xml:
-            raise ParseError("qstat -j: not a whole answer")
+            raise ParseError("qstat -j: the answer is truncated")
         for part in xml.split(JOB_NUMBER)[1:]:
             number = part.partition(b"<")[0]
             if number.isdigit():
@@ -217,38 +216,42 @@ def query_job_details_xml(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> 
 
 
 def query_job_xml(cell: GridEngineCellAccess, job: str) -> bytes:
-    """Return the cell's XML about a job, which submitted_request parses."""
+    """Return the output of `qstat -j -xml` for a job; submitted_request parses the output."""
     return run_client(cell, client_commands.show_job_detail_command(cell, job)).checked().stdout
 
 
 def query_deferred_jobs(cell: GridEngineCellAccess) -> frozenset[int]:
-    """Return the jobs that wait for their start time; ParseError for a truncated answer."""
+    """Return the ids of jobs that wait for their start time; ParseError for a truncated answer."""
     xml = run_client(cell, client_commands.list_deferred_jobs_command(cell)).checked().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
-        raise ParseError("qstat -s ha: not a whole answer")
+        raise ParseError("qstat -s ha: the answer is truncated")
     numbers = (part.partition(b"<")[0] for part in xml.split(JOB_NUMBER)[1:])
     return frozenset(int(number) for number in numbers if number.isdigit())
 
 
 def hold_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False) -> None:
-    """Put a user hold on a job or task, waiting or running."""
+    """Put a user hold on a job or task."""
     _do(cell, client_commands.hold_job_command(cell, job), gone_is_fine)
 
 
 def release_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False) -> None:
-    """Remove the user hold of a job or task."""
+    """Remove the user hold from a job or task."""
     _do(cell, client_commands.release_job_command(cell, job), gone_is_fine)
 
 
 def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> None:
-    """Give a job a far start time so that it can't restart; its own is kept in its context."""
+    """Keep a running job from restarting, by a start time far in the future.
+
+    The previous start time is kept in the job's context.
+    """
     run_client(cell, client_commands.defer_restart_command(cell, job, request.own_start), zone=UTC).checked()
 
 
 def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
-    """Restore a job's own start time; a start time that a user set meanwhile stays.
+    """Undo `defer_restart`; return the saved start time as text if it is no valid time.
 
-    Returns the text that its owner wrote in place of the kept time, if that is no time.
+    A start time that a user has set meanwhile stays. Users can overwrite the saved start time, because it is in the
+    job's context.
     """
     request = query_job_request(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
@@ -257,22 +260,22 @@ def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
 
 
 def rename_and_release(cell: GridEngineCellAccess, job: str, name: str) -> None:
-    """Give a held job its real name and release it."""
+    """Release a held job and give the job its final name."""
     _do(cell, client_commands.rename_and_release_command(cell, job, name))
 
 
 def release_arrays(cell: GridEngineCellAccess, arrays: tuple[str, ...], name: str) -> None:
-    """Give held arrays their real name and release their tasks, in one request."""
+    """Release held arrays and give the arrays their final name, in one request."""
     _do(cell, client_commands.rename_and_release_command(cell, ",".join(arrays), name))
 
 
 def delete_array(cell: GridEngineCellAccess, array: str) -> None:
-    """Delete all tasks of an array; a gone array is no error."""
+    """Delete all tasks of an array; a missing array is no error."""
     _do(cell, client_commands.delete_job_command(cell, array), gone_is_fine=True)
 
 
 def delete_array_tasks(cell: GridEngineCellAccess, array: str, _name: str, indices: str) -> None:
-    """Delete the array tasks with these indices; gone tasks are no error."""
+    """Delete the array tasks with the given indices; missing tasks are no error."""
     _do(cell, client_commands.delete_array_tasks_command(cell, array, indices), gone_is_fine=True)
 
 
@@ -284,9 +287,9 @@ def pin_job_to_queue(
 
 
 def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: Pairs | None = None) -> str:
-    """Restore a job's own queue list.
+    """Restore the queue list of a job that was restricted to one queue.
 
-    If these queues no longer exist, the job may start in any queue, and the list is returned.
+    If a queue of the list no longer exists, the job may start in any queue, and the list is returned.
     """
     answer = run_client(cell, client_commands.restore_queue_list_command(cell, job, queues, hard))
     if answer.status and any(sign in answer.stdout + answer.stderr for sign in NO_QUEUES):
@@ -297,19 +300,19 @@ def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: 
 
 
 def alter_job(cell: GridEngineCellAccess, job: str, options: Argv) -> None:
-    """Change a job's request."""
+    """Change a job's request by options of qalter."""
     _do(cell, client_commands.alter_job_command(cell, job, options))
 
 
 def delete_job(cell: GridEngineCellAccess, job: str) -> None:
-    """Delete a job; a gone job is no error."""
+    """Delete a job; a missing job is no error."""
     _do(cell, client_commands.delete_job_command(cell, job), gone_is_fine=True)
 
 
 def delete_waiting_job(cell: GridEngineCellAccess, job: str) -> bool | None:
-    """Delete a job; return whether it was waiting, or None if it did not exist.
+    """Delete a job; return True if the job was waiting, None if it did not exist.
 
-    The qmaster's answer shows whether a waiting job was removed or a started job is killed.
+    The qmaster answers in different words for waiting and for started jobs.
     """
     answer = run_client(cell, client_commands.delete_job_command(cell, job))
     words = answer.stdout + answer.stderr
@@ -320,10 +323,10 @@ def delete_waiting_job(cell: GridEngineCellAccess, job: str) -> bool | None:
 
 
 def suspend_or_hold_job(cell: GridEngineCellAccess, job: str) -> None:
-    """Suspend a running job or hold a waiting one; a gone job is no error.
+    """Suspend a running job, or hold a waiting job; a missing job is no error.
 
-    The hold comes first, so that a waiting job can't start any more. A job that runs after the hold
-    is suspended, even if its queue is suspended already.
+    The hold comes first, so that a waiting job can't start any more. A job that still runs is then suspended, even if
+    its queue is already suspended.
     """
     hold_job(cell, job, gone_is_fine=True)
     now = query_job_state(cell, job)
@@ -333,9 +336,9 @@ def suspend_or_hold_job(cell: GridEngineCellAccess, job: str) -> None:
 
 
 def resume_or_release_job(cell: GridEngineCellAccess, job: str) -> None:
-    """Undo `suspend_or_hold_job`, whether it suspended or held the job.
+    """Undo `suspend_or_hold_job`; a missing job is no error.
 
-    A suspended job without our hold was suspended by another user and stays suspended.
+    A suspended job without a user hold was suspended by another user, and stays suspended.
     """
     now = query_job_state(cell, job)
     if now.is_held and now.is_by_hand:
@@ -344,17 +347,16 @@ def resume_or_release_job(cell: GridEngineCellAccess, job: str) -> None:
 
 
 def query_job_state(cell: GridEngineCellAccess, job: str) -> "JobState":
-    """Return the state of a job, or of a task `12.3`; UNSEEN if it is not listed.
+    """Return the state of a job, or of a task such as `12.3`; UNSEEN if the job does not exist.
 
-    Raises ParseError for a truncated answer, from which no state follows.
+    Raises ParseError for a truncated answer.
     """
-    # most transfers need no state letters
     from gridbridge.batch.qstat_state_letters import parse_job_state_letters
     from gridbridge.model.states import UNSEEN
 
     xml = run_client(cell, client_commands.list_own_jobs_command(cell)).checked().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
-        raise ParseError("qstat -xml: not a whole answer")
+        raise ParseError("qstat -xml: the answer is truncated")
     number, _, task = job.partition(".")
     for entry in xml.split(b"<JB_job_number>")[1:]:
         row = entry.partition(b"</job_list>")[0]
@@ -365,14 +367,14 @@ def query_job_state(cell: GridEngineCellAccess, job: str) -> "JobState":
 
 
 def _names(tasks: str, task: str) -> bool:
-    """Say whether ranges such as `1-9:2,12` include a task; empty ranges stand for a single job."""
+    """Say whether ranges such as `1-9:2,12` include a task; without ranges the job is no array."""
     if not (tasks and task):
         return tasks == task
     return any(int(task) in span for span in parse_qstat_task_ranges(tasks))
 
 
 def query_queue_limit(cell: GridEngineCellAccess, queue: str, name: str, host: str) -> str:
-    """Return a limit of a queue, with the value for one host (queue_conf(5))."""
+    """Return a limit of a queue on a host (queue_conf(5))."""
     lines = run_client(cell, client_commands.show_queue_command(cell, queue)).checked().stdout.decode().splitlines()
     values = next((line.split()[1] for line in lines if line.split()[:1] == [name]), "")
     general, _, special = values.partition(",[")
@@ -395,10 +397,10 @@ def run_client(
     mark: str = "",
     most_bytes: int = ANSWER_BYTES,
 ) -> CompletedProgram:
-    """Run a client program of the cell, locally or by ssh, in a time zone if one is given.
+    """Run a client program of the cell, locally or by ssh.
 
-    A job that qsub submits keeps the mark (arrays_by_submitted_name). The ssh module is loaded only
-    for cells that need it, because each transfer pays for the modules that it loads.
+    `zone` is the time zone of printed times. qsub records `mark` in the submitted job (arrays_by_submitted_name). Only
+    remote logins import the ssh module, because each starter pays for its imports.
     """
     env = cell.environment() | ({"TZ": zone} if zone else {}) | ({MARK: mark} if mark else {})
     if cell.login is None:

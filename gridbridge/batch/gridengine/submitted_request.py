@@ -1,9 +1,8 @@
-"""Parses a job's request and environment, which only qmaster and execd know.
+"""Parses the request and environment of a job from qstat and from execd's files, without lxml and re.
 
-Parsed without lxml and re, because every transfer loads this module (design: hot programs).
-Sources: `qstat -j N -xml` of 8.1.9, whose lists lose their inner tags after a qalter, and whose `<`
-is `%lt;`; and execd's active_jobs/N.T/environment, which has values uncut that the shepherd
-would cut at 10 kB. See tests/golden/gridengine-8.1.9.
+Each starter imports this module, so it imports little. Sources: `qstat -j N -xml` of 8.1.9, whose lists lose their
+inner tags after a qalter and whose `<` is `%lt;`; execd's active_jobs/N.T/environment, which keeps values over 10 kB.
+See tests/golden/gridengine-8.1.9.
 """
 
 from gridbridge.errors import ParseError
@@ -14,18 +13,18 @@ TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-AUTOMATIC = b"__SGE_PREFIX__"  # prefix of variables that qsub adds
-PRIORITY_ZERO = 1024  # JB_priority of `-p 0`
-INTERACTIVE = 0x1E  # JB_type bits of qsh, qlogin, and qrsh with or without command (sge_job.h)
-ARRAY = 0x80  # JB_type bit of `qsub -t`
-RERUN = {b"1": "yes", b"2": "no"}  # JB_restart: value of -r; 0: the queue's setting
+AUTOMATIC = b"__SGE_PREFIX__"  # prefix of variables that qsub adds to a job
+PRIORITY_ZERO = 1024  # value of JB_priority for `qsub -p 0`
+INTERACTIVE = 0x1E  # bits in JB_type of jobs of qsh, qlogin and qrsh (sge_job.h)
+ARRAY = 0x80  # bit in JB_type of jobs of `qsub -t`
+RERUN = {b"1": "yes", b"2": "no"}  # JB_restart, and the value of `qsub -r`; 0: the queue's setting `rerun` counts
 _ESCAPES = ((b"%lt;", b"<"), (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&apos;", b"'"))
 
 
 def parse_job_request(xml: bytes) -> JobRequest:
-    """Parse a job's request from `qstat -j -xml`; ParseError if the answer has no job."""
+    """Parse a job's request from `qstat -j -xml`; ParseError if the output has no job."""
     if b"<JB_job_number>" not in xml:
-        raise ParseError("qstat -j: no job of that id waits or runs, or no answer of qstat")
+        raise ParseError("qstat -j: the job does not exist, or qstat did not answer")
     return JobRequest(
         owner=_leaf(xml, b"JB_owner"),
         hard=_resources(xml, b"JB_hard_resource_list"),
@@ -55,14 +54,14 @@ def _variables(xml: bytes) -> frozenset[str]:
 
 
 def parse_owner_and_account(xml: bytes) -> tuple[str, str]:
-    """Parse a job's owner and account; ParseError if the answer has no job."""
+    """Parse a job's owner and account; ParseError if the output has no job."""
     if b"<JB_job_number>" not in xml:
-        raise ParseError("qstat -j: neither a job nor an unknown one")
+        raise ParseError("qstat -j: the answer is incomplete")
     return _leaf(xml, b"JB_owner"), _leaf(xml, b"JB_account")
 
 
 def recorded_submit_variable(xml: bytes, variable: bytes) -> frozenset[bytes]:
-    """Return a job's values of a variable SGE_O_*, which qsub recorded at submission."""
+    """Return the values of a variable SGE_O_*, in which qsub recorded its environment."""
     variables = _section(xml, b"JB_env_list").split(b"<VA_variable>")
     parts = (text.partition(b"</VA_variable>") for text in variables)
     values = (_leaves(content, b"VA_value") for name, _, content in parts if name == variable)
@@ -70,14 +69,14 @@ def recorded_submit_variable(xml: bytes, variable: bytes) -> frozenset[bytes]:
 
 
 def parse_array_ids(xml: bytes) -> tuple[int, ...]:
-    """Return the array ids that `qstat -xml` lists; ParseError for a truncated answer."""
+    """Return the ids of all arrays in the output of `qstat -xml`; ParseError if truncated."""
     return _ids(row for row in _rows(xml) if b"<tasks>" in row)
 
 
 def parse_job_ids_by_name(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
-    """Return the listed ids of a person's jobs of a name; ParseError if truncated.
+    """Return the ids of a user's jobs whose name may be `name`; ParseError if truncated.
 
-    The list may show only the beginning of a name.
+    qstat may print only the beginning of a name.
     """
     rows = (row for row in _rows(xml) if _leaf(row, b"JB_owner") == owner)
     return _ids(row for row in rows if name.startswith(_leaf(row, b"JB_name")))
@@ -86,17 +85,17 @@ def parse_job_ids_by_name(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
 def _ids(rows: "Iterable[bytes]") -> tuple[int, ...]:
     ids = {_leaf(row, b"JB_job_number") for row in rows}
     if not all(map(str.isdecimal, ids)):
-        raise ParseError("qstat -xml: a job without a number")
+        raise ParseError("qstat -xml: a job without a job id")
     return tuple(sorted(map(int, ids)))
 
 
 def parse_array_indices(
     xml: bytes, arrays: "Iterable[str]", state: bytes = b"", letter: str = ""
 ) -> dict[str, tuple[range, ...]]:
-    """Return the task indices that `qstat -xml` lists of arrays; ParseError if truncated.
+    """Return the indices of arrays' tasks in the output of `qstat -xml`; ParseError if truncated.
 
-    Only the id identifies an array, because operators can rename it. `state` (`pending` or
-    `running`) and `letter` restrict the tasks.
+    Arrays are identified by id, because operators can rename an array. `state` (`pending` or `running`) and `letter`
+    select tasks.
     """
     indices: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
     for row in _rows(xml):
@@ -109,46 +108,46 @@ def parse_array_indices(
 
 def _rows(xml: bytes) -> list[bytes]:
     if not xml.rstrip().endswith(b"</job_info>"):
-        raise ParseError("qstat -xml: not a whole answer")
+        raise ParseError("qstat -xml: the answer is truncated")
     return xml.split(b"<job_list ")[1:]
 
 
 def parse_execd_environment(data: bytes) -> dict[str, str]:
-    """Read execd's `environment` file: `NAME=value`, newlines and backslashes escaped."""
+    """Parse execd's file `environment`: lines NAME=VALUE with escaped newlines and backslashes."""
     pairs = (line.partition(b"=") for line in data.split(b"\n") if line)
     return {_decode(name): _decode(_unescape(value)) for name, _, value in pairs}
 
 
 def parse_execd_config(data: bytes) -> dict[str, str]:
-    """Read execd's `config` file: `name=value` lines."""
+    """Parse execd's file `config`: lines NAME=VALUE."""
     pairs = (line.partition(b"=") for line in data.split(b"\n") if line)
     return {_decode(name): _decode(value) for name, _, value in pairs}
 
 
 def parse_job_cwd(xml: bytes) -> str:
-    """Return the working directory of `qsub -cwd` or `-wd`, empty for the owner's home."""
+    """Return the working directory that a job requested; empty for the owner's home directory."""
     return _leaf(xml, b"JB_cwd")
 
 
 def parse_parallel_request(xml: bytes) -> tuple[str, int]:
-    """Return the parallel environment, empty for a serial job, and the most slots (qsub(1) -pe)."""
+    """Return a job's parallel environment, empty for a serial job, and its maximal number of slots."""
     name = _leaf(xml, b"JB_pe")
     ends = _leaves(_section(xml, b"JB_pe_range"), b"RN_max") if name else ()
     return name, max(map(int, ends), default=1)
 
 
 def parse_minimum_slots(xml: bytes) -> int:
-    """Return the fewest slots with which a job can start."""
+    """Return the minimal number of slots with which a job can start."""
     return min(map(int, _leaves(_section(xml, b"JB_pe_range"), b"RN_min")), default=1)
 
 
 def is_interactive_job(xml: bytes) -> bool:
-    """Say whether a job is interactive, so that a person waits at a terminal (qrsh)."""
+    """Say whether a job is interactive, such as a job of qrsh."""
     return bool(_type(xml) & INTERACTIVE)
 
 
 def has_array_task(xml: bytes, task: int) -> bool:
-    """Say whether a job was submitted with a task of this number, ended or not."""
+    """Say whether a job was submitted with a task of this number; the task may have ended."""
     tasks = _section(xml, b"JB_ja_structure")
     ends = (map(int, _leaves(tasks, tag)) for tag in (b"RN_min", b"RN_max", b"RN_step"))
     ranges = (range(low, high + 1, max(step, 1)) for low, high, step in zip(*ends, strict=True))
@@ -160,7 +159,7 @@ def _type(xml: bytes) -> int:
 
 
 def parse_slot_ranges(xml: bytes) -> str:
-    """Return the requested `PE RANGES`, such as `smp 2-4,8`; empty for a serial job."""
+    """Return a requested parallel environment with its slots, such as `smp 2-4,8`; empty for a serial job."""
     name = _leaf(xml, b"JB_pe")
     ranges = _section(xml, b"JB_pe_range")
     ends = zip(_leaves(ranges, b"RN_min"), _leaves(ranges, b"RN_max"), strict=False)
@@ -169,7 +168,7 @@ def parse_slot_ranges(xml: bytes) -> str:
 
 
 def _section(xml: bytes, tag: bytes) -> bytes:
-    """Return the content of the first element with this tag, which must not be nested."""
+    """Return the content of the first element with a tag; elements of this tag must not be nested."""
     return xml.partition(b"<" + tag + b">")[2].partition(b"</" + tag + b">")[0]
 
 
@@ -182,7 +181,6 @@ def _leaf(xml: bytes, tag: bytes) -> str:
 
 
 def _pairs(xml: bytes, name: bytes, value: bytes) -> Pairs:
-    """Return the (name, value) pairs in their order; a missing value is empty."""
     entries = xml.split(b"<" + name + b">")[1:]
     return tuple((_text(entry.partition(b"</")[0]), _leaf(entry, value)) for entry in entries)
 

@@ -1,8 +1,7 @@
-"""Finds tasks that may be rerun on other hosts, and reschedules them (qmod(1), -rj).
+"""Finds tasks that may be rerun on other hosts, and reschedules the tasks (qmod(1), -rj).
 
-Only jobs that requested it are moved, by `-r y` or a checkpointing environment (qsub(1)); a queue's
-`rerun` is not enough. Parallel and interactive jobs are not moved. A suspended task, or a running
-task with a hold, stays on its host.
+A task may move if its job was submitted with `-r y` or a checkpointing environment (qsub(1)); a queue's `rerun` is not
+enough. Parallel and interactive jobs, suspended tasks and running tasks with a hold stay on their host.
 """
 
 from collections import defaultdict
@@ -21,16 +20,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
-AT_ONCE = 100  # hosts or jobs in one command
-CE_VALUE = "CE_stringval"  # element with the requested text
-RERUNS = "1"  # JB_restart of `-r y`
-PUSHED = ("r", "Rr")  # states of tasks that run, without any other state
+AT_ONCE = 100  # maximal number of hosts or jobs in one command
+CE_VALUE = "CE_stringval"  # XML element with the requested value
+RERUNS = "1"  # value of JB_restart for `qsub -r y`
+PUSHED = ("r", "Rr")  # state letters of tasks that only run
 STOPPED = frozenset("sSTNPh")  # state letters of suspended tasks, and of running tasks with a hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningHostTask:
-    """A running task on a host, with its slots and state letters."""
+    """A running task of a host, with its slots and state letters."""
 
     job: str
     task: str  # array task id; empty for a single job
@@ -39,7 +38,7 @@ class RunningHostTask:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the task is suspended or held, so that it would not run elsewhere either."""
+        """Whether the task is suspended or held, and so would not run on another host."""
         return "d" not in self.state and not STOPPED.isdisjoint(self.state)
 
     @property
@@ -49,14 +48,14 @@ class RunningHostTask:
 
 
 def tasks_on_hosts_command(cell: GridEngineCellAccess, hosts: Sequence[str]) -> Argv:
-    """Build the command that shows the tasks on hosts, in all queues."""
+    """Build the command that lists the tasks of hosts, in all queues."""
     where = ",".join(f"*@{host}" for host in hosts)
     shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
     return (f"{cell.binaries}/qstat", *shown, "-q", where)
 
 
 def parse_tasks_on_hosts(data: bytes) -> Mapping[str, tuple[RunningHostTask, ...]]:
-    """Parse the tasks by host, without preemptible tasks."""
+    """Parse the tasks of each host, without preemptible tasks."""
     by_host = defaultdict[str, list[RunningHostTask]](list)
     for queue in parse_short_xml(data).iterfind("queue_info/Queue-List"):
         values = {resource.get("name"): resource.text for resource in queue.iterfind("resource")}
@@ -76,7 +75,7 @@ def _task(row: "_Element") -> RunningHostTask:
 
 
 def parse_reschedulable_jobs(data: bytes, now_s: float) -> Mapping[str, TaskResourceRequests]:
-    """Parse which jobs may be rerun elsewhere now, and their requests, from `qstat -xml -j`."""
+    """Parse the requests of jobs that may be rerun on other hosts, from `qstat -xml -j`."""
     return {
         job.findtext("JB_job_number", ""): _shape(job)
         for job in parse_short_xml(data).iterfind("djob_info/element")
@@ -85,7 +84,7 @@ def parse_reschedulable_jobs(data: bytes, now_s: float) -> Mapping[str, TaskReso
 
 
 def _shape(job: "_Element") -> TaskResourceRequests:
-    """Parse a job's requests; after a qalter its lists lack inner tags (submitted_request)."""
+    """Parse a job's requests; after a qalter the lists in qstat's XML lack inner tags."""
     names, values = (_leafs(job, "JB_hard_resource_list", tag) for tag in ("CE_name", CE_VALUE))
     return TaskResourceRequests(
         requests=tuple(zip(names, values, strict=False)),
@@ -114,7 +113,7 @@ def _may_move(job: "_Element", now_s: float) -> bool:
 def query_reschedulable_tasks(
     cell: GridEngineCellAccess, hosts: Iterable[str], now_s: float
 ) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
-    """Return the requests of all tasks on hosts that may be rerun elsewhere."""
+    """Return, by host, the requests of all tasks that may be rerun on other hosts."""
     by_host = query_tasks_on_hosts(cell, list(hosts))
     free = query_reschedulable_jobs(cell, {task.job for tasks in by_host.values() for task in tasks}, now_s)
     return {
@@ -126,9 +125,9 @@ def query_reschedulable_tasks(
 
 
 def reschedule_host_tasks(cell: GridEngineCellAccess, host: str, now_s: float) -> bool:
-    """Reschedule all tasks of a disabled host; False, without a change, if one may not move.
+    """Restart all tasks of a disabled host on other hosts; False, without a change, if a task may not move.
 
-    A task that is just starting or ending is left for the next call.
+    Tasks that are starting or ending are left to the next call.
     """
     tasks = query_tasks_on_hosts(cell, [host]).get(host, ())
     free = query_reschedulable_jobs(cell, {task.job for task in tasks}, now_s)
@@ -141,7 +140,7 @@ def reschedule_host_tasks(cell: GridEngineCellAccess, host: str, now_s: float) -
 
 
 def query_tasks_on_hosts(cell: GridEngineCellAccess, hosts: Sequence[str]) -> Mapping[str, tuple[RunningHostTask, ...]]:
-    """Return the tasks that run on the given hosts now."""
+    """Return the running tasks of each host."""
     by_host = dict[str, tuple[RunningHostTask, ...]]()
     for at in range(0, len(hosts), AT_ONCE):
         answer = run_client(cell, tasks_on_hosts_command(cell, hosts[at : at + AT_ONCE]))
@@ -152,7 +151,7 @@ def query_tasks_on_hosts(cell: GridEngineCellAccess, hosts: Sequence[str]) -> Ma
 def query_reschedulable_jobs(
     cell: GridEngineCellAccess, jobs: Iterable[str], now_s: float
 ) -> Mapping[str, TaskResourceRequests]:
-    """Return which of these jobs may be rerun elsewhere; ended jobs are left out."""
+    """Return the requests of jobs that may be rerun on other hosts; ended jobs are left out."""
     numbers, shapes = sorted(jobs, key=int), dict[str, TaskResourceRequests]()
     for at in range(0, len(numbers), AT_ONCE):
         named = ",".join(numbers[at : at + AT_ONCE])

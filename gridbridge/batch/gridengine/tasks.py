@@ -1,4 +1,7 @@
-"""Guards local tasks of a cell while their jobs are remote, and recalls jobs."""
+"""Keeps local tasks of a cell from starting again while their remote jobs exist, and recalls jobs.
+
+The guard of a task is a hold or a start time far in the future.
+"""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -30,10 +33,10 @@ _log = logging.getLogger(__name__)
 
 
 def remove_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
-    """Remove the guard of a task."""
+    """Remove a task's guard, so that the task may start again."""
     if guard == HomeStartGuard.START:
         odd = submit.restore_start_time(cell, str(local.job))
-        _tell_odd(local, OWN_START, odd, "no time: it may start at once")
+        _tell_odd(local, OWN_START, odd, "not a start time: the job may start at once")
     elif guard == HomeStartGuard.HOLD:
         submit.release_job(cell, local.local)
 
@@ -41,7 +44,7 @@ def remove_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guar
 def release_into_queue(cell: GridEngineCellAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
     """Restrict a job to one transfer queue, then release its task.
 
-    Its own queue list is kept in its context, which lives as long as the job.
+    The job's queue list is kept in its context.
     """
     job = str(local.job)
     request = submit.query_job_request(cell, job)
@@ -52,7 +55,7 @@ def release_into_queue(cell: GridEngineCellAccess, local: TransferAttemptId, que
 
 
 def set_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: str) -> None:
-    """Hold a task or defer its job; the job's context records a hold for its starter."""
+    """Guard a task by a hold or a far start time; the job's context records a hold for the starter."""
     job = str(local.job)
     if guard == HomeStartGuard.START:
         submit.defer_restart(cell, job, submit.query_job_request(cell, job))
@@ -64,36 +67,36 @@ def set_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guard: 
 def keep_job_off_queues(
     cell: GridEngineCellAccess, local: TransferAttemptId, other_queues: Callable[[str], str]
 ) -> None:
-    """Replace a job's queue list and keep its own in its context."""
+    """Replace a job's queue list, and save the previous list in the job's context."""
     job = str(local.job)
     own = submit.query_job_request(cell, job)
     queues = other_queues(own.own_queues)
     if not queues or not home_job_verification.could_run_at_home(
         cell, home_job_verification.request_with_replaced_lists(own, None, queues)
     ):
-        raise GridbridgeError("no other queue could run it")
+        raise GridbridgeError("no other queue could run the job")
     submit.pin_job_to_queue(cell, job, queues, remember=own.own_queues or ANY_QUEUE)
 
 
 def restore_queue_list(cell: GridEngineCellAccess, local: TransferAttemptId) -> None:
-    """Restore the job's own queue list."""
+    """Restore the queue list that the job's context has saved."""
     job = str(local.job)
     request = submit.query_job_request(cell, job)
     context = dict(request.context)
     hard = claim_and_guard.restrict_request_to_home(request.hard) if STAYS in context else None
     if own := context.get(OWN_QUEUES, ""):
         odd = submit.restore_queue_list(cell, job, own, hard)
-        _tell_odd(local, OWN_QUEUES, odd, "no queues here: it may start in any")
+        _tell_odd(local, OWN_QUEUES, odd, "the queues do not exist: the job may start in any queue")
 
 
 def require_runnable_variant(
     cell: GridEngineCellAccess, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
-    """Raise GridbridgeError unless a local queue could run a variant of the job's request."""
+    """Raise GridbridgeError if no local queue could run a variant of a job's request."""
     own = submit.query_job_request(cell, str(local.job))
     requests = (home_job_verification.request_with_replaced_lists(own, hard, queues) for hard, queues in variants(own))
     if not any(home_job_verification.could_run_at_home(cell, request) for request in requests):
-        raise GridbridgeError("no queue at home could run it")
+        raise GridbridgeError("no queue of the home cluster could run the job")
 
 
 def query_job_rerun(
@@ -102,12 +105,12 @@ def query_job_rerun(
     transfer_queues: Collection[str],
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:
-    """Return the job's own `-r`, or else the rerun setting of its possible local queues."""
+    """Return a job's option `-r`; without the option, the `rerun` setting of its possible local queues."""
     request = submit.query_job_request(cell, str(local.job))
     return request.rerun or of_queues(request, cell_object_queries.query_queue_rerun_settings(cell, transfer_queues))
 
 
 def _tell_odd(local: TransferAttemptId, name: str, value: str, why: str) -> None:
-    """Log an invalid value that a user wrote in place of a job's own value."""
+    """Log an invalid saved value, which a user wrote into the job's context."""
     if value:
         _log.warning("event=bad_context job=%s %s=%a why=%r", local.local, name, shorten_reason_for_storage(value), why)

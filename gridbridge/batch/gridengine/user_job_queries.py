@@ -1,8 +1,4 @@
-"""Queries and changes users' own jobs in a cell, for the commands that users call.
-
-qsub reads the site's and the person's defaults, the options and the script's own directives, and prints the job
-in its own format. submitted_request parses the other form.
-"""
+"""Queries and changes users' own jobs in a cell, for the commands that users run."""
 
 import re
 from collections.abc import Iterable
@@ -40,21 +36,21 @@ GROUP = "@"  # first character of host group names
 
 
 def query_submitted_job(cell: GridEngineCellAccess, job: int, task: int = 0) -> JobRequestAndSubmitOptions:
-    """Return a listed job; ParseError if the job or the task does not exist."""
+    """Return a job's request and options; ParseError if the job or the task does not exist."""
     xml = query_job_xml(cell, str(job))
     if task and not has_array_task(xml, task):
-        raise ParseError("qstat -j: no such job or task, or no answer of qstat")
+        raise ParseError("qstat -j: the job or task does not exist, or qstat did not answer")
     return _read(xml)
 
 
 def query_job_standing(cell: GridEngineCellAccess, job: int) -> ListedJobStatus | None:
-    """Return a listed job's states and hindrances; None for an unlisted job.
+    """Return a job's states and the reasons why it waits; None if the job does not exist.
 
-    If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries why
-    a waiting job does not start. Only the job's owner and operators get an answer.
+    If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries the reasons; only the
+    job's owner and operators get an answer.
     """
     answer = run_client(cell, client_commands.show_job_detail_command(cell, str(job)))
-    if UNKNOWN_JOB in answer.stdout:  # some versions also exit with status 1
+    if UNKNOWN_JOB in answer.stdout:  # some versions of qstat also exit with status 1
         return None
     detail = parse_job_detail(answer.checked().stdout)[0]
     listed = (
@@ -70,7 +66,7 @@ def query_job_standing(cell: GridEngineCellAccess, job: int) -> ListedJobStatus 
 
 
 def _verified(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
-    """Return what keeps a job from starting, by `qalter -w p`; empty without permission to ask."""
+    """Return what `qalter -w p` says about a job's start; empty without permission."""
     answer = run_client(cell, client_commands.why_job_waits_command(cell, job))
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
     heads = (f"Job {job} ", "verification: ")
@@ -79,9 +75,9 @@ def _verified(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
 
 
 def query_queue_admission(cell: GridEngineCellAccess, queue: str) -> QueueJobAndUserRestrictions:
-    """Return which users and which kinds of jobs a queue accepts.
+    """Return the users and the kinds of jobs that a queue accepts.
 
-    An attribute that differs by host is unknown, unless the queue has only one host.
+    A setting that differs by host is unknown, unless the queue has only one host.
     """
     settings = qconf.parse_object_attributes(query_object(cell, "-sq", queue))
     hosts = parse_qconf_words(settings.get("hostlist", ""))
@@ -99,7 +95,7 @@ def query_queue_admission(cell: GridEngineCellAccess, queue: str) -> QueueJobAnd
 
 
 def _value_on(hosts: tuple[str, ...], value: QconfValuesByHost) -> str | None:
-    """Return an attribute's value on a queue's only host; None if host groups decide it."""
+    """Return a setting's value on a queue's only host; None if the host can't be decided."""
     if not value.others:
         return value.usual
     names = [where.lower() for where, _ in value.others]
@@ -110,22 +106,22 @@ def _value_on(hosts: tuple[str, ...], value: QconfValuesByHost) -> str | None:
 
 
 def preview_submitted_job(cell: GridEngineCellAccess, argv: Argv, person: str) -> JobRequestAndSubmitOptions:
-    """Return the job that qsub would submit from this directory as this caller."""
+    """Return the job that qsub would submit for the caller from the current directory."""
     answer = run_client(cell, client_commands.preview_submission_command(cell, argv))
     if answer.status:
         lines = (answer.stderr + answer.stdout).decode("utf-8", "replace").splitlines()
-        why = next(iter(lines), f"qsub says nothing, and ends with {answer.status}")
+        why = next(iter(lines), f"qsub printed no reason, exit status {answer.status}")
         raise ParseError(f"neither the id of a job nor what qsub takes: {replace_control_characters(why)}")
     return _read(convert_qsub_verify_to_xml(answer.stdout, person))
 
 
 def build_alter_command(cell: GridEngineCellAccess, job: str, options: Argv) -> Argv:
-    """Return the command line that changes a job."""
+    """Build the command line that changes a job."""
     return client_commands.alter_job_command(cell, job, options)
 
 
 def build_resource_options(hard: Pairs, soft: Pairs, stays: bool) -> Argv:
-    """Return the options that replace a job's resources."""
+    """Build the options that replace a job's resources."""
     return client_commands.replacement_resource_options(hard, soft, stays)
 
 
@@ -145,8 +141,8 @@ def _read(xml: bytes) -> JobRequestAndSubmitOptions:
 FIELD = re.compile(r"^([a-z_]+(?: [a-z_]+)?): +(.*)$", re.MULTILINE)
 SCRIPT = re.compile(rb"^script_size: +(\d+)\n.*?^script_ptr: *\n", re.MULTILINE | re.DOTALL)
 RANGE = re.compile(r"(.*) range: (.*)")
-SIGNS = ("+", "-", "=", "")  # context operations: add, delete, set
-LEAVES = {  # field of qsub -verify: element of qstat -j -xml
+SIGNS = ("+", "-", "=", "")  # signs of the options -ac, -dc, -sc
+LEAVES = {  # fields of `qsub -verify`, and elements of `qstat -j -xml`
     "cwd": "JB_cwd",
     "project": "JB_project",
     "checkpoint_object": "JB_checkpoint_name",
@@ -154,11 +150,14 @@ LEAVES = {  # field of qsub -verify: element of qstat -j -xml
 
 
 def convert_qsub_verify_to_xml(output: bytes, owner: str) -> bytes:
-    """Return the job that qsub printed, as XML; ParseError if the output has no job."""
+    """Convert the output of `qsub -verify` into XML as printed by `qstat -j -xml`.
+
+    The output includes default options and script directives. Raises ParseError if the output has no job.
+    """
     text = _without_script(output).decode("utf-8", "replace")
-    fields = dict(reversed(FIELD.findall(text)))  # the first line of a field counts
+    fields = dict(reversed(FIELD.findall(text)))  # reversed, because the first of equal fields counts
     if "job_number" not in fields:
-        raise ParseError("qsub -verify: it tells of no job")
+        raise ParseError("qsub -verify: the output has no job")
     elements = (
         _element("JB_job_number", "0"),
         _element("JB_owner", owner),
@@ -176,7 +175,7 @@ def convert_qsub_verify_to_xml(output: bytes, owner: str) -> bytes:
 
 
 def _without_script(text: bytes) -> bytes:
-    """Remove the job script's text from the output, because it may look like fields."""
+    """Remove the job script from the output, because script lines may look like fields."""
     if not (match := SCRIPT.search(text)):
         return text
     return text[: match.start()] + text[match.end() + int(match[1]) :]
@@ -192,7 +191,7 @@ def _list(tag: str, inner: str, text: str) -> str:
 
 
 def _parallel(text: str) -> str:
-    """Parse `smp range: 2-4,8`; a range without a minimum begins with 1."""
+    """Parse a text such as `smp range: 2-4,8`; a range without a minimum begins with 1."""
     if not (match := RANGE.match(text)):
         return ""
     ranges = [part.partition(":")[0] for part in match[2].split(",")]
@@ -204,7 +203,7 @@ def _parallel(text: str) -> str:
 
 
 def _context(text: str) -> str:
-    """Parse `+=NONE,name=value`; the first sign shows whether -ac, -dc or -sc was given last."""
+    """Parse a text such as `+=NONE,name=value`; the signs of -ac, -dc and -sc are skipped."""
     pairs = (word.partition("=") for word in text.split(",") if word)
     variables = (
         f"<VA_variable>{escape(name)}</VA_variable><VA_value>{escape(value)}</VA_value>"

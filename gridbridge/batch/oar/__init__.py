@@ -1,1 +1,1 @@
-"""The adapter for OAR's command line, run locally or by ssh; measured with OAR 2.5.9."""
+"""The adapter for OAR's commands, run locally or by ssh (measured: OAR 2.5.9)."""

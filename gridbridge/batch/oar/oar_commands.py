@@ -1,7 +1,7 @@
-"""Builds command lines of OAR's programs from values (oarsub(1), oardel(1), ...).
+"""Builds the command lines of OAR's programs (oarsub(1), oardel(1), oarstat(1), ...).
 
-These programs are setuid, so their caller can't kill them, and without their database they retry
-for ever. An alarm(2) that is set before execve(2) stays set and ends them.
+OAR's programs are setuid, so their caller can't kill them, and without their database they retry for ever. An alarm(2)
+that is set before execve(2) ends them.
 """
 
 from gridbridge.model.job_request import (
@@ -24,25 +24,25 @@ Argv = tuple[str, ...]
 HERE = __file__.rpartition("/")[0]
 FAR, KEEPER, USED = f"{HERE}/far.sh", f"{HERE}/keeper.pl", f"{HERE}/used.pl"
 LIMITED = ("/usr/bin/perl", "-e", "alarm shift; exec {$ARGV[0]} @ARGV or exit 127")
-ANSWER_S = 1  # part of the time limit for the report of a timeout
-BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # separator of two outputs, end of all output
-COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # sh and csh accept the line
+ANSWER_S = 1  # time left after the alarm, to report the timeout
+BREAK, WHOLE = b"\n- - -\n", b"\n. . .\n"  # separator line between two outputs; last line of all outputs
+COMMAND = 'exec /usr/bin/perl "$HOME/.gridbridge/job.$OAR_JOB_ID"'  # valid for sh and csh
 ARRAY = '"$HOME/.gridbridge/array.$OAR_ARRAY_ID"'
-UNSTARTED = 57  # signal of the wrapper: perl's exit status would count as the task's
-TASK_COMMAND = f"test -r {ARRAY} || kill -{UNSTARTED} $$; exec /usr/bin/perl {ARRAY}"  # csh, too
-WALLTIME = "h_rt"  # Grid Engine resource mapped to OAR's walltime
-NO_LIMIT = ("INFINITY", "NONE")  # values in any letter case
-NODES = "nodes"  # oarsub's name of the level network_address
-LEVEL = "/"  # first character of a level's name in -l
-ENDED = "--notify=exec:.gridbridge/ended"  # far.sh replaces the option by the job's own
+UNSTARTED = 57  # signal that ends a task without script; an exit status would look like the script's
+TASK_COMMAND = f"test -r {ARRAY} || kill -{UNSTARTED} $$; exec /usr/bin/perl {ARRAY}"  # valid for sh and csh
+WALLTIME = "h_rt"  # resource of Grid Engine that becomes OAR's walltime
+NO_LIMIT = ("INFINITY", "NONE")  # values without a time limit, in upper or lower case
+NODES = "nodes"  # oarsub's name of level network_address
+LEVEL = "/"  # first character of a level in oarsub's option -l
+ENDED = "--notify=exec:.gridbridge/ended"  # far.sh inserts the job's own path
 TELL_TIME = ("/bin/date", "+%s.%N")
-SUSPEND, RESUME = "TSTP", "CONT"  # signal names of keeper.pl
+SUSPEND, RESUME = "TSTP", "CONT"  # names of signals that keeper.pl handles
 END_OF_KEEPER = b"__END__\n"
-OVER = "('Terminated', 'Error')"  # SQL list of end states
+OVER = "('Terminated', 'Error')"  # states of ended jobs, as an SQL list
 
 
 def submit_held_job_command(server: OarServerAccess, spec: JobSpec, size: int) -> Argv:
-    """Build the command that submits a held job; its script has `size` bytes on stdin."""
+    """Build the command that submits a held job; the script on standard input has `size` bytes."""
     program, *words = oarsub_command(server, spec)
     argv = time_limited_oar_command(server, program.rpartition("/")[2], *words)
     verb = "submit_array" if spec.tasks else "submit"
@@ -50,10 +50,10 @@ def submit_held_job_command(server: OarServerAccess, spec: JobSpec, size: int) -
 
 
 def oarsub_command(server: OarServerAccess, spec: JobSpec) -> Argv:
-    """Build oarsub's own command line.
+    """Build the command line of oarsub.
 
-    OAR writes a job's name and directory unquoted into Perl and SQL. So the script's first process
-    changes the directory, and a job's name is always a transfer's name.
+    OAR pastes a job's name and directory unquoted into Perl and SQL. So a job's name is always a transfer's name, and
+    the script itself changes the directory.
     """
     request, files = spec.request, ("-d", "/", "-O", "/dev/null", "-E", "/dev/null")
     needs: Argv = ("-l", oarsub_resource_option(request, spec.slots))
@@ -70,19 +70,18 @@ def oarsub_command(server: OarServerAccess, spec: JobSpec) -> Argv:
 
 
 def oarsub_resource_option(request: JobRequest, slots: int) -> str:
-    """Return oarsub's -l value: the slots by groups of nodes, and the walltime.
+    """Return the value of oarsub's option `-l`: slots by groups of nodes, and the walltime.
 
-    Without groups all slots are on one node. Without a walltime OAR's default holds.
+    Without groups all slots are on one node. Without a walltime OAR's default counts.
     """
     groups = request.groups or ((1, slots),)
     return "+".join(_group(request, *group) for group in groups) + _walltime(request)
 
 
 def _group(request: JobRequest, nodes: int, slots: int) -> str:
-    """Return the level request for `slots` slots on each of `nodes` nodes; 0 nodes: any nodes.
+    """Return the request for `slots` slots on each of `nodes` nodes; with 0 nodes, on any nodes.
 
-    A requested level such as `/gpu` gets its requested number, and the slots are divided among its
-    units.
+    A requested level such as `/gpu` keeps its number of units, and the slots are divided among the units.
     """
     levels = f"{LEVEL}{NODES}={nodes}" if nodes else ""
     for name, value in _requested(request):
@@ -101,7 +100,7 @@ def _walltime(request: JobRequest) -> str:
 
 
 def oarsub_property_condition(request: JobRequest) -> str:
-    """Return the requested resources that are OAR properties, as an SQL condition."""
+    """Return the requested OAR properties as an SQL condition."""
     pairs = ((name, value) for name, value in _requested(request) if not name.startswith(LEVEL))
     conditions = [_condition(name, value) for name, value in pairs]
     conditions += [f"({' OR '.join(_condition(*pair) for pair in clause)})" for clause in request.either]
@@ -115,7 +114,7 @@ def _condition(name: str, value: str) -> str:
 
 
 def explain_request_refusal(request: JobRequest) -> str:
-    """Return why OAR can't satisfy a request; empty if it can, as far as known."""
+    """Return the reason why OAR can't satisfy a request; empty if none is known."""
     lacking = ["checkpointing"] if request.checkpoint else []
     lacking += ["-notify"] if request.notify else []
     either = [pair for clause in request.either for pair in clause]
@@ -123,12 +122,12 @@ def explain_request_refusal(request: JobRequest) -> str:
     conditions = (*request.hard, *either)
     wrong = [f"{name}={value}" for name, value in conditions if not _is_right(name, value)]
     lacking += [text for text in wrong if text.partition("=")[0] not in lacking]
-    lacking += [f"-q {request.targets}, only one queue"] if "," in request.targets else []
+    lacking += [f"-q {request.targets} (only one queue)"] if "," in request.targets else []
     return f"OAR has no {', '.join(lacking)}" if lacking else ""
 
 
 def _is_right(name: str, value: str) -> bool:
-    """Say whether OAR accepts a value; backslashes are special in MySQL's literals."""
+    """Say whether OAR accepts a value; a backslash would be special in MySQL."""
     if is_home_only_resource(name):
         return True
     if name == WALLTIME:
@@ -140,40 +139,43 @@ def _is_right(name: str, value: str) -> bool:
 
 
 def parse_walltime_seconds(limit: str) -> int:
-    """Parse Grid Engine's time, `90` or `h:m:s` (sge_types(1)), as at least 1 second."""
+    """Parse a time of Grid Engine, `90` or `h:m:s` (sge_types(1)); the least result is 1."""
     hours, minutes, seconds = ("::" + limit).split(":")[-3:]
     total = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
     return max(1, total)
 
 
 def oar_job_keeper_perl_header(spec: JobSpec, tells: bool) -> str:
-    """Return the Perl lines before keeper.pl; it records the usage if ends are notified."""
+    """Return the Perl lines before keeper.pl, which starts the job and reports its end.
+
+    With `tells` keeper.pl also records the job's usage.
+    """
     arguments = f"{quote_for_perl(spec.shell)}, {quote_for_perl(spec.cwd)}, {tells:d}, {spec.tasks}"
     return f"my ($shell, $cwd, $tells, $tasks) = ({arguments});\n"
 
 
 def quote_for_perl(text: str) -> str:
-    """Quote one word for Perl."""
+    """Quote a text as a Perl literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def quote_for_sql(text: str) -> str:
-    """Quote one word for SQL."""
+    """Quote a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def show_nodes_command(server: OarServerAccess) -> Argv:
-    """Build the command that shows every resource with its properties."""
+    """Build the command that shows all resources with their properties."""
     return time_limited_oar_command(server, "oarnodes", "-J")
 
 
 def show_job_command(server: OarServerAccess, job: str) -> Argv:
-    """Build the command that shows one job, even an ended one."""
+    """Build the command that shows one job, also an ended job."""
     return time_limited_oar_command(server, "oarstat", "-f", "-J", "-j", job)
 
 
 def show_job_end_and_usage_command(server: OarServerAccess, job: str) -> Argv:
-    """Build the command that shows one job and the usage files of its id."""
+    """Build the command that shows one job and the usage that keeper.pl recorded."""
     show, folder = (" ".join(map(quote_for_sh, show_job_command(server, job))), server.ends.rpartition("/")[0])
     with open(USED, encoding="ascii") as program:
         used = " ".join(map(quote_for_sh, ("/usr/bin/perl", "-e", program.read(), f"{folder}/used", job)))
@@ -181,26 +183,26 @@ def show_job_end_and_usage_command(server: OarServerAccess, job: str) -> Argv:
 
 
 def show_held_jobs_command(server: OarServerAccess, transfer: str, owner: str) -> Argv:
-    """Build the command that shows a person's held jobs of a name."""
+    """Build the command that shows a user's held jobs with a name."""
     own_jobs = f"job_name = {quote_for_sql(transfer)} AND job_user = {quote_for_sql(owner)}"
     condition = f"{own_jobs} AND state = 'Hold'"
     return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
 def show_resubmitted_jobs_command(server: OarServerAccess, transfer: str, owner: str) -> Argv:
-    """Build the command that shows live jobs which OAR resubmitted from a person's job."""
+    """Build the command that shows live jobs which OAR resubmitted from a user's job with a name."""
     own_jobs = f"job_name = {quote_for_sql(transfer)} AND job_user = {quote_for_sql(owner)}"
     condition = f"{own_jobs} AND resubmit_job_id <> 0 AND state NOT IN {OVER}"
     return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
 def show_oar_version_command(server: OarServerAccess) -> Argv:
-    """Build the command that shows OAR's version, without a database query."""
+    """Build the command that shows OAR's version without a database query."""
     return time_limited_oar_command(server, "oarstat", "-V")
 
 
 def list_waiting_scripts_command(server: OarServerAccess) -> Argv:
-    """Build the command that lists the scripts that wait for their jobs."""
+    """Build the command that lists the stored scripts of jobs that have not started."""
     return _far(server, "ls", ".")
 
 
@@ -215,29 +217,29 @@ def release_job_command(server: OarServerAccess, job: str) -> Argv:
 
 
 def release_arrays_command(server: OarServerAccess, arrays: Argv) -> Argv:
-    """Build the command that releases all held jobs of some arrays."""
+    """Build the command that releases all held tasks of arrays."""
     return time_limited_oar_command(server, "oarresume", "--array", *arrays)
 
 
 def delete_array_command(server: OarServerAccess, array: str) -> Argv:
-    """Build the command that deletes all jobs of an array."""
+    """Build the command that deletes all tasks of an array."""
     return _far(server, "delete_array", array, *time_limited_oar_command(server, "oardel", "--array", array))
 
 
 def delete_array_tasks_command(server: OarServerAccess, array: str, jobs: dict[str, int]) -> Argv:
-    """Build the command that deletes some jobs of an array; the others keep its script."""
+    """Build the command that deletes some tasks of an array; the stored script stays for the other tasks."""
     about = " ".join((array, *map(str, jobs.values())))
     return _far(server, "delete_tasks", about, *time_limited_oar_command(server, "oardel", *jobs))
 
 
 def show_live_array_tasks_command(server: OarServerAccess, *arrays: str) -> Argv:
-    """Build the command that shows the live jobs of arrays."""
+    """Build the command that shows all tasks of arrays that have not ended."""
     condition = f"array_id IN ({', '.join(str(int(array)) for array in arrays)}) AND state NOT IN {OVER}"
     return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
 def show_ended_array_tasks_command(server: OarServerAccess, arrays: "Iterable[tuple[int, Iterable[int]]]") -> Argv:
-    """Build the command that shows the ended jobs of arrays at these indices."""
+    """Build the command that shows the ended tasks of arrays, with the given indices."""
     condition = " OR ".join(
         f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})" for array, indices in arrays
     )
@@ -250,7 +252,7 @@ def signal_job_command(server: OarServerAccess, signal: str, job: str) -> Argv:
 
 
 def delete_job_command(server: OarServerAccess, job: str) -> Argv:
-    """Build the command that deletes a job and its waiting script."""
+    """Build the command that deletes a job and its stored script."""
     return _far(server, "delete", job, *time_limited_oar_command(server, "oardel", job))
 
 
@@ -270,6 +272,6 @@ def _far(server: OarServerAccess, verb: str, about: str, *words: str, ends: str 
 
 
 def time_limited_oar_command(server: OarServerAccess, program: str, *words: str) -> Argv:
-    """Build the command of an OAR program that an alarm ends before the time limit."""
+    """Build the command line of an OAR program that an alarm(2) ends before the server's time limit."""
     limit_s = max(1, int(server.timeout_s) - ANSWER_S)
     return (*LIMITED, str(limit_s), f"{server.binaries}/{program}", *words)

@@ -1,8 +1,7 @@
-"""Reads an OAR server's nodes and waiting jobs, for the balancer.
+"""Reads an OAR server's nodes and waiting jobs for the balancer.
 
-OAR has no queues on nodes. The slots of a node are shown as one queue for ordinary jobs, whose name
-the caller gives, and one for best-effort jobs. A request is read as far as slots and nodes: its
-properties are SQL conditions, which only OAR understands.
+OAR has no queues on nodes: each node gets two queues in the snapshot, one for ordinary jobs and one for best-effort
+jobs. Only slots and nodes of a request are parsed, because properties are SQL conditions that only OAR can evaluate.
 """
 
 import socket
@@ -62,18 +61,18 @@ from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.program_runs import LIST_BYTES
 
-NODE_PORT = 6667  # port of OAR's sshd on each node in all OAR packages
+NODE_PORT = 6667  # port of OAR's sshd on each node, in all packages of OAR
 PROBE_S = 1.0
-AT_ONCE = 32  # nodes that are probed at the same time
-WHOLE_NODES = "whole_nodes"  # pseudo-resource of jobs that use whole nodes
-ENOUGH = 1 << 30  # unlimited slots: OAR has no limit for a parallel environment
+AT_ONCE = 32  # number of nodes probed at the same time
+WHOLE_NODES = "whole_nodes"  # invented resource that stands for a whole node
+ENOUGH = 1 << 30  # number of slots that stands for no limit
 
 HELD_STATE = JobState({JobStateFact.WAITING, JobStateFact.HELD}, "hqw")
-AFTER_OTHERS = HELD_STATE  # jobs that wait for other jobs; OAR also calls them waiting
+AFTER_OTHERS = HELD_STATE  # state of jobs that wait for the end of other jobs
 
 
 class _OarJobGroup(NamedTuple):
-    """The properties that all jobs of a group share, including their owner."""
+    """The owner, state and request that all jobs of a group share."""
 
     owner: str
     shape: TaskResourceRequests
@@ -85,16 +84,16 @@ class _OarJobGroup(NamedTuple):
 
 
 class _JobSample(NamedTuple):
-    """A job with full details, and the tasks of its array in the same state."""
+    """A job with full details, and all tasks of its array in the same state."""
 
     job: OarJob
     tasks: tuple[int, ...]
 
 
 def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutputs, str]:
-    """Return the output of oarnodes and oarstat, the reachable halted nodes, and this host's name.
+    """Return the outputs of oarnodes and oarstat, followed by the reachable halted nodes, and this host's name.
 
-    Only OAR's own account may read its configuration, so the balancer runs on OAR's server.
+    The balancer runs on the OAR server, because only OAR's own account may read the configuration.
     """
     answer = (
         run_client(server, oar_server_queries.oar_demand_query_command(server), most_bytes=LIST_BYTES).checked().stdout
@@ -107,12 +106,12 @@ def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutp
 
 
 def encode_reachable_hosts(hosts: Iterable[str]) -> bytes:
-    """Encode the reachable nodes, one a line, to follow OAR's own output."""
+    """Encode the names of reachable nodes, one in each line, to append to OAR's output."""
     return "".join(f"{host}\n" for host in hosts).encode()
 
 
 def _reachable(hosts: Sequence[str]) -> list[str]:
-    """Return the absent nodes that accept connections; OAR does not probe them itself."""
+    """Return the halted nodes that accept connections; OAR itself does not probe them."""
     with ThreadPoolExecutor(AT_ONCE, "node") as threads:
         answers = threads.map(_answers, hosts)
         return [host for host, is_up in zip(hosts, answers, strict=True) if is_up]
@@ -125,9 +124,9 @@ def _answers(host: str) -> bool:
 
 
 def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
-    """Parse the printed outputs; ParseError if they are incomplete or without resources.
+    """Parse the output of OAR's programs; ParseError if incomplete or without resources.
 
-    `queue` names the queue for all jobs except best-effort jobs.
+    `queue` is the name of the queue for ordinary jobs.
     """
     answer, whole, up = document.rpartition(WHOLE)
     nodes, shown, *more = split_combined_oar_answer(answer + whole)
@@ -135,7 +134,7 @@ def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapsho
     lines = [line for part in more for line in parse_oarstat_lines(part)]
     slots = [resource for resource in resources if resource.is_slot]
     if not slots:
-        raise ParseError("oarnodes: no resource")
+        raise ParseError("oarnodes: no resources printed")
     of_host = _of_host(slots)
     reachable = frozenset(up.decode("ascii", "replace").split())
     facts = {host: _facts(host_slots, host in reachable) for host, host_slots in of_host.items()}
@@ -151,7 +150,7 @@ def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapsho
 
 
 def _of_host(slots: Iterable[OarResource]) -> dict[str, list[OarResource]]:
-    """Return the living resources of each node, or all its resources if none lives."""
+    """Return the living resources of each node, or all resources of a node without living resources."""
     all_resources = defaultdict[str, list[OarResource]](list)
     for slot in slots:
         all_resources[slot.host].append(slot)
@@ -173,7 +172,7 @@ def _sizes(
 
 
 def _inside(level: str, resources: Iterable[OarResource]) -> int:
-    """Return the fewest slots of a level such as /cpu; 0 if its units span several nodes."""
+    """Return the fewest slots in a unit of a level such as /cpu; 0 if a unit spans several nodes."""
     hosts, slots = dict[object, set[str]](), Counter[object]()
     for resource in resources:
         unit = resource.properties.get(level)
@@ -204,11 +203,10 @@ def _instances(
     facts: Mapping[str, frozenset[str]],
     queue: str,
 ) -> Iterator[QueueInstance]:
-    """Yield the ordinary queue and the best-effort queue of each node.
+    """Yield each node's queue for ordinary jobs and queue for best-effort jobs.
 
-    The resources of an advance reservation count as reserved once it is accepted, because the
-    balancer would not wake a node for them in time. A resource that several jobs share, as a
-    container job and its inner jobs do, counts once.
+    Resources of an accepted advance reservation count as reserved, because the balancer would wake nodes too late. A
+    resource that several jobs share, such as a container job and its inner jobs, counts once.
     """
     where = {resource.id: host for host, resources in of_host.items() for resource in resources}
     running = defaultdict[tuple[str, str], list[RunningTaskGroup]](list)
@@ -247,7 +245,10 @@ def _begun(job: OarJob, slots: int) -> RunningTaskGroup:
 def _waiting(
     jobs: Sequence[OarJob], lines: Iterable[OarstatJobLine], sizes: OarNodeSlotCounts
 ) -> tuple[WaitingJobGroup, ...]:
-    """Return the waiting jobs, one row for equal jobs; an array has a job for each task."""
+    """Return the waiting jobs; equal jobs form one group.
+
+    In OAR each task of an array is a job.
+    """
     ids_by_array = defaultdict[tuple[str, bool], list[int]](list)
     for line in lines:
         ids_by_array[line.array, line.is_waiting].append(int(line.id))
@@ -275,7 +276,7 @@ def _waiting(
 
 
 def _held(jobs: Iterable[int]) -> WaitingJobGroup:
-    """Return the held jobs of which nothing else is known; they are no demand."""
+    """Return held jobs without details as a group, which is no demand."""
     numbers = tuple(sorted(jobs))
     return WaitingJobGroup(
         shape=TaskResourceRequests(),
@@ -308,7 +309,7 @@ def _row(key: _OarJobGroup, requests: Sequence[_JobSample]) -> WaitingJobGroup:
 
 
 def _shape(job: OarJob, sizes: OarNodeSlotCounts) -> TaskResourceRequests:
-    """Parse the alternative requests of a job (`-l`, oarsub(1)): the smallest, then the others."""
+    """Parse a job's alternative requests (oarsub(1), -l): the smallest request, then the others."""
     ways = dict.fromkeys(oar_slot_distributions(job.wanted, sizes, job.message))
     least, *alternatives = (_way(job, distribution) for distribution in ways)
     return replace(least, others=tuple(alternatives))
@@ -326,7 +327,7 @@ def _way(job: OarJob, distribution: OarSlotDistribution) -> TaskResourceRequests
 
 
 def _layout(queue: str, environments: Iterable[str]) -> CellConfiguration:
-    """Return a configuration in which slots may be spread as jobs request."""
+    """Return a configuration whose parallel environments spread slots as the jobs request."""
     parallel_environments = {name: _environment(name) for name in sorted(environments)}
     usual = CellQueue(name=queue, environments=tuple(parallel_environments))
     besteffort = CellQueue(name=BEST_EFFORT, is_best_effort=True)

@@ -1,8 +1,7 @@
-"""Halts and wakes OAR's nodes (oarnodesetting(1)), and keeps their tags as a property.
+"""Halts and wakes OAR's nodes (oarnodesetting(1)), and stores their tags as a property.
 
-An absent node whose available_upto is MAY_REST can be woken, and oarsub accepts jobs for it.
-Setting a node absent kills its jobs. So the node is drained first, and is examined again after
-every scheduler pass that may not have seen the drain.
+An absent node whose available_upto is MAY_REST can be woken, and oarsub accepts jobs for the node. Setting a node
+absent kills its jobs: so the caller first drains the node, and checks again after the next scheduler pass.
 """
 
 import re
@@ -18,13 +17,13 @@ from gridbridge.model.transfer_route import OarServerAccess
 
 SETTING, PROPERTY = "/usr/sbin/oarnodesetting", "/usr/sbin/oarproperty"
 TAGS, BETWEEN = "gb_tags", "+"
-TAG_WORDS = re.compile(r"[A-Za-z0-9:._+-]{0,200}")  # OAR pastes the text into SQL unquoted
+TAG_WORDS = re.compile(r"[A-Za-z0-9:._+-]{0,200}")  # permitted tags, because OAR pastes tags unquoted into SQL
 OWNER = re.compile(
     r"""^[ \t]*(?:ENERGY_SAVING_INTERNAL[ \t]*=[ \t]*["']?yes"""
     r"""|SCHEDULER_NODE_MANAGER_(?:WAKE_UP|SLEEP)_CMD[ \t]*=[ \t]*["']?[^"'\s])""",
     re.MULTILINE,
 )
-# oarnodesetting options of root's verbs on a node for the balancer.
+# options of oarnodesetting for each request `gridbridge-as-root node`
 SETTINGS: Mapping[str, Argv] = {
     "drain": ("-d", "on"),
     "settle": ("-s", "Alive"),
@@ -36,14 +35,14 @@ SETTINGS: Mapping[str, Argv] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OarNodeState:
-    """The state of one OAR node: listed, idle, drained, alive, halted or settled."""
+    """The state of an OAR node."""
 
     is_listed: bool
-    is_idle: bool  # whether only best-effort jobs use or have reserved the node
+    is_idle: bool  # whether no job but best-effort jobs uses or has reserved the node
     is_drained: bool
     is_alive: bool
     is_halted: bool
-    is_settled: bool  # whether no state change is pending
+    is_settled: bool  # whether OAR has carried out all state changes
 
 
 def oar_node_state_command(word: str, host: str) -> Argv:
@@ -52,31 +51,31 @@ def oar_node_state_command(word: str, host: str) -> Argv:
 
 
 def store_oar_node_tags_commands(host: str, text: str) -> tuple[Argv, ...]:
-    """Return the commands by which root stores a node's tags; the property is made first."""
+    """Return the command lines by which root stores a node's tags; the first makes the property."""
     declaration = f"{PROPERTY} -l | grep -qx {TAGS} || {PROPERTY} -a {TAGS} -c"
     return (("/bin/sh", "-c", declaration), (SETTING, "-h", host, "-p", f"{TAGS}={text}"))
 
 
 def find_oar_energy_saving_setting(configuration: str) -> str:
-    """Return the line of oar.conf by which OAR itself halts nodes; empty if it does not."""
+    """Return the line of oar.conf that lets OAR itself halt nodes; empty without such a line."""
     match = OWNER.search(configuration)
     return match.group().strip() if match else ""
 
 
 def run_oar_node_verb_as_root(*words: str) -> None:
-    """Run a node verb of gridbridge-as-root; CommandFailed if it fails."""
+    """Run a `node` request of gridbridge-as-root; raise CommandFailed on failure."""
     privileged_helper_calls.run_gridbridge_as_root("node", *words)
 
 
 def query_oar_node_state(server: OarServerAccess, host: str) -> OarNodeState:
-    """Query the state of an OAR node; best-effort jobs don't count."""
+    """Query a node's state; a node with only best-effort jobs is idle."""
     return parse_oar_node_state(
         run_client(server, oar_server_queries.oar_busy_nodes_query_command(server)).checked().stdout, host
     )
 
 
 def parse_oar_node_state(document: bytes, host: str) -> OarNodeState:
-    """Parse one node's state from the answer about the whole server."""
+    """Parse a node's state from the output of oarnodes and oarstat."""
     resources, jobs = parse_oar_nodes_and_jobs(document)
     own = [resource for resource in resources if resource.host == host and resource.is_slot]
     ids = {resource.id for resource in own}
@@ -92,18 +91,18 @@ def parse_oar_node_state(document: bytes, host: str) -> OarNodeState:
 
 
 def query_host_tags(server: OarServerAccess) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of all nodes that have any, without nodes in maintenance."""
+    """Return the tags of all tagged nodes, without nodes in maintenance."""
     return parse_oar_node_tags(run_client(server, oar_commands.show_nodes_command(server)).checked().stdout)
 
 
 def list_taggable_hosts(server: OarServerAccess) -> tuple[str, ...]:
-    """Return all nodes of the OAR server."""
+    """Return the names of all nodes of the OAR server."""
     resources = parse_oar_resources(run_client(server, oar_commands.show_nodes_command(server)).checked().stdout)
     return tuple(dict.fromkeys(resource.host for resource in resources))
 
 
 def parse_oar_node_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
-    """Parse the tags of nodes that are alive or may be woken."""
+    """Parse the tags of nodes that are alive or can be woken."""
     return {host: tuple(text.split(BETWEEN)) for host, text in _tags_of_hosts(parse_oar_resources(document))}
 
 
@@ -115,5 +114,5 @@ def _tags_of_hosts(resources: list[OarResource]) -> Iterator[tuple[str, str]]:
 
 def replace_host_tags(server: OarServerAccess, host: str, host_tags: tuple[str, ...]) -> None:
     """Replace all tags of a node; CommandFailed if root's command fails."""
-    del server  # root runs oarnodesetting on this host
+    del server
     run_oar_node_verb_as_root("tag", host, *filter(None, (BETWEEN.join(host_tags),)))

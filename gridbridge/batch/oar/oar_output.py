@@ -1,7 +1,4 @@
-"""Parses the output of OAR's programs (measured: oarstat -f -J and oarnodes -J of 2.5.9).
-
-An empty output means that OAR has no jobs or nodes. A job's events are ordered by their ids.
-"""
+"""Parses the output of OAR's programs (measured: oarstat -f -J and oarnodes -J of 2.5.9)."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +16,7 @@ HELD = "Hold"
 WAITING = ("Waiting", "toAckReservation")
 WAITING_LETTER = "W"  # state letter of a waiting job
 STARTED = ("toLaunch", "Launching")
-ACTIVE = (*STARTED, "Running", "Suspended", "Resuming", "Finishing")  # states with resources
+ACTIVE = (*STARTED, "Running", "Suspended", "Resuming", "Finishing")  # states in which a job has resources
 FACTS = {
     "Waiting": (JobStateFact.WAITING,),
     "toAckReservation": (JobStateFact.WAITING,),
@@ -33,24 +30,24 @@ FACTS = {
     "toError": (JobStateFact.RUNNING, JobStateFact.DELETING),
 }
 ARRAYS = f"{PREFIX}."
-BEST_EFFORT = "besteffort"  # queue of besteffort jobs, whatever queue they request
-INNER = "inner="  # prefix of the type of jobs inside a container job
-NEVER_HALTED = 2147483647  # available_upto, seconds since the epoch
+BEST_EFFORT = "besteffort"  # queue in which OAR puts each best-effort job
+INNER = "inner="  # prefix of the type that puts a job into a container job
+NEVER_HALTED = 2147483647  # available_upto of an ordinary node
 MAY_REST = 2147483646  # available_upto of a node that may be halted and woken
-UNCHANGED = "UnChanged"  # next_state of a resource without a pending change
+UNCHANGED = "UnChanged"  # next_state of a resource whose state does not change
 DELETED = "FRAG_JOB_REQUEST"
 RELEASED = "RESUME_JOB"
-ARRAY = slice(10, 19)  # columns of the array id with --array
-WITH_ARRAY = 80  # width of a line with --array
+ARRAY = slice(10, 19)  # columns of the array id in a line of `oarstat --array`
+WITH_ARRAY = 80  # width of a line of `oarstat --array`
 LETTER_AT = {73: 61, WITH_ARRAY: 70}
-SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # events of oardel -s, by signal
+SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # types of the events of `oardel -s`
 
 
 class OarstatJobLine(NamedTuple):
-    """A job in one line of oarstat --format 1."""
+    """A job as `oarstat --format 1` prints it in one line."""
 
     id: str
-    array: str  # array id; empty without --array
+    array: str  # array id; empty without option --array
     letter: str  # state letter
 
     @property
@@ -60,7 +57,7 @@ class OarstatJobLine(NamedTuple):
 
 
 class OarJob:
-    """A job as oarstat shows it, with its state, resources, events and exit code."""
+    """A job as `oarstat -f -J` prints it, with state, resources, events and exit code."""
 
     __slots__ = (
         "after",
@@ -87,7 +84,7 @@ class OarJob:
     )
 
     def __init__(self, shown: dict[str, object]) -> None:
-        """Read oarstat's fields; ParseError if one is missing."""
+        """Read the fields that oarstat printed; ParseError if a field is missing."""
         try:
             self.id = str(_number(shown["Job_Id"]))
             self.array = str(_number(shown.get("array_id") or shown["Job_Id"]))
@@ -112,16 +109,16 @@ class OarJob:
             self.is_inner = any(str(kind).startswith(INNER) for kind in _items(shown.get("types") or []))
             self.events = _events(shown["events"])
         except (KeyError, TypeError, ValueError) as error:
-            raise ParseError(f"oarstat: no whole job: {error!r}") from error
+            raise ParseError(f"oarstat: a job is incomplete: {error!r}") from error
 
     @property
     def account(self) -> str:
-        """The name of the job's transfer, which is the job's unchangeable name."""
+        """The job's account: the name of its transfer, which is the job's name."""
         return self.name
 
     @property
     def is_of_array(self) -> bool:
-        """Whether the job is a task of a campaign's array, by its name."""
+        """Whether the job is a task of a campaign's array, judged by its name."""
         return self.name.startswith(ARRAYS)
 
     @property
@@ -131,7 +128,7 @@ class OarJob:
 
     @property
     def script(self) -> str:
-        """The file name under which the script waits for the job."""
+        """The name of the file that stores the job's script until the start."""
         return f"array.{self.array}" if self.is_of_array else f"job.{self.id}"
 
     @property
@@ -141,22 +138,22 @@ class OarJob:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the job may be started, as far as the server has processed requests."""
+        """Whether the job may start, as far as OAR has carried out requests."""
         return self.state in WAITING
 
     @property
     def is_starting(self) -> bool:
-        """Whether the job waits or is being started, so that its state will soon change."""
+        """Whether the job waits or is starting, so that its state will soon change."""
         return self.state in (*WAITING, *STARTED)
 
     @property
     def is_active(self) -> bool:
-        """Whether the job has resources, or is about to get them."""
+        """Whether the job has resources or is about to get resources."""
         return not (self.is_over or self.is_waiting or self.is_held)
 
     @property
     def is_running(self) -> bool:
-        """Whether the job runs, or was stopped by its keeper."""
+        """Whether the job runs; a job that its keeper.pl stopped also counts as running."""
         return self.state == "Running"
 
     @property
@@ -166,28 +163,28 @@ class OarJob:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether a user or OAR itself deleted the job; it may live on for a while."""
+        """Whether a user or OAR deleted the job; a deleted job may live for a while."""
         return DELETED in self.event_types
 
     @property
     def is_new(self) -> bool:
-        """Whether the job is held as submitted: neither released nor deleted since."""
+        """Whether the job is held since its submission, neither released nor deleted."""
         return self.state == HELD and not {RELEASED, DELETED} & set(self.event_types)
 
     @property
     def is_suspended(self) -> bool:
-        """Whether OAR suspended the job, or the job's keeper was last asked to stop it."""
+        """Whether OAR suspended the job, or keeper.pl was last told to stop the job."""
         signals = [kind for kind in self.event_types if kind in (SUSPENDED, RESUMED)]
         return self.state == "Suspended" or (self.state in ACTIVE and signals[-1:] == [SUSPENDED])
 
     @property
     def event_types(self) -> list[str]:
-        """The types of the job's events, in their order."""
+        """The types of the job's events, oldest first."""
         return [kind for kind, _ in self.events]
 
     @property
     def known(self) -> JobState:
-        """The job's state in the words of model.states; an unknown state keeps OAR's word."""
+        """The job's state as facts of model.states; an unknown state keeps OAR's word."""
         if self.is_over:
             return UNSEEN
         word = "Suspended" if self.is_suspended else self.state
@@ -195,13 +192,13 @@ class OarJob:
         return JobState(facts, word if JobStateFact.UNKNOWN in facts else render_job_state_letters(facts))
 
     def why(self, *kinds: str) -> str:
-        """Return the text of the job's first event of these types; empty without such an event."""
+        """Return the text of the job's first event of the given types; empty if there is none."""
         texts = (f"{kind}: {words}" for kind, words in self.events if kind in kinds)
         return next(texts, "")
 
 
 class OarResource:
-    """One OAR resource, which is one slot, as oarnodes shows it."""
+    """An OAR resource as oarnodes prints it; one resource is one slot."""
 
     __slots__ = (
         "host",
@@ -219,7 +216,7 @@ class OarResource:
     )
 
     def __init__(self, shown: dict[str, object]) -> None:
-        """Read oarnodes' fields; ParseError if one is missing."""
+        """Read the fields that oarnodes printed; ParseError if a field is missing."""
         try:
             self.id = str(shown["resource_id"])
             self.host = str(shown["network_address"])
@@ -235,44 +232,44 @@ class OarResource:
             self.properties = shown
             self.jobs = frozenset(str(shown.get("jobs") or "").replace(",", " ").split())
         except (KeyError, ValueError) as error:
-            raise ParseError(f"oarnodes: no whole resource: {error!r}") from error
+            raise ParseError(f"oarnodes: a resource is incomplete: {error!r}") from error
 
     @property
     def is_halted(self) -> bool:
-        """Whether the resource's node was halted and may be woken."""
+        """Whether the resource's node is halted and can be woken."""
         return self.standby_until == MAY_REST
 
     def can_run(self, now: float) -> bool:
-        """Say whether the resource can run jobs: it is alive, or OAR itself wakes its node."""
+        """Say whether the resource can run jobs: it is alive, or OAR wakes its node for a job."""
         return self.is_alive or now < self.standby_until
 
 
 def parse_oarstat_jobs(answer: bytes) -> list[OarJob]:
-    """Parse oarstat's JSON into jobs, ordered by id."""
+    """Parse oarstat's JSON into jobs, ordered by job id; empty output means no jobs."""
     return sorted(map(OarJob, _objects(answer)), key=lambda job: int(job.id))
 
 
 def split_combined_oar_answer(answer: bytes, least: int = 2) -> list[bytes]:
-    """Split a combined answer into its parts; ParseError if a part or the end is missing."""
+    """Split the output of several programs into parts; ParseError if a part or the last line is missing."""
     parts = answer.removesuffix(WHOLE).split(BREAK)
     if len(parts) < least or not answer.endswith(WHOLE):
-        raise ParseError("oarnodes and oarstat: not a whole answer")
+        raise ParseError("oarnodes and oarstat: the answer is incomplete")
     return parts
 
 
 def parse_oar_nodes_and_jobs(answer: bytes) -> tuple[list[OarResource], list[OarJob]]:
-    """Parse the resources and jobs of an answer that begins with both."""
+    """Parse resources and jobs from an answer that begins with oarnodes' and oarstat's outputs."""
     nodes, jobs, *_ = split_combined_oar_answer(answer)
     return parse_oar_resources(nodes), parse_oarstat_jobs(jobs)
 
 
 def parse_oar_jobs_without_details(answer: bytes) -> list[OarJob]:
-    """Parse the jobs of `oarstat -J` without `-f`, which shows neither events nor ends."""
+    """Parse the jobs of `oarstat -J`, which prints neither events nor ends."""
     return [OarJob({"exit_code": None, "events": []} | shown) for shown in _objects(answer)]
 
 
 def parse_oarstat_lines(answer: bytes) -> Iterator[OarstatJobLine]:
-    """Yield the jobs of plain oarstat lines; lines of an unexpected width are skipped."""
+    """Yield the jobs in lines of plain oarstat; lines of another width are skipped."""
     for text in answer.decode("utf-8", "surrogateescape").split("\n"):
         job, at = text.partition(" ")[0], LETTER_AT.get(len(text))
         if at is not None and job.isdecimal():
@@ -280,26 +277,26 @@ def parse_oarstat_lines(answer: bytes) -> Iterator[OarstatJobLine]:
 
 
 def parse_oar_job_end_and_usage(answer: bytes) -> tuple[list[OarJob], dict[str, tuple[float, float]]]:
-    """Parse a job with the user and system times that its keepers recorded, by account."""
+    """Parse a job, and by account the user and system times that keeper.pl recorded."""
     job, _, usage = answer.partition(BREAK)
     used = {}
     for line in usage.decode("ascii", "replace").splitlines():
-        with suppress(ValueError):  # a malformed line is ignored
+        with suppress(ValueError):  # malformed lines are skipped
             account, user_s, system_s = line.split(" ")
             used[account] = float(user_s), float(system_s)
     return parse_oarstat_jobs(job), used
 
 
 def parse_oar_resources(answer: bytes) -> list[OarResource]:
-    """Parse the resources of oarnodes' JSON."""
+    """Parse oarnodes' JSON into resources; empty output means no nodes."""
     return list(map(OarResource, _objects(answer)))
 
 
 def parse_oar_property_names(answer: bytes) -> frozenset[str]:
-    """Return the property names of all resources; ParseError without resources."""
+    """Return the property names of all resources; ParseError if no resources are printed."""
     if names := frozenset(name.lower() for resource in _objects(answer) for name in resource):
         return names
-    raise ParseError("oarnodes: no resource")
+    raise ParseError("oarnodes: no resources printed")
 
 
 def _objects(answer: bytes) -> list[dict[str, object]]:
@@ -308,9 +305,9 @@ def _objects(answer: bytes) -> list[dict[str, object]]:
     try:
         shown = json.loads(answer.decode("utf-8", "surrogateescape"), strict=False)
     except ValueError as error:
-        raise ParseError(f"OAR: no JSON: {error}") from error
+        raise ParseError(f"OAR: the output is not JSON: {error}") from error
     if not isinstance(shown, dict) or not all(isinstance(entry, dict) for entry in shown.values()):
-        raise ParseError("OAR: JSON of another form")
+        raise ParseError("OAR: the JSON has an unknown structure")
     return list(shown.values())
 
 
@@ -321,13 +318,13 @@ def _events(shown: object) -> tuple[tuple[str, str], ...]:
 
 def _items(shown: object) -> list[dict[str, str]]:
     if not isinstance(shown, list):
-        raise TypeError(f"{shown!r} is no list")
+        raise TypeError(f"{shown!r} is not a list")
     return shown
 
 
 def _table(shown: object) -> dict[str, object]:
     if not isinstance(shown, dict | None):
-        raise TypeError(f"{shown!r} is no table")
+        raise TypeError(f"{shown!r} is not a table")
     return shown or {}
 
 

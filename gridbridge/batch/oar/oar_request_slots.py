@@ -1,7 +1,7 @@
-"""Parses an OAR job's resource request as slots and their distribution over nodes (oarsub(1)).
+"""Parses an OAR job's request: the number of slots, and their distribution over nodes (oarsub(1)).
 
-Properties in braces are SQL conditions, which only OAR understands. They are ignored except the
-resource type: resources of another type, such as 'licence', are not slots.
+Of properties in braces, which are SQL conditions, only the resource type counts: resources of other types, such as
+'licence', are not slots.
 """
 
 import math
@@ -11,34 +11,34 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 NODES, SLOTS = ("network_address", "host", "nodes"), ("resource_id", "core")
-ALL = "ALL"  # value of a level that requests all its units
-ONE, ANY, EACH = "one", "any", "each-"  # slot layouts, as names of parallel environments
-EVERY, ON_ALL = "all", "all-"  # all slots; a number of slots on each usable node
+ALL = "ALL"  # value by which a request asks for all units of a level
+ONE, ANY, EACH = "one", "any", "each-"  # slot distributions, as names of parallel environments
+EVERY, ON_ALL = "all", "all-"  # slot distributions on all slots, on all usable nodes
 PROPERTIES = re.compile(r"\{(?:'[^']*'|[^'}])*\}|\{[^}]*\}")
 KIND = re.compile(r"\btype\s*=\s*'([^']*)'", re.IGNORECASE)
-SLOT_KIND, OTHER_KIND = "default", "!"  # kinds of resources in a group: slots, others
-MOST_UNITS = 64  # most units of a level inside nodes that are placed one by one
+SLOT_KIND, OTHER_KIND = "default", "!"  # resource types in a group: slots, and all others
+MOST_UNITS = 64  # maximal number of units inside nodes that are placed one by one
 LEVEL = re.compile(r"([A-Za-z_][A-Za-z_0-9]*)=([A-Za-z0-9]+)")
-WAYS = 16  # most examined alternatives of a job's request: each takes time in a round
-REPORTED = re.compile(r"R=(\d{1,9}),")  # in a waiting job's message: slots of its first alternative
+WAYS = 16  # maximal number of examined alternatives of a request
+REPORTED = re.compile(r"R=(\d{1,9}),")  # slots of a waiting job's first alternative, in the job's message
 
 
 class OarSlotDistribution(NamedTuple):
-    """The number of slots of a request, and how they are spread over nodes."""
+    """The number of slots that a request needs, and their distribution over nodes."""
 
     slots: int
     pe: str
     is_whole: bool = False  # whether the job uses whole nodes
-    groups: tuple["OarSlotDistribution", ...] = ()  # parts of a request with `+` and different layouts
+    groups: tuple["OarSlotDistribution", ...] = ()  # parts of a request that `+` joins
 
     @property
     def is_on_all(self) -> bool:
-        """Whether the request asks for all nodes or slots, so that no more node helps it."""
+        """Whether the request asks for all nodes or all slots, so that an added node does not help."""
         return self.pe.startswith(EVERY) or any(group.is_on_all for group in self.groups)
 
     @property
     def whole_nodes(self) -> int:
-        """The number of nodes that the request uses exclusively."""
+        """The number of nodes that the request uses alone."""
         if self.groups:
             return sum(group.whole_nodes for group in self.groups)
         if not self.is_whole:
@@ -47,11 +47,11 @@ class OarSlotDistribution(NamedTuple):
 
 
 class OarNodeSlotCounts(NamedTuple):
-    """The slot counts of a cluster's nodes, and of the levels inside a node."""
+    """The numbers of slots of a cluster's nodes, and of units such as CPUs inside a node."""
 
     every: Sequence[int]
-    usable: Sequence[int]  # slots of the nodes that accept jobs, which ALL requests
-    inside: Mapping[str, int] = MappingProxyType({})  # level inside nodes: fewest slots a unit
+    usable: Sequence[int]  # slots of each node that accepts jobs
+    inside: Mapping[str, int] = MappingProxyType({})  # fewest slots of a unit, by level inside nodes
 
     @property
     def least(self) -> int:
@@ -60,32 +60,31 @@ class OarNodeSlotCounts(NamedTuple):
 
 
 def slots_per_node_in_pe_name(pe: str) -> int:
-    """Return the slots on each node, from the name of an environment that fixes them."""
+    """Return the slots on each node, from the name of a parallel environment such as `each-4`."""
     return int(pe.rpartition("-")[2])
 
 
 def smallest_oar_slot_alternative(
     request: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
 ) -> OarSlotDistribution:
-    """Return the smallest of the alternative slot distributions of a request."""
+    """Return the smallest of a request's alternative slot distributions."""
     return oar_slot_distributions(request, OarNodeSlotCounts(sizes, sizes if usable is None else usable), message)[0]
 
 
 def requested_oar_levels(request: str) -> list[str]:
-    """Return the resource levels that a request names."""
+    """Return the resource levels, such as /cpu, that a request names."""
     return [level for level, _ in LEVEL.findall(PROPERTIES.sub("", request))]
 
 
 def oar_slot_distributions(request: str, sizes: OarNodeSlotCounts, message: str = "") -> list[OarSlotDistribution]:
-    """Return the possible slot counts of a request, and their layout on nodes of these sizes.
+    """Return the slot distributions of a request's alternatives (oarsub -l), the smallest first.
 
-    A request without a level below nodes gets whole nodes with all their slots, at least the
-    smallest node. Levels above nodes multiply their number. For levels between nodes and slots,
-    such as /cpu, OAR itself reports the slots in the job's message. Each unit of a level that is
-    inside nodes has its slots on one node.
+    A request without a level below nodes gets whole nodes, with at least the slots of the smallest node. Levels above
+    nodes multiply the number of nodes. For levels between nodes and slots, such as /cpu, OAR reports the number of
+    slots in the job's message. A unit of a level inside nodes has all its slots on one node.
 
-    Alternatives (`-l` more than once) are sorted: fewest whole nodes, then fewest slots, then as
-    written; alternatives on all nodes come last. At most WAYS alternatives are returned.
+    Alternatives are sorted by whole nodes, then by slots, then as written; alternatives on all nodes come last. At most
+    WAYS alternatives are returned.
     """
     text = PROPERTIES.sub(_kind_kept, request)
     ways = text.split("-l ")[1:] or [text]
@@ -97,13 +96,13 @@ def oar_slot_distributions(request: str, sizes: OarNodeSlotCounts, message: str 
 
 
 def _kind_kept(match: re.Match[str]) -> str:
-    """Return a marker if the properties request resources that are not slots, else empty."""
+    """Return a marker if properties request resources that are not slots, else an empty text."""
     kinds = KIND.findall(match[0])
     return OTHER_KIND if kinds and SLOT_KIND not in kinds else ""
 
 
 def _way(text: str, reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribution:
-    """Parse groups joined by `+`; groups of whole nodes do not share nodes."""
+    """Parse groups that are joined by `+`; groups of whole nodes do not share nodes."""
     texts = text.partition(",")[0].split("+")
     other_kinds = [dict(LEVEL.findall(group)) for group in texts if OTHER_KIND in group]
     reported -= sum(math.prod(_count(value, 1) for value in levels.values()) for levels in other_kinds)
@@ -122,7 +121,7 @@ def _way(text: str, reported: int, sizes: OarNodeSlotCounts) -> OarSlotDistribut
 
 
 def _each_group(groups: Sequence[dict[str, str]], reported: int, sizes: OarNodeSlotCounts) -> list[OarSlotDistribution]:
-    """Parse each group; the last group of unknown size gets the reported slots that remain."""
+    """Parse each group; the last group of unknown size gets the rest of the reported slots."""
     distributions = [_group(levels, 0, sizes) for levels in groups]
     remainder = reported - sum(way.slots for way in distributions)
     for index, levels in reversed(list(enumerate(groups))):
@@ -133,7 +132,7 @@ def _each_group(groups: Sequence[dict[str, str]], reported: int, sizes: OarNodeS
 
 
 def _is_open(levels: dict[str, str]) -> bool:
-    """Say whether only OAR knows the number of slots of a group."""
+    """Say whether only OAR knows a group's number of slots."""
     *above, (last, _) = levels.items()
     is_counted = all(value.isdecimal() for name, value in above if name not in NODES)
     return last not in (*NODES, *SLOTS) or not is_counted
@@ -182,7 +181,7 @@ def _without_nodes(levels: dict[str, str], reported: int, sizes: OarNodeSlotCoun
 def _in_units(
     levels: dict[str, str], inside: str, reported: int, sizes: OarNodeSlotCounts
 ) -> OarSlotDistribution | None:
-    """Return the slots of units that each fit on one node; None if only OAR knows their number."""
+    """Return the slots of units that each fit on one node; None if only OAR knows the number of slots."""
     values, index = list(levels.values()), list(levels).index(inside)
     above, below = values[: index + 1], values[index + 1 :]
     if ALL in values:
@@ -205,7 +204,7 @@ def _anywhere(slots: int) -> OarSlotDistribution:
 
 
 def _count(value: str, total: int) -> int:
-    """Parse the requested number of a level; BEST counts as one."""
+    """Parse the requested number of units of a level; BEST counts as one."""
     if value == ALL:
         return max(1, total)
     return max(1, int(value)) if value.isdecimal() else 1

@@ -1,9 +1,8 @@
-"""Builds the queries about a whole OAR server, whose cost does not grow with others' jobs.
+"""Builds the queries about a whole OAR server; other users' jobs hardly raise the cost of a query.
 
-`oarstat -f` needs some ten database queries for each job that it shows, `oarstat -J` two or three,
-and a line of plain `oarstat` none. So only jobs with slots and our own jobs are shown in full.
-Others' waiting jobs are lines, at most MOST_LINES. For a balancer one job of each request is shown
-in full, but no held job. `--sql` takes a condition on the table `jobs` (oarstat(1)).
+`oarstat -f` needs some ten database queries for each job, `oarstat -J` two or three, plain `oarstat` none. So only
+running jobs and gridbridge's jobs are shown in full, and at most MOST_LINES waiting jobs of other users in one line
+each. `--sql` takes a condition on table `jobs` (oarstat(1)).
 """
 
 from collections.abc import Iterable
@@ -21,16 +20,16 @@ from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.program_runs import quote_for_sh
 
 PARTS_OF_STATUS = 4
-MOST_LINES = 10_000  # most listed waiting jobs; each takes about 40 us
-MOST_OF_ONE = 10  # most listed jobs a person with names like ours that we did not send
-MOST_REQUESTS = 500  # most waiting arrays and single jobs; one job of each is queried in full
-MOST_HELD = 1_000  # most listed held jobs, with their state only
+MOST_LINES = 10_000  # maximal number of waiting jobs in lines; a line takes about 40 us
+MOST_OF_ONE = 10  # maximal number of a user's jobs that only have a name like a transfer's
+MOST_REQUESTS = 500  # maximal number of waiting jobs and arrays that are queried in full
+MOST_HELD = 1_000  # maximal number of held jobs in lines
 WAITS = "state IN ('Waiting', 'toAckReservation')"
 IDLE = "state IN ('Waiting', 'toAckReservation', 'Hold')"
-ACTIVE = "state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')"  # slots
+ACTIVE = "state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')"  # states with slots
 DELETED = "EXISTS (SELECT 1 FROM frag_jobs WHERE frag_id_job = jobs.job_id)"
 YIELDS = f"queue_name = {quote_for_sql('besteffort')}"
-FORGEABLE = (  # a job held since its submission, or a copy that OAR made
+FORGEABLE = (  # jobs held since their submission, and jobs that OAR resubmitted
     f"job_name LIKE {quote_for_sql(f'{PREFIX}.%')}"
     f" AND (state = 'Hold' AND NOT {DELETED} OR resubmit_job_id <> 0 AND ({IDLE} OR {ACTIVE}))"
 )
@@ -40,7 +39,7 @@ OURS = (
     f" AS named WHERE place <= {MOST_OF_ONE})"
 )
 RESERVED = f"reservation <> 'None' AND {WAITS}"
-REQUESTS = (  # users take turns, so that no user's jobs hide others' jobs
+REQUESTS = (  # one job of each user in turn, so that no user's jobs use up the limit
     "job_id IN (SELECT job_id FROM (SELECT min(job_id) AS job_id, row_number()"  # noqa: S608
     f" OVER (PARTITION BY job_user ORDER BY min(job_id)) AS place FROM jobs WHERE {WAITS}"
     f" GROUP BY job_user, array_id ORDER BY place, job_id LIMIT {MOST_REQUESTS}) AS requests)"
@@ -54,10 +53,9 @@ LINES = (
 
 
 def oar_status_query_command(server: OarServerAccess, job_ids: Iterable[int], uncounted: Iterable[int]) -> Argv:
-    """Build the query for nodes, our jobs, and a line for each other counted job.
+    """Build the query for nodes, gridbridge's jobs, and a line for each other counted job.
 
-    Waiting jobs are listed before running jobs, so that a job which starts meanwhile is in one of
-    both lists.
+    Waiting jobs are queried before running jobs, so that a job which starts meanwhile is in at least one list.
     """
     ours = f"array_id IN ({_numbers(job_ids)})"
     begun = f"{ours} AND ({ACTIVE} OR {IDLE} AND {DELETED})"
@@ -70,9 +68,9 @@ def oar_status_query_command(server: OarServerAccess, job_ids: Iterable[int], un
 
 
 def oar_demand_query_command(server: OarServerAccess) -> Argv:
-    """Build the query for nodes, jobs with slots, one job of each request, and waiting lines.
+    """Build the query for nodes, running jobs, one job of each request, and lines of waiting jobs.
 
-    `oarstat` shows a job's request only with -f.
+    Only `oarstat -f` shows a job's request.
     """
     return _answer(
         show_nodes_command(server),
@@ -82,13 +80,13 @@ def oar_demand_query_command(server: OarServerAccess) -> Argv:
 
 
 def oar_busy_nodes_query_command(server: OarServerAccess) -> Argv:
-    """Build the query for nodes and for jobs that have or reserve slots."""
+    """Build the query for nodes, and for jobs that have or reserve slots."""
     jobs = _listed(server, f"{ACTIVE} OR {RESERVED}", "-f", "-J")
     return _answer(show_nodes_command(server), jobs)
 
 
 def _counted(uncounted: Iterable[int]) -> str:
-    """Return the SQL condition for other users' waiting jobs and for running best-effort jobs."""
+    """Return the SQL condition for waiting jobs of other users and for running best-effort jobs."""
     ordinary = f"array_id NOT IN ({_numbers(uncounted)}) AND NOT {YIELDS} AND NOT {DELETED}"
     condition = f"{WAITS} AND {ordinary} LIMIT {MOST_LINES}"
     waiting = f"SELECT job_id FROM (SELECT job_id FROM jobs WHERE {condition}) AS waiting"  # noqa: S608
@@ -104,7 +102,7 @@ def _listed(server: OarServerAccess, condition: str, *how: str) -> Argv:
 
 
 def _answer(*questions: Argv) -> Argv:
-    """Return one command that runs several queries in order and prints a final mark."""
+    """Return one command that runs several queries in order, and then prints a last line."""
     between, after = (quote_for_sh(mark.decode()) for mark in (BREAK, WHOLE))
     commands = (" ".join(map(quote_for_sh, question)) for question in questions)
     return ("/bin/sh", "-c", f"{f' && printf %s {between} && '.join(commands)} && printf %s {after}")

@@ -1,4 +1,4 @@
-"""Answers `gridbridge check` and set-up about an OAR server, and explains submissions to it."""
+"""Answers `gridbridge check` and `gridbridge setup` about an OAR server, and explains job submissions."""
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.batch.oar.oar_commands import Argv
@@ -16,7 +16,7 @@ THIS_HOST = "this host"
 
 
 def query_cluster_facts(server: OarServerAccess, now: float) -> ClusterFacts:
-    """Return version, clock offset and slots of an OAR server, or why it did not answer."""
+    """Return an OAR server's version, clock offset and slots, or the reason for no answer."""
     try:
         return ClusterFacts(
             version=query_oar_version(server),
@@ -29,18 +29,18 @@ def query_cluster_facts(server: OarServerAccess, now: float) -> ClusterFacts:
 
 
 def read_remote_setup(server: OarServerAccess, _of_host: str, home: CellQconfSettings) -> CellQconfSettings:
-    """Return the set-up of an OAR server; any parallel environment gets slots of one node."""
+    """Return an OAR server's set-up, with all parallel environments of the home cluster."""
     query_oar_version(server)
     return CellQconfSettings.bare(host_of_oar_clients(server), home.environments)
 
 
 def explain_request_refusal(request: JobRequest) -> str:
-    """Return why OAR can't satisfy a request; empty if it can, as far as known."""
+    """Return the reason why OAR can't satisfy a request; empty if none is known."""
     return oar_commands.explain_request_refusal(request)
 
 
 def build_submission_command(server: OarServerAccess, spec: JobSpec) -> Argv:
-    """Return oarsub's command line for a job."""
+    """Return the command line of oarsub that submits a job."""
     return oar_commands.oarsub_command(server, spec)
 
 
@@ -50,18 +50,18 @@ def host_of_oar_clients(server: OarServerAccess) -> str:
 
 
 def query_oar_version(server: OarServerAccess) -> str:
-    """Return the version of OAR's client programs, e.g. `OAR 2.5.9`."""
+    """Return the version of OAR's client programs, for example `OAR 2.5.9`."""
     text = run_client(server, oar_commands.show_oar_version_command(server)).checked().stdout.decode("utf-8", "replace")
     return f"OAR {text.partition(':')[2].split('(')[0].strip()}" if ":" in text else text.strip()
 
 
 def query_clock_offset_s(server: OarServerAccess, now: float) -> float:
-    """Return how far the client host's clock is ahead of `now`."""
+    """Return the seconds by which the clock of OAR's client host is ahead of `now`."""
     text = run_client(server, oar_commands.TELL_TIME).checked().stdout.decode("utf-8", "replace").strip()
     try:
         return float(text) - now
     except ValueError as error:
-        raise ParseError(f"date: {text[:40]!r} is no time") from error
+        raise ParseError(f"date: {text[:40]!r} is not a time") from error
 
 
 def count_batch_slots(server: OarServerAccess) -> int:

@@ -1,4 +1,4 @@
-"""Queries an OAR server's snapshot, job ends and vocabulary for the service."""
+"""Queries an OAR server's snapshot, job ends and resource names for the services."""
 
 import logging
 import time
@@ -44,20 +44,20 @@ from gridbridge.shell import ssh
 from gridbridge.shell.program_runs import LIST_BYTES
 
 _LOG = logging.getLogger(__name__)
-QUEUE = "oar"  # one queue for all of OAR's queues, which share all nodes
+QUEUE = "oar"  # name that stands for all queues of OAR
 OURS = f"{PREFIX}."
-ENDS_AT_ONCE = 300  # oarstat needs several database queries, 16 ms, for each job
-UNABLE = 200  # exit status of a wrapper that can't start the job
+ENDS_AT_ONCE = 300  # maximal number of tasks in one query; each task takes 16 ms
+UNABLE = 200  # exit status of a wrapper that can't start the user's script
 SIGKILL = 9
 NOT_STARTABLE = ("WORKING_DIRECTORY", "OUTPUT_FILES", "USER_SHELL")
-KILLS = ("WALLTIME", DELETED)  # events of killed jobs, the more specific first
+KILLS = ("WALLTIME", DELETED)  # events of killed jobs, most specific first
 PREEMPTED = "BESTEFFORT_KILL"
 UNSEEN = ("EXTERMINATE_JOB", PREEMPTED, "RESUBMIT_JOB_AUTOMATICALLY")
 KILLED_FOR = {PREEMPTED: JobKillReason.PLACE, "WALLTIME": JobKillReason.WALLTIME, DELETED: JobKillReason.DELETION}
-NOT_TOLD = (None, None)  # user and system time, both unknown
+NOT_TOLD = (None, None)  # unknown user and system times
 DELETED_BEFORE = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True, reason=DELETED)
-QUERY_FAILED = b"DBD::"  # start of a database error, after which oarstat exits with 0
-SIGNAL_BITS = 0x7F  # signal bits of a wait status; the next bit reports a core dump
+QUERY_FAILED = b"DBD::"  # oarstat's message of a failed database query, with exit status 0
+SIGNAL_BITS = 0x7F  # bits of the signal in a wait status (wait(2))
 
 
 def query_cluster_snapshot(
@@ -67,10 +67,10 @@ def query_cluster_snapshot(
     transfer_queues: Container[str] = (),
     uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
-    """Return the cluster's snapshot with these jobs, and how many seconds the query took.
+    """Return a snapshot of the cluster and of the jobs with given ids, and the query's duration in seconds.
 
-    A job bears our name only while it is held as submitted, though OAR never changes the name. At
-    most MOST_LINES waiting jobs are counted.
+    A job counts as a transfer by its name only while the job is held since its submission, because OAR can't rename
+    jobs. At most MOST_LINES waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _ask(server, oar_server_queries.oar_status_query_command(server, job_ids, uncounted))
@@ -98,15 +98,15 @@ def query_cluster_snapshot(
 
 
 def count_oar_slots(server: OarServerAccess) -> int:
-    """Return the number of slots of all nodes, without a query of the jobs."""
+    """Return the number of slots of all nodes, without a query about jobs."""
     resources = parse_oar_resources(_ask(server, oar_commands.show_nodes_command(server)))
     return sum(queue.slots_total for queue in _queues(resources, (), time.time()))
 
 
 def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd | None:
-    """Return a job's end by its id and account; None while it is unknown.
+    """Return the end of the job with this id and account; None if unknown.
 
-    A job that was deleted before it started has no end.
+    A job that was deleted before its start has no end.
     """
     show = oar_commands.show_job_end_and_usage_command if server.ends else oar_commands.show_job_command
     jobs, used = parse_oar_job_end_and_usage(_ask(server, show(server, str(job_id))))
@@ -116,9 +116,9 @@ def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd 
 
 
 def query_array_ends(server: OarServerAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
-    """Return the ends of array tasks by the array's account and task index.
+    """Return the ends of array tasks, by the array's account and by task index.
 
-    The tasks are queried in portions, so that each query ends in time.
+    Tasks are queried in portions, so that each query ends in time.
     """
     answers = (
         _ask(server, oar_commands.show_ended_array_tasks_command(server, question)) for question in _questions(arrays)
@@ -128,7 +128,7 @@ def query_array_ends(server: OarServerAccess, arrays: Sequence[ArrayEndQuery]) -
 
 
 def _questions(arrays: Iterable[ArrayEndQuery]) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
-    """Yield the queried indices by array id, in portions."""
+    """Yield portions of the queried task indices, by array id."""
     pairs = [(array.job_id, index) for array in arrays for index in array.places]
     for begin in range(0, len(pairs), ENDS_AT_ONCE):
         by_array = groupby(pairs[begin : begin + ENDS_AT_ONCE], key=itemgetter(0))
@@ -144,7 +144,7 @@ def _ends(jobs: Iterable[OarJob]) -> dict[int, JobEnd | None]:
 
 
 def query_begun_indices(server: OarServerAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Return the indices of the live tasks of these arrays; arrays without any are left out."""
+    """Return, by array id, the indices of waiting and running tasks; ended arrays are left out."""
     living: dict[int, list[int]] = {}
     for job in parse_oarstat_jobs(_ask(server, oar_commands.show_live_array_tasks_command(server, *map(str, arrays)))):
         if arrays.get(int(job.array)) == job.account and not job.is_over:
@@ -153,18 +153,18 @@ def query_begun_indices(server: OarServerAccess, arrays: Mapping[int, str]) -> d
 
 
 def query_array_limits(_: OarServerAccess) -> ClusterArrayLimits:
-    """Return no limits: OAR itself does not limit arrays."""
+    """Return no limits: OAR does not limit arrays."""
     return ClusterArrayLimits()
 
 
 def query_job_details(server: OarServerAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
-    """Return the details of a waiting or running job, empty for any other job."""
+    """Return the account and message of a waiting or running job; empty for any other job."""
     jobs = parse_oarstat_jobs(_ask(server, oar_commands.show_job_command(server, str(job_id))))
     return tuple(_detail(job) for job in jobs if not job.is_over)
 
 
 def _latest(waiting: bytes, active: bytes) -> list[OarJob]:
-    """Return the jobs of two answers, by their ids; the second answer is the newer one."""
+    """Return the jobs of two answers, ordered by id; for a job in both answers the second answer counts."""
     jobs = {int(job.id): job for job in (*parse_oar_jobs_without_details(waiting), *parse_oarstat_jobs(active))}
     return [jobs[number] for number in sorted(jobs)]
 
@@ -178,7 +178,7 @@ def _is_copy(job: OarJob) -> bool:
 
 
 def _arrays(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[JobListRow, ...]]:
-    """Return the tasks of the wanted arrays by array id; in OAR each task is a job of its own."""
+    """Return the tasks of some arrays, by array id; in OAR each task is a job."""
     rows = defaultdict[int, list[JobListRow]](list)
     for job in jobs:
         if (array := int(job.array)) in job_ids and job.is_of_array:
@@ -188,10 +188,11 @@ def _arrays(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[JobL
 
 
 def _queues(resources: list[OarResource], yielding: Container[str], now: float) -> tuple[QueueInstanceStatus, ...]:
-    """Return one queue a node, with one slot a resource; a drained node accepts no new jobs.
+    """Return one queue instance for each node, with a slot for each resource.
 
-    The slots of a standby node are free, because OAR wakes it for a job. Only living resources of a
-    node count; a node without any is silent. `yielding` has the best-effort jobs.
+    A drained node accepts no jobs. Slots of a standby node are free, because OAR wakes the node for a job. Dead
+    resources count only on a node without living resources, which is silent. `yielding` has the ids of running
+    best-effort jobs.
     """
     all_slots = [slot for slot in resources if slot.is_slot]
     silent = {slot.host for slot in all_slots} - {slot.host for slot in all_slots if slot.can_run(now)}
@@ -239,7 +240,7 @@ def _status(job: OarJob) -> JobListRow:
 
 @lru_cache(maxsize=256)
 def _warn(state: str) -> None:
-    """Log an unknown job state, once for each state."""
+    """Log an unknown job state once."""
     _LOG.warning("event=unknown_job_state state=%r", state)
 
 
@@ -254,7 +255,7 @@ def _detail(job: OarJob) -> JobAccountAndErrors:
 
 
 def _end_of(job: OarJob, used: tuple[float | None, float | None] = NOT_TOLD) -> JobEnd | None:
-    """Return a job's end, run time and CPU times; the CPU times come from its keeper, not OAR."""
+    """Return a job's end with wallclock and CPU times; keeper.pl measured the CPU times."""
     end = _how_it_ended(job)
     if end is None:
         return None
@@ -264,7 +265,7 @@ def _end_of(job: OarJob, used: tuple[float | None, float | None] = NOT_TOLD) -> 
 
 
 def _how_it_ended(job: OarJob) -> JobEnd | None:
-    """Return a job's end, from the wait status that OAR recorded, else from the job's events."""
+    """Return a job's end: from the wait status that OAR recorded, else from the job's events."""
     host = next(iter(job.hosts), "")
     if job.exit_code is not None and not _is_preempted(job):
         number = job.exit_code & SIGNAL_BITS
@@ -290,27 +291,27 @@ def _how_it_ended(job: OarJob) -> JobEnd | None:
 
 
 def _is_preempted(job: OarJob) -> bool:
-    """Say whether OAR preempted a job; a job that exited by itself meanwhile has another status."""
+    """Say whether OAR preempted a job; a job that exited at the same time has no signal."""
     died = job.exit_code is not None and bool(job.exit_code & SIGNAL_BITS)
     return died and PREEMPTED in job.event_types
 
 
 def _killed_for(job: OarJob) -> JobKillReason:
-    """Return why OAR killed a job; OAR's own reasons take precedence over users' requests."""
+    """Return the reason why OAR killed a job; preemption and walltime take precedence over users' deletions."""
     causes = (why for kind, why in KILLED_FOR.items() if kind in job.event_types)
     return next(causes, JobKillReason.UNKNOWN)
 
 
 def _killed_by(job: OarJob) -> str:
-    """Return the event by which OAR killed a job; empty if it did not."""
+    """Return the text of the event by which OAR killed a job; empty without such an event."""
     return next(filter(None, map(job.why, KILLS)), "")
 
 
 def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
-    """Return the property names of an OAR server, and its nodes that run jobs or can be woken.
+    """Return the property names of an OAR server, and the nodes that run jobs or can be woken.
 
-    A suspected node is included: OAR accepts requests for the node, and most suspected nodes come
-    back soon. OAR's admission rules decide about other names.
+    Suspected nodes are included: OAR accepts requests for them, and most come back soon. OAR's admission rules check
+    other names.
     """
     answer, now = _ask(server, oar_commands.show_nodes_command(server)), time.time()
     slots = [resource for resource in parse_oar_resources(answer) if resource.is_slot and not resource.is_drained]
@@ -326,7 +327,7 @@ def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
 
 
 def _ask(server: OarServerAccess, argv: oar_commands.Argv) -> bytes:
-    """Return the output; ParseError for a failed query, which only stderr shows (DBI(3))."""
+    """Return a program's output; ParseError for a failed database query, which only stderr shows (DBI(3))."""
     answer = run_client(server, argv, most_bytes=LIST_BYTES).checked()
     if QUERY_FAILED in answer.stderr:
         raise ParseError(f"OAR: {answer.stderr.decode('utf-8', 'replace').strip()}")
@@ -334,17 +335,17 @@ def _ask(server: OarServerAccess, argv: oar_commands.Argv) -> bytes:
 
 
 LISTENER = f"{HERE}/listen.pl"
-COMMAND = "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /usr/bin/perl - {}"  # sh, csh
+COMMAND = "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /usr/bin/perl - {}"  # valid for sh and csh
 
 
 def listen_for_job_ends(server: OarServerAccess) -> Iterator[list[int]]:
-    """Yield the ids of jobs that report their end; an empty list about once a second.
+    """Yield the ids of jobs that report their end; yield an empty list about once a second.
 
-    An id is only a hint: any user of the frontend may write to the FIFO. Raises CommandFailed when
-    the connection ends.
+    An id is only a hint, because any user of the frontend may write to the FIFO. Raises CommandFailed when the
+    connection ends.
     """
     if server.login is None:
-        raise GridbridgeError("ends are told over a connection by ssh alone")
+        raise GridbridgeError("job ends can be pushed only over ssh")
     with open(LISTENER, "rb") as text:
         for chunk in ssh.stream_output_over_ssh(server.login, COMMAND.format(server.ends), text.read()):
             yield job_ids_in_pushed_report(chunk)

@@ -1,7 +1,7 @@
-"""Submits and controls jobs of an OAR server; the half of its adapter for hot programs.
+"""Submits and controls the jobs of an OAR server.
 
-Only state queries load the JSON parser. OAR records a hold and carries it out later; calls that
-depend on the hold wait for that.
+OAR records a hold and carries out the hold later; calls that need the hold wait. Only state queries import the JSON
+parser.
 """
 
 import time
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 HAS_QSTAT = False
 ID = b"OAR_JOB_ID="
 RULE = "[ADMISSION RULE]"
-BY_RULE = 254  # an admission rule died; its message is the last line
-# Impossible resources of a job, of an array; unknown queue; unusable output name; admission rule.
+BY_RULE = 254  # exit status if an admission rule refused the job; the last line has the reason
+# Exit statuses for impossible resources, an unknown queue, an unusable output name, an admission rule.
 REFUSALS = (8, 251, 248, 243, 244, BY_RULE)
-NOT_BEGUN = (75, 127)  # far.sh: the script did not arrive; oarsub is missing
+NOT_BEGUN = (75, 127)  # exit statuses if the script did not arrive (far.sh), or if oarsub is missing
 DATABASE = (b"DBI connect", b"closed the connection", b"terminating connection")
 CHATTER = (ID.decode(), "[ERROR] Oarsub failed", "Simple array job submission is used", RULE)
-KILLED_BEFORE = 6  # exit status of oardel for an earlier deletion
+KILLED_BEFORE = 6  # exit status of oardel for a job that was deleted before
 NOT_HELD = b"not in the Hold"
 LOOK_AGAIN_S = 0.3
 
 
 def submit_held_job(server: OarServerAccess, spec: JobSpec) -> JobSubmissionResult:
-    """Submit a held job; never raises for the server's answer or its absence."""
+    """Submit a held job; failures are returned, never raised."""
     if reason := oar_commands.explain_request_refusal(spec.request):
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
     whole = write_job_file(spec, tells=bool(server.ends))
@@ -52,14 +52,17 @@ def submit_held_job(server: OarServerAccess, spec: JobSpec) -> JobSubmissionResu
 
 
 def write_job_file(spec: JobSpec, tells: bool) -> bytes:
-    """Return the file that OAR's job runs: keeper.pl with its settings, then the script."""
+    """Return the file that OAR's job runs: keeper.pl with its settings, then the job script."""
     with open(oar_commands.KEEPER, "rb") as body:
         header = oar_commands.oar_job_keeper_perl_header(spec, tells).encode("utf-8", "surrogateescape")
         return header + body.read() + oar_commands.END_OF_KEEPER + spec.script
 
 
 def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
-    """Parse oarsub's answer; exit status 9 reports a killed job, but the held job still exists."""
+    """Parse oarsub's answer.
+
+    Exit status 9 says that the job was killed, although the held job still exists.
+    """
     words = answer.stdout + answer.stderr
     number = words.partition(ID)[2].partition(b"\n")[0]
     if answer.status == 0 and number.isdigit():
@@ -73,20 +76,20 @@ def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
 
 
 def _reason(words: bytes, status: int) -> str:
-    """Return the line with the reason, without prefixes and other messages."""
+    """Return the line with the reason for a failure, without prefixes and other messages."""
     lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines() if line.strip()]
     messages = [line for line in lines if not line.startswith(CHATTER)]
     if status == BY_RULE:
         messages = lines[-1:]
-    line = (messages or lines or [f"oarsub said nothing: {status}"])[0]
+    line = (messages or lines or [f"oarsub printed no reason, exit status {status}"])[0]
     return line.rpartition("ERROR:")[2].removeprefix(RULE).strip()
 
 
 def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
-    """Return the id of the owner's oldest held job or array of this name, empty if none.
+    """Return the id of a user's oldest job or array that is held since its submission; empty if none exists.
 
-    OAR's jobs keep that name after their release, so only jobs that are held as submitted count. A
-    job whose script did not arrive in time is ignored.
+    Released jobs keep the submission name, because OAR can't rename jobs, and are skipped. A job whose script did not
+    arrive in time is skipped too.
     """
     held = _held(server, transfer, owner)
     if not held:
@@ -96,20 +99,20 @@ def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
 
 
 def find_duplicate_arrays(server: OarServerAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of the owner's held arrays of this name except one array."""
+    """Return the ids of a user's other held arrays with the same submission name."""
     return [job for job in _held(server, transfer, owner) if job != array]
 
 
 def _held(server: OarServerAccess, transfer: str, owner: str) -> dict[str, str]:
-    """Return the ids of a person's held jobs and arrays of a name, with their scripts' names."""
+    """Return the ids of a user's jobs and arrays held since submission, with the names of their script files."""
     jobs = [job for job in _jobs(server, oar_commands.show_held_jobs_command(server, transfer, owner)) if job.is_new]
     return {job.array if job.is_of_array else job.id: job.script for job in sorted(jobs, key=lambda job: int(job.id))}
 
 
 def query_owner_and_account(server: OarServerAccess, job: str) -> tuple[str, str]:
-    """Return a job's owner and its account, which is its name; empty once it is gone.
+    """Return a job's owner and account, which is the job's name; both are empty if the job has ended.
 
-    A job that OAR has resubmitted is found by its copies, which have the same owner and name.
+    If OAR has resubmitted the job, a resubmitted job answers: owner and name are the same.
     """
     oar_job = _listed(server, job) or next(iter(_copies(server, job)), None)
     oar_job = oar_job or _living(server, job)
@@ -117,7 +120,7 @@ def query_owner_and_account(server: OarServerAccess, job: str) -> tuple[str, str
 
 
 def query_job_state(server: OarServerAccess, job: str) -> "JobState":
-    """Return a job's state; UNSEEN if it neither waits nor runs."""
+    """Return a job's state; UNSEEN if the job neither waits nor runs."""
     from gridbridge.model.states import UNSEEN
 
     oar_job = _listed(server, job)
@@ -130,7 +133,7 @@ def rename_and_release(server: OarServerAccess, job: str, _name: str) -> None:
 
 
 def release_arrays(server: OarServerAccess, arrays: tuple[str, ...], _name: str) -> None:
-    """Release the held tasks of arrays; tasks released before are no error."""
+    """Release the held tasks of arrays; tasks that are not held are no error."""
     answer = run_client(server, oar_commands.release_arrays_command(server, arrays))
     lines = answer.stderr.splitlines()
     if not (lines and all(NOT_HELD in line for line in lines)):
@@ -143,7 +146,7 @@ def delete_array(server: OarServerAccess, array: str) -> None:
 
 
 def delete_array_tasks(server: OarServerAccess, array: str, name: str, indices: str) -> None:
-    """Delete the array tasks with these indices; ended tasks are no error."""
+    """Delete the array tasks with the given indices; ended tasks are no error."""
     from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges
 
     ranges = parse_array_index_ranges(indices)
@@ -159,7 +162,7 @@ def delete_array_tasks(server: OarServerAccess, array: str, name: str, indices: 
 
 
 def hold_array_tasks(server: OarServerAccess, array: str, name: str, indices: tuple[range, ...]) -> tuple[range, ...]:
-    """Hold array tasks; return the indices of tasks that are held now."""
+    """Hold array tasks; return the indices of tasks that are now held."""
     for job in _at(server, array, name, indices):
         if job.is_waiting:
             _try_to_hold(server, job.id)
@@ -170,19 +173,18 @@ def hold_array_tasks(server: OarServerAccess, array: str, name: str, indices: tu
 def _try_to_hold(server: OarServerAccess, job: str) -> None:
     try:
         hold_job(server, job)
-    except CommandFailed:  # the job has just started or ended
+    except CommandFailed:  # the job has started or ended meanwhile
         return
 
 
 def release_array_tasks(server: OarServerAccess, array: str, indices: tuple[range, ...]) -> None:
-    """Release held array tasks."""
+    """Release the held array tasks with the given indices."""
     for job in _jobs(server, oar_commands.show_live_array_tasks_command(server, array)):
         if job.is_held and any(job.place in span for span in indices):
             release_job(server, job.id)
 
 
 def _at(server: OarServerAccess, array: str, name: str, indices: tuple[range, ...]) -> "list[OarJob]":
-    """Return an array's tasks that have not ended, at these indices; the array has this name."""
     living = _jobs(server, oar_commands.show_live_array_tasks_command(server, array))
     ours = (job for job in living if job.account == name and not job.is_over)
     return [job for job in ours if any(job.place in span for span in indices)]
@@ -210,7 +212,10 @@ def release_job(server: OarServerAccess, job: str) -> None:
 
 
 def query_live_indices(server: OarServerAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return the indices of live array tasks; OAR's arrays can't be renamed."""
+    """Return, by array id, the indices of waiting and running tasks.
+
+    `arrays` maps array ids to accounts; another array's tasks with a reused id do not count.
+    """
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in _jobs(server, oar_commands.show_live_array_tasks_command(server, *arrays)):
         if arrays.get(job.array) == job.account and not job.is_over:
@@ -219,10 +224,9 @@ def query_live_indices(server: OarServerAccess, arrays: dict[str, str]) -> dict[
 
 
 def suspend_or_hold_job(server: OarServerAccess, job: str) -> None:
-    """Suspend a running job or hold a waiting one; a gone job is no error.
+    """Suspend a running job, or hold a waiting job; a missing job is no error.
 
-    The job's keeper stops it, because `oarhold -r` needs cpusets and gives the job's resources to
-    others.
+    keeper.pl stops the job's processes, because `oarhold -r` needs cpusets and gives the job's resources to other jobs.
     """
     oar_job = _listed(server, job)
     if oar_job and oar_job.is_waiting:
@@ -235,7 +239,7 @@ def suspend_or_hold_job(server: OarServerAccess, job: str) -> None:
 
 
 def resume_or_release_job(server: OarServerAccess, job: str) -> None:
-    """Undo `suspend_or_hold_job`, whether it suspended or held the job."""
+    """Undo `suspend_or_hold_job`; a missing job is no error."""
     oar_job = _listed(server, job)
     if oar_job and oar_job.is_running and oar_job.is_suspended:
         _unless_over(server, job, oar_commands.signal_job_command(server, oar_commands.RESUME, job))
@@ -244,14 +248,14 @@ def resume_or_release_job(server: OarServerAccess, job: str) -> None:
 
 
 def delete_job(server: OarServerAccess, job: str) -> None:
-    """Delete a job, or the copies that OAR resubmitted from an ended job."""
+    """Delete a job; of an ended job, delete the jobs that OAR resubmitted from the job."""
     if not _unless_over(server, job, oar_commands.delete_job_command(server, job), KILLED_BEFORE):
         for copy in _copies(server, job):
             _unless_over(server, copy.id, oar_commands.delete_job_command(server, copy.id), KILLED_BEFORE)
 
 
 def _unless_over(server: OarServerAccess, job: str, argv: oar_commands.Argv, fine: int = 0) -> bool:
-    """Run a command on a job, and return whether it succeeded; an ended job is no failure."""
+    """Run a command about a job, and say whether it succeeded; an ended job is no error."""
     answer = run_client(server, argv)
     if answer.status not in (0, fine) and _listed(server, job):
         answer.checked()
@@ -259,7 +263,7 @@ def _unless_over(server: OarServerAccess, job: str, argv: oar_commands.Argv, fin
 
 
 def _copies(server: OarServerAccess, job: str) -> "list[OarJob]":
-    """Return the live jobs that OAR resubmitted from an ended job, directly or from a copy."""
+    """Return the live jobs that OAR resubmitted from an ended job, directly or in several steps."""
     jobs = _jobs(server, oar_commands.show_job_command(server, job))
     if not jobs or not jobs[0].is_over:
         return []
@@ -267,7 +271,7 @@ def _copies(server: OarServerAccess, job: str) -> "list[OarJob]":
 
 
 def _living(server: OarServerAccess, array: str) -> "OarJob | None":
-    """Return a task of a campaign's array that has not ended; the first may have ended long ago."""
+    """Return a task of a campaign's array that has not ended; None if all tasks have ended."""
     first = _jobs(server, oar_commands.show_job_command(server, array))
     if not first or not first[0].is_of_array:
         return None
@@ -276,21 +280,20 @@ def _living(server: OarServerAccess, array: str) -> "OarJob | None":
 
 
 def _settled(server: OarServerAccess, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":
-    """Wait until OAR has processed a request about a job; None if the job has ended.
+    """Wait until OAR has carried out a request about a job; None if the job has ended.
 
     Raises CommandFailed after the server's time limit.
     """
     deadline = time.monotonic() + server.timeout_s
     while (oar_job := _listed(server, job)) and not is_settled(oar_job):
         if time.monotonic() > deadline:
-            words = f"OAR has not come to job {job}, it is {oar_job.state}".encode()
+            words = f"OAR has not yet changed the state of job {job}: {oar_job.state}".encode()
             raise CommandFailed(("oarstat",), None, b"", words, transient=True)
         time.sleep(LOOK_AGAIN_S)
     return oar_job
 
 
 def _listed(server: OarServerAccess, job: str) -> "OarJob | None":
-    """Return a job that has not ended; None for an ended or unknown job."""
     jobs = _jobs(server, oar_commands.show_job_command(server, job))
     return jobs[0] if jobs and not jobs[0].is_over else None
 
@@ -304,6 +307,6 @@ def _jobs(server: OarServerAccess, argv: oar_commands.Argv) -> "list[OarJob]":
 def run_client(
     server: OarServerAccess, argv: oar_commands.Argv, stdin: bytes = b"", most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
-    """Run one of OAR's client programs, locally or by ssh."""
+    """Run a client program of OAR, locally or by ssh."""
     environment, limit_s = server.environment(), server.timeout_s
     return ssh.run_over_ssh(server.login, argv, environment, limit_s, stdin, most_bytes=most_bytes)

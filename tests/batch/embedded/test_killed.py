@@ -86,7 +86,7 @@ def test_a_job_without_a_keeper_is_told_as_such_and_keeps_its_slot(site: Site) -
     site.look()
 
     listed = site.run("list", f"--job={job}").stdout
-    assert ("state=r\n" in listed, "message=its keeper died" in listed) == (True, True)
+    assert ("state=r\n" in listed, "message=the keeper process died" in listed) == (True, True)
     assert (site.database.end_of(job), site.times_run(later)) == (None, 0)
 
 

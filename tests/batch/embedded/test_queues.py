@@ -97,9 +97,9 @@ def test_a_job_that_has_to_stay_needs_room_here(site: Site) -> None:
 @pytest.mark.parametrize(
     ("slots", "queue", "words"),
     [
-        (3, "", "3 slots asked for, the cluster has 2"),
-        (2, "embedded", "2 slots asked for, queue embedded has 1"),
-        (1, "fast", "no queue fast; there are embedded, transfer-beta"),
+        (3, "", "3 slots requested, but the cluster has 2"),
+        (2, "embedded", "2 slots requested, but queue embedded has 1"),
+        (1, "fast", "queue fast does not exist; expected one of embedded, transfer-beta"),
     ],
     ids=["nowhere", "not in that queue", "no such queue"],
 )
@@ -111,12 +111,12 @@ def test_what_no_queue_can_run_is_refused(site: Site, slots: int, queue: str, wo
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [
-        ("pin|1|--queue=nosuch", 65, "no queue nosuch; there are embedded, transfer-beta"),
+        ("pin|1|--queue=nosuch", 65, "queue nosuch does not exist; expected one of embedded, transfer-beta"),
         ("queue|a b|--slots=1|--remote=beta", 65, "queue 'a b': letters, digits, _ . + and -"),
-        (f"queue|b|--slots={2**31}|--remote=beta", 65, f"{2**31} is not 0 to {2**31 - 1}"),
-        (f"queue|b|--slots=1|--remote=beta|--pending-limit={2**64}", 65, "is not 0 to"),
-        (f"create|--slots={2**64}", 65, f"{2**64} slots; 0 to {2**31 - 1}"),
-        (f"submit|--slots={2**64}", 65, f"{2**64} slots asked for, the cluster has 2"),
+        (f"queue|b|--slots={2**31}|--remote=beta", 65, f"{2**31} is invalid; expected 0 to {2**31 - 1}"),
+        (f"queue|b|--slots=1|--remote=beta|--pending-limit={2**64}", 65, "is invalid; expected 0 to"),
+        (f"create|--slots={2**64}", 65, f"{2**64} slots; expected 0 to {2**31 - 1}"),
+        (f"submit|--slots={2**64}", 65, f"{2**64} slots requested, but the cluster has 2"),
         (f"hold|{2**64}", 66, f"job {2**64} does not exist"),
         ("hold|0", 66, "job 0 does not exist"),
     ],
@@ -188,7 +188,7 @@ def test_a_job_asks_its_home_for_slots_alone(site: Site) -> None:
     request = submit.query_job_request(folder, str(add(site, queue=AWAY)))
 
     assert (request.hard, request.queues, request.project, request.notify) == ((), "", "", False)
-    with pytest.raises(ParseError, match="job 99 is not listed"):
+    with pytest.raises(ParseError, match="job 99 neither waits nor runs"):
         submit.query_job_request(folder, "99")
 
 

@@ -115,12 +115,12 @@ def test_nothing_is_known_where_nobody_asked() -> None:
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
-        (b"[", "no JSON: "),
-        (b"[]", "it: []; expected a table with complexes, environments, "),
-        (layout(queue={}), "queue: unknown; known are complexes, "),
-        (layout(queues=[]), "queues: []; expected a table of tables by their names"),
+        (b"[", "not JSON: "),
+        (b"[]", "configuration: []; expected a table with complexes, environments, "),
+        (layout(queue={}), "queue: unknown key; expected complexes, "),
+        (layout(queues=[]), "queues: []; expected a table of tables"),
         (layout(queues={"q": 3}), "queues.q: 3; expected a table of texts"),
-        (layout(hostgroups={"@a": None}), "hostgroups.@a: null; expected a text, a number or a list"),
+        (layout(hostgroups={"@a": None}), "hostgroups.@a: null; expected a text, a number, or a list"),
         (layout(environments={"smp": {"slots": "many"}}), 'environments.smp.slots: "many"; expected a whole number'),
         (layout(deferred=["x"]), 'deferred: "x"; expected a whole number'),
     ],

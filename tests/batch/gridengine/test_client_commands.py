@@ -97,7 +97,7 @@ def test_a_value_is_one_word_whatever_it_holds(name: str, value: str) -> None:
 )
 def test_what_would_take_back_that_a_job_is_only_verified_is_refused(words: tuple[str, ...]) -> None:
     """`-clear` kills the options before it: qsub would submit the job (qsub(1))."""
-    with pytest.raises(ParseError, match=r"^-(clear|@): not with -verify"):
+    with pytest.raises(ParseError, match=r"^-(clear|@): not allowed with -verify"):
         client_commands.preview_submission_command(CELL, words)
 
 
@@ -144,14 +144,14 @@ def test_a_resource_may_have_one_of_several_values() -> None:
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        (JobRequest(hard=(("mem>=", "2G"),)), "asked for NAME=VALUE alone, not mem>=2G"),
-        (JobRequest(either=((("a", "1"), ("a<", "2")),)), "asked for NAME=VALUE alone, not a<2"),
-        (JobRequest(hard=(("a==", ""),)), "asked for NAME=VALUE alone, not a IS NULL"),
-        (JobRequest(hard=(("a~", "x*%"),)), "asked for NAME=VALUE alone, not a LIKE x*%"),
+        (JobRequest(hard=(("mem>=", "2G"),)), "accepts only requests NAME=VALUE, not mem>=2G"),
+        (JobRequest(either=((("a", "1"), ("a<", "2")),)), "accepts only requests NAME=VALUE, not a<2"),
+        (JobRequest(hard=(("a==", ""),)), "accepts only requests NAME=VALUE, not a IS NULL"),
+        (JobRequest(hard=(("a~", "x*%"),)), "accepts only requests NAME=VALUE, not a LIKE x*%"),
         (JobRequest(hard=(("mem", "2G"), ("mem", "3G"))), "one value of a resource, not mem=2G and mem=3G"),
         (JobRequest(hard=(("vf", "1G"), ("virtual_free", "2G"))), "not vf=1G and virtual_free=2G"),
         (JobRequest(hard=(("a", "1"), ("a~", "1%"), ("a", "2"))), "not a=1 and a=2"),
-        (JobRequest(either=((("a", "1"), ("b", "2")),)), "one of several resources, a=1 or b=2"),
+        (JobRequest(either=((("a", "1"), ("b", "2")),)), "no alternatives of resources, such as a=1 or b=2"),
     ],
 )
 def test_what_qsub_has_no_words_for_is_refused_here(asked: JobRequest, reason: str) -> None:

@@ -149,16 +149,16 @@ def test_a_load_may_be_shortened_or_missing(load: str, expected: float | None) -
 @pytest.mark.parametrize(
     ("qstat", "qhost", "why"),
     [
-        (b"", QHOST, "qstat: an empty answer"),
-        (b"error: commlib error", QHOST, "qstat: no XML but 'error: commlib error'"),
+        (b"", QHOST, "qstat: the answer is empty"),
+        (b"error: commlib error", QHOST, "qstat: the answer is not XML: 'error: commlib error'"),
         (QSTAT[: len(QSTAT) // 2], QHOST, "qstat: broken XML"),
         (QHOST, QHOST, "qstat: <qhost> is not a job list"),
-        (QSTAT, b"", "qhost: an empty answer"),
+        (QSTAT, b"", "qhost: the answer is empty"),
         (QSTAT, QHOST[:-20], "qhost: broken XML"),
-        (QSTAT, QSTAT, "qhost: <job_info> is no list of hosts"),
-        (QSTAT, b"<qhost/>", "qhost: no host, though queues have some"),
+        (QSTAT, QSTAT, "qhost: <job_info> is not a list of hosts"),
+        (QSTAT, b"<qhost/>", "qhost: no hosts printed"),
         (EMPTY.replace(b"<job_info/>", ROW.format("x", "qw", "", 1, "").encode()), QHOST, "qstat:"),
-        (EMPTY.replace(b"<job_info/>", NO_SLOTS), QHOST, "qstat: a job"),
+        (EMPTY.replace(b"<job_info/>", NO_SLOTS), QHOST, "qstat: a waiting job requests 0 slots"),
     ],
     ids=[*("empty", "words", "cut", "other", "no hosts", "cut hosts", "swapped", "no host", "id"), "no slots"],
 )

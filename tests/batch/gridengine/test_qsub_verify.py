@@ -41,5 +41,5 @@ def test_what_a_job_declares_in_its_context_is_read() -> None:
 
 @pytest.mark.parametrize("told", [b"", b"Unable to read script file\n"])
 def test_what_tells_of_no_job_is_refused(told: bytes) -> None:
-    with pytest.raises(ParseError, match="it tells of no job"):
+    with pytest.raises(ParseError, match="the output has no job"):
         convert_qsub_verify_to_xml(told, "alice")

@@ -170,7 +170,7 @@ def test_what_could_be_read_as_something_else_is_refused(name: str, value: str) 
 
 
 def test_several_queues_are_refused() -> None:
-    assert oar_commands.explain_request_refusal(JobRequest(targets="a,b")) == "OAR has no -q a,b, only one queue"
+    assert oar_commands.explain_request_refusal(JobRequest(targets="a,b")) == "OAR has no -q a,b (only one queue)"
 
 
 def test_an_endless_limit_is_none() -> None:

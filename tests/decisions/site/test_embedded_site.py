@@ -39,10 +39,10 @@ def test_a_service_that_does_not_publish(age_s: float | None, found: str) -> Non
 
 
 def test_a_folder_without_a_cluster() -> None:
-    cells = WELL | {"beta": ClusterFacts(trouble="/beta: no cluster here", master="/beta")}
+    cells = WELL | {"beta": ClusterFacts(trouble="/beta: not an embedded cluster", master="/beta")}
     make = f"{running_site_findings.PROGRAM} /beta create --slots=4"
 
-    assert wrong(cells=cells) == [("beta: cluster", "/beta: no cluster here", make)]
+    assert wrong(cells=cells) == [("beta: cluster", "/beta: not an embedded cluster", make)]
 
 
 @pytest.mark.parametrize(("slots", "found"), [({}, "missing"), ({"transfer-beta": 2}, "2 slots")], ids=["none", "few"])

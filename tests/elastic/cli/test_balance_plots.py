@@ -117,7 +117,7 @@ def test_an_answer_that_is_not_whole_ends_with_75(folder: Path) -> None:
     done = run("plan", "--from", str(folder), "-m", "9")
 
     assert (done.exit_code, done.stdout) == (75, "")
-    assert f"gridbridge: {folder}: qstat: no XML but 'error: commlib error'\n" == done.stderr
+    assert f"gridbridge: {folder}: qstat: the answer is not XML: 'error: commlib error'\n" == done.stderr
 
 
 def test_a_cell_in_which_a_ready_node_has_no_queue_at_all_ends_with_75(folder: Path) -> None:

@@ -113,7 +113,7 @@ def test_what_no_other_queue_takes_stays_and_says_so(grid: Grid) -> None:
     with full_beta(grid):
         job = waits_at_beta(grid, "only", "-q", "transfer-beta")
         rebalance(grid, "fail", "beta", "--apply")
-        grid.until(lambda: "not moved: no other queue could run it" in why(grid, job), "the reason")
+        grid.until(lambda: "not moved: no other queue could run the job" in why(grid, job), "the reason")
         stays = grid.states("beta")[grid.remote_id(job)]
     grid.until(lambda: ends(grid, job), "its end", 90)
 

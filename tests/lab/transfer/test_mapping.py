@@ -166,7 +166,7 @@ def test_a_soft_request_that_can_not_be_met_is_left_out_and_told(came: Outcomes)
         (("x", "--to", "beta"), "neither the id of a job nor what qsub takes: Unable to read script"),
         (("--to", "beta", "--", "-clear", "-b", "y", "true"), "-clear: not with -verify"),
         (("--to", "beta", "--", "-pe", "smp"), "neither the id of a job nor what qsub takes"),
-        (("999999", "--to", "beta"), "no job of that id waits or runs"),
+        (("999999", "--to", "beta"), "the job does not exist"),
         (("1", "--to", "alpha"), "no transfer queue leads to 'alpha'; expected one of: beta"),
         (("1",), "no --to; expected --to with beta or delta or gamma"),
     ],

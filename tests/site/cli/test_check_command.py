@@ -236,8 +236,8 @@ def test_hosts_that_a_cluster_can_not_be_asked_for_are_refused(check: list[str])
     assert (status, lines[-2:]) == (
         1,
         [
-            f"{JDL}: alpha.properties: Grid Engine is asked for NAME=VALUE alone, not mem>2",
-            f"{JDL}: beta.properties: Grid Engine can't be asked for one of several resources, a=1 or b=2",
+            f"{JDL}: alpha.properties: Grid Engine accepts only requests NAME=VALUE, not mem>2",
+            f"{JDL}: beta.properties: Grid Engine accepts no alternatives of resources, such as a=1 or b=2",
         ],
     )
 
@@ -421,7 +421,7 @@ def test_two_values_of_one_resource_are_refused_before_a_cluster_has_told_its_re
 
     status, lines = sub("-j", json.dumps(jdl | {"properties": "mem = 2G AND mem = 3G"}))
 
-    why = "Grid Engine is asked for one value of a resource, not mem=2G and mem=3G"
+    why = "Grid Engine accepts one value of a resource, not mem=2G and mem=3G"
     assert (status, lines) == (1, [f"gridsub: the JDL of -j:1: beta.properties: {why}"])
 
 

@@ -100,7 +100,7 @@ def test_what_beta_refuses_for_good_runs_at_home(apart: tuple[str, ...]) -> None
     finally:
         site.close()
 
-    assert "2 slots asked for, the cluster has 1" in waiting
+    assert "2 slots requested, but the cluster has 1" in waiting
     assert home.exit_status == "3"
 
 

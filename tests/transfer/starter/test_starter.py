@@ -426,7 +426,7 @@ def test_what_was_sent_to_a_cluster_is_not_sent_on(place: Place, account: str) -
 
     assert (answer, place.calls("beta qsub")) == ("exit 99", [])
     [closed] = place.sent(TransferMessageKind.CLOSED)
-    assert closed.reason == "this job was sent here, and no job is sent on"
+    assert closed.reason == "this job came from another cluster, and no job is transferred twice"
 
 
 def test_a_mapping_that_is_not_there_sends_nothing_and_is_tried_again(place: Place) -> None:
