@@ -1,4 +1,4 @@
-"""The service's acts on local tasks: release, adopt, guard, unpin."""
+"""Change tasks of the home cluster for the service: keep a task from starting, or let a task start."""
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
@@ -23,17 +23,16 @@ AT_ONCE = 100  # largest number of jobs in one query
 
 
 class LocalTaskActs:
-    """The service's acts on local tasks of the home cluster with transfer queues.
+    """Acts on tasks of the home cluster; each act is safe to repeat.
 
-    Every act on a task is safe to repeat. A failed act raises CommandFailed, and ConfigError
-    where the site can have no transfer queues.
+    A failed act raises CommandFailed, or ConfigError in a site that can't have transfer queues.
     """
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed gridbridge.toml to later acts on local tasks."""
+        """Use a changed gridbridge.toml for later acts."""
         self._policy = policy
 
     @property
@@ -41,34 +40,34 @@ class LocalTaskActs:
         return tuple(self._policy.queues)
 
     def release(self, action: TransferAction) -> None:
-        """Remove a local task's hold or start time, so that the task may start again."""
+        """Remove the hold or start time that keeps a local task from starting."""
         where, tasks = self._home()
         tasks.remove_task_guard(where, _task(action.transfer), action.transfer.guard)
 
     def adopt(self, action: TransferAction) -> None:
-        """Let a local task start again only in its transfer queue, to adopt its remote job."""
+        """Let a local task start in its transfer queue only, so that a new starter continues the remote job."""
         transfer = action.transfer
         where, tasks = self._home()
         tasks.release_into_queue(where, _task(transfer), transfer.queue, transfer.guard)
 
     def guard(self, action: TransferAction) -> None:
-        """Keep a local task from starting again, by a hold or a start time."""
+        """Keep a local task from starting, by a hold or a start time."""
         where, tasks = self._home()
         tasks.set_task_guard(where, _task(action.transfer), action.transfer.guard)
 
     def unpin(self, action: TransferAction) -> None:
-        """Let a job start again in all queues of its own request."""
+        """Let a job start in all queues that its owner requested."""
         where, tasks = self._home()
         tasks.restore_queue_list(where, _task(action.transfer))
 
     def requests(self, jobs: tuple[int, ...]) -> dict[int, GuardRelevantRequest]:
-        """Return the current requests of the given local jobs that still exist."""
+        """Return the requests of the given local jobs, without jobs that are gone."""
         where, tasks = self._home()
         requests = tasks.query_job_requests(where, jobs)
         return {job: _request(request) for job, request in requests.items()}
 
     def kept_where_they_are(self, jobs: Collection[int]) -> frozenset[int]:
-        """Return the jobs that their owners exclude from rebalancing."""
+        """Return the jobs that their owners exclude from moves to other clusters."""
         where, tasks = self._home()
         ordered, pinned = sorted(jobs), set[int]()
         for start in range(0, len(ordered), AT_ONCE):
@@ -77,21 +76,21 @@ class LocalTaskActs:
         return frozenset(pinned)
 
     def deferred(self) -> frozenset[int]:
-        """Return all owners' jobs that wait for their start time."""
+        """Return the jobs of all owners that wait for a start time."""
         where, tasks = self._home()
         return tasks.query_deferred_jobs(where)
 
     def free_copy(self, job: int) -> None:
-        """Remove gridbridge's start time and queue list from a qresub copy of an away job."""
+        """Remove the start time and the queue list that qresub copied from a job that is away."""
         copy = TransferAttemptId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
         where, tasks = self._home()
         tasks.restore_queue_list(where, copy)
         tasks.remove_task_guard(where, copy, HomeStartGuard.START)
 
     def keep_off(self, transfer: Transfer) -> None:
-        """Exclude a local job from the queues to the remote cluster that its task leaves.
+        """Exclude a local job from the queues to the cluster that its task leaves.
 
-        `unpin` restores the job's own queue list. Raises GridbridgeError if no other queue fits.
+        `unpin` restores the queue list that the job's owner requested. Raises GridbridgeError if no other queue fits.
         """
         where, tasks = self._home()
         queues = self._policy.queues.items()
@@ -102,7 +101,7 @@ class LocalTaskActs:
         tasks.keep_job_off_queues(where, _task(transfer), other_queues)
 
     def give_queues_back(self, name: str) -> None:
-        """Let a transfer's job start again in all queues of its own request."""
+        """Let the job of a transfer start in all queues that its owner requested."""
         where, tasks = self._home()
         tasks.restore_queue_list(where, parse_transfer_name(name))
 
@@ -112,7 +111,7 @@ class LocalTaskActs:
         tasks.require_runnable_variant(where, _task(transfer), self._variants)
 
     def rerun(self, transfer: Transfer) -> str:
-        """Return yes or no: whether a job without qsub's `-r` runs again after a lost host."""
+        """Return yes or no: whether a job without `qsub -r` runs again after its host failed."""
         where, tasks = self._home()
         return tasks.query_job_rerun(where, _task(transfer), self._queues, _of_queues)
 

@@ -1,7 +1,7 @@
-"""Translates a job's request into the names of its remote cluster.
+"""Translate a job's request into a request for its remote cluster.
 
-Starters import this module if their queue has a mapping or their job has a request. `gridbridge
-explain` uses the same translation.
+Starters load this module only for a queue with mapping rules or a job with a request; `gridbridge explain` uses it,
+too.
 """
 
 from collections.abc import Container, Iterator
@@ -24,7 +24,7 @@ from gridbridge.state import published_file_formats
 def translate_request_for_queue(
     queue: str, route: TransferRoute, spec: JobSpec, folder: str = PUBLISHED
 ) -> tuple[JobSpec, tuple[str, ...]]:
-    """Translate a job by the published names and mapping of a transfer queue's cluster."""
+    """Translate a job's request by the published mapping rules and names of a transfer queue's cluster."""
     return translate_request_for_cluster(
         spec,
         request_mapping_rules.decode_request_mapping(published_file_formats.read_request_mapping(queue, folder))
@@ -37,13 +37,13 @@ def translate_request_for_queue(
 
 
 def read_names_offered_by_cluster(cluster: str, folder: str = PUBLISHED) -> NamesOfferedByCluster | None:
-    """Return the names that a cluster offers; None before their first publication."""
+    """Return the resources, queues and other names of a cluster; None if they were never published."""
     published = published_file_formats.read_offered_names(cluster, folder)
     return None if published is None else names_offered_by_cluster.decode_offered_names(published)
 
 
 def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
-    """Exclude a remote job from queues that would send the job to a third cluster."""
+    """Exclude a remote job from queues that would send the job on to a third cluster."""
     published = published_file_formats.read_non_forwarding_queues(remote, folder)
     return (
         spec.but(request=names_offered_by_cluster.decode_non_forwarding_queues(published).keep(spec.request))
@@ -55,10 +55,10 @@ def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHE
 def translate_request_for_cluster(
     spec: JobSpec, rules: RequestMapping, offered: NamesOfferedByCluster | None, remote: str, own_queues: Container[str]
 ) -> tuple[JobSpec, tuple[str, ...]]:
-    """Translate a job's request for a cluster; return also notes on omitted parts.
+    """Translate a job's request for a remote cluster; return also notes on omitted soft requests.
 
-    `offered` are the remote cluster's names, None while they are unknown. `own_queues` are the
-    transfer queues, which no rule concerns. Raises UnmappableRequest when no translation exists.
+    `offered` are the names that the cluster has, None if unknown. `own_queues` are the transfer queues, which no
+    mapping rule concerns. Raises UnmappableRequest if the request can't be translated.
     """
     request = spec.request
     mapped = HomeOrRemoteRequest(
@@ -84,17 +84,15 @@ def translate_request_for_cluster(
 
 
 def _groups(remote_request: HomeOrRemoteRequest, nodes: int) -> tuple[tuple[int, int], ...]:
-    """Return an OAR request's (node count, slots on each) by a mapping rule's spread."""
     if not remote_request.spread:
         return ()
-    # few jobs need this import
+    # a slow import for few jobs
     from gridbridge.decisions.transfer.request_mapping import spread_slots_over_oar_nodes
 
     return spread_slots_over_oar_nodes(remote_request.slots, remote_request.spread, nodes)
 
 
 def _queues(request: JobRequest) -> Iterator[str]:
-    """Yield the queues of a job's own request, without hosts."""
     for name in request.own_queues.split(","):
         queue = name.partition("@")[0]
         if queue not in ("", "*"):

@@ -1,4 +1,4 @@
-"""The database tables of transfers, their histories, and moves of waiting tasks."""
+"""Store transfers, their histories, and moves of waiting tasks in the state file."""
 
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -92,7 +92,7 @@ EVENTS = Table(
 _TRANSFER = tuple(TRANSFERS.c[field.name] for field in fields(Transfer))
 _EVENT = tuple(EVENTS.c[field.name] for field in fields(TransferEvent))
 _OLDEST_FIRST = select(*_TRANSFER).order_by(TRANSFERS.c.created_at, TRANSFERS.c.name, TRANSFERS.c.uid)
-# Queries are built once, at import: building a query costs more than running the query.
+# Queries are built once, because building a query costs more than running the query.
 _BY_NAME = _OLDEST_FIRST.where(TRANSFERS.c.name == bindparam("name"), TRANSFERS.c.uid == bindparam("uid"))
 _OF_TASK = _OLDEST_FIRST.where(
     TRANSFERS.c.cluster == bindparam("cluster"),
@@ -132,7 +132,7 @@ _DROPPED_MOVES = select(MOVES.c.name, MOVES.c.uid).where(
 
 
 class TransferRows:
-    """The tables of transfers and their events; readers get immutable values."""
+    """The tables of transfers and their events."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -146,12 +146,12 @@ class TransferRows:
         self._database.execute(self._upsert, values)
 
     def find(self, name: str, uid: int) -> Transfer | None:
-        """Return the transfer with a name and an owner's uid; None for an unknown transfer."""
+        """Return the transfer with this name and owner's uid; None for an unknown transfer."""
         transfers = self._select(_BY_NAME, name=name, uid=uid)
         return transfers[0] if transfers else None
 
     def of_task(self, cluster: str, job: int, task: int) -> tuple[Transfer, ...]:
-        """Return all transfers of a local task, of all owners, first attempt first."""
+        """Return all transfers of a local task, by all owners, the first attempt first."""
         transfers = self._select(_OF_TASK, cluster=cluster, job=job, task=task)
         return tuple(sorted(transfers, key=lambda transfer: (parse_transfer_name(transfer.name).attempt, transfer.uid)))
 
@@ -160,11 +160,11 @@ class TransferRows:
         return self._select(_OPEN)
 
     def ended(self) -> tuple[Transfer, ...]:
-        """Return the closed transfers whose remote jobs may still be listed, oldest first."""
+        """Return the closed transfers whose remote job is still watched, oldest first."""
         return self._select(_ENDED)
 
     def reguarded(self) -> tuple[Transfer, ...]:
-        """Return the closed transfers whose tasks may still have a guard, oldest first."""
+        """Return the closed transfers whose task may still be kept from starting at home, oldest first."""
         return self._select(_REGUARDED)
 
     def closed_since(self, at: datetime) -> tuple[Transfer, ...]:
@@ -180,10 +180,9 @@ class TransferRows:
         return tuple(TransferEvent(**row) for row in self._database.rows(_EVENTS_OF, name=name, uid=uid))
 
     def forget(self, before: datetime) -> int:
-        """Delete transfers that closed before `before`; return their number.
+        """Delete transfers that closed before `before`, with all their events; return the number of transfers.
 
-        A transfer's events are deleted with the transfer, however old the events are. Events
-        without a transfer are deleted by their own time.
+        Events without a transfer are deleted if they are older than `before`.
         """
         theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
         closed = TRANSFERS.c.closed_at < before
@@ -193,14 +192,14 @@ class TransferRows:
             return self._database.execute(delete(TRANSFERS).where(closed)).rowcount
 
     def forget_unproved(self, name: str, uid: int) -> None:
-        """Delete a closed transfer whose owner the home cluster's job list never proved."""
+        """Delete a closed transfer whose owner no home job list has proved."""
         it, events = (delete(table).where(table.c.name == name, table.c.uid == uid) for table in (TRANSFERS, EVENTS))
         with self._database.transaction():
             if self._database.execute(it.where(_UNPROVED)).rowcount:
                 self._database.execute(events)
 
     def sweep_unproved(self, before: datetime) -> None:
-        """Delete the unproved transfers that closed before `before`, with their events."""
+        """Delete transfers that closed before `before` without proof of their owner, with their events."""
         closed = and_(TRANSFERS.c.closed_at < before, _UNPROVED)
         theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
         with self._database.transaction():
@@ -223,16 +222,16 @@ class TaskMoveRows:
         self._database.execute(self._upsert, asdict(move))
 
     def in_flight(self) -> tuple[WaitingTaskMove, ...]:
-        """Return the task moves that have not ended, oldest first."""
+        """Return the moves that have not ended, oldest first."""
         rows = map(dict, self._database.rows(_MOVES_IN_FLIGHT))
         return tuple(WaitingTaskMove(**row | {"stage": TaskMoveStage(row["stage"])}) for row in rows)
 
     def dropped(self, at: datetime, until: datetime) -> frozenset[TransferKey]:
-        """Return the transfers whose moves were requested in a period and then dropped."""
+        """Return the transfers whose move was requested in this period and then given up."""
         rows = self._database.rows(_DROPPED_MOVES, at=at, until=until)
         return frozenset((row["name"], row["uid"]) for row in rows)
 
     def forget(self, before: datetime) -> None:
-        """Delete ended task moves that were requested before `before`."""
+        """Delete ended moves that were requested before `before`."""
         ended = MOVES.c.stage.not_in(IN_FLIGHT)
         self._database.execute(delete(MOVES).where(ended, MOVES.c.asked_at < before))

@@ -1,4 +1,4 @@
-"""Store and publish remote jobs' usage and the read positions in accounting files."""
+"""Store the usage of remote jobs and the positions in accounting files, and read the published usage."""
 
 import os
 import re
@@ -26,14 +26,14 @@ from gridbridge.state import published_file_formats, published_json
 from gridbridge.state.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.state_file import StateFile
 
-ALWAYS = datetime(1, 1, 2, tzinfo=UTC)  # time before any record, valid in every time zone
+ALWAYS = datetime(1, 1, 2, tzinfo=UTC)  # before any record, and valid in every time zone
 
 CURSORS = Table(
     "cursors",
     METADATA,
     Column("cluster", PrintableTextColumn, primary_key=True),
     Column("path", PrintableTextColumn, nullable=False),
-    Column("device", Text, nullable=False),  # text, as SQL integers have no unsigned 64 bits
+    Column("device", Text, nullable=False),  # text, because SQL has no unsigned 64-bit integers
     Column("inode", Text, nullable=False),
     Column("offset", BigInteger, nullable=False),
     Column("tail", Text, nullable=False),
@@ -74,7 +74,7 @@ _TASK = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?\.json")
 
 
 class RemoteUsageRows:
-    """The database tables of remote accounting records and read positions."""
+    """The tables of remote accounting records, and of the position reached in each accounting file."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -82,21 +82,20 @@ class RemoteUsageRows:
         self._upsert_record = database.upsert(REMOTE_RECORDS)
 
     def put_cursor(self, cursor: ClusterAccountingProgress) -> None:
-        """Insert or update the read position in a cluster's accounting file."""
+        """Insert or update the position that was reached in a cluster's accounting file."""
         position = asdict(cursor.place)
         values = position | {"device": str(position["device"]), "inode": str(position["inode"])}
         values |= {"cluster": cursor.cluster, "path": cursor.path, "skipped": cursor.skipped}
         self._database.execute(self._upsert_cursor, values)
 
     def cursors(self) -> tuple[ClusterAccountingProgress, ...]:
-        """Return the read position in each cluster's accounting file."""
+        """Return the position that was reached in each cluster's accounting file."""
         return tuple(_cursor(row) for row in self._database.rows(select(CURSORS)))
 
     def put_record(self, record: RemoteJobRunAccounting, at: datetime) -> tuple[RemoteJobRunAccounting, ...]:
-        """Insert or update the usage record of a remote job; return all records of its task.
+        """Insert or update the usage record of a remote job; return all records of the job's local task.
 
-        One owner gets at most PER_TRANSFER records of a transfer. Raises ParseError
-        if the record names no transfer.
+        One owner gets at most PER_TRANSFER records of a transfer. Raises ParseError if the record names no transfer.
         """
         name = parse_transfer_name(record.transfer)
         records = self.records_of(name.cluster, name.job, name.task)
@@ -112,9 +111,9 @@ class RemoteUsageRows:
     def records_of(
         self, home: str, job: int, task: int, since: datetime | None = None
     ) -> tuple[RemoteJobRunAccounting, ...]:
-        """Return the usage records of a local task's remote jobs, in order of their ends.
+        """Return the usage records of a local task's remote jobs, in order of the jobs' ends.
 
-        With `since`, only records that were added at or after that time.
+        With `since`, return only records that were added at or after this time.
         """
         rows = self._database.rows(_RECORDS_OF, home=home, job=job, task=task, since=since or ALWAYS)
         return tuple(RemoteJobRunAccounting(**{**row, "source": RemoteUsageSource(row["source"])}) for row in rows)
@@ -136,14 +135,14 @@ def _cursor(row: RowMapping) -> ClusterAccountingProgress:
 
 
 def read_published_task_usage(folder: str, job: int, task: int) -> PublishedRemoteUsage | None:
-    """Read the published usage of a local task; None without published usage."""
+    """Read the published usage of a local task; None if no usage is published."""
     return published_json.read_published_value(
         published_file_formats.remote_usage_path(job, task, folder), PublishedRemoteUsage
     )
 
 
 def read_published_job_usage(folder: str, job: int) -> tuple[PublishedRemoteUsage, ...]:
-    """Read the published usage of a job, or of each task of an array, by task number."""
+    """Read the published usage of a job, or of each task of an array, in order of task numbers."""
     around = os.path.dirname(published_file_formats.remote_usage_path(job, 0, folder))
     tasks = sorted(task for number, task, _ in _tasks(around) if number == job)
     usages = (read_published_task_usage(folder, job, task) for task in tasks)
@@ -151,7 +150,7 @@ def read_published_job_usage(folder: str, job: int) -> tuple[PublishedRemoteUsag
 
 
 def read_usage_published_since(folder: str, since: datetime | None) -> Iterator[PublishedRemoteUsage]:
-    """Read all usage published since time `since`, or all usage if `since` is None."""
+    """Read all usage that was published since the given time; all published usage without a time."""
     for around in _folders(folder):
         for job, task, changed_s in _tasks(around):
             if since is None or changed_s >= since.timestamp():
@@ -161,13 +160,13 @@ def read_usage_published_since(folder: str, since: datetime | None) -> Iterator[
 
 
 def read_accounting_file_states(folder: str) -> tuple[PublishedAccountingProgress, ...]:
-    """Read the state of each accounting file's last reading; empty if none is published."""
+    """Read how far the service has read each cluster's accounting file; empty if nothing is published."""
     published = published_json.read_published_value(f"{folder}/{READINGS}", PublishedAccountingPositions)
     return published.readings if published else ()
 
 
 def sweep_old_usage_files(folder: str, before: datetime) -> None:
-    """Remove published usage files that have not changed since `before`."""
+    """Remove published usage that has not changed since `before`."""
     for around in _folders(folder):
         for name in os.listdir(around):
             if os.lstat(f"{around}/{name}").st_mtime < before.timestamp():
@@ -181,7 +180,6 @@ def _folders(folder: str) -> Iterator[str]:
 
 
 def _tasks(around: str) -> Iterator[tuple[int, int, float]]:
-    """Yield job, task and time of change of each usage file in a folder."""
     if not os.path.isdir(around):
         return
     for entry in os.scandir(around):

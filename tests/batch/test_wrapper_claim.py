@@ -136,7 +136,7 @@ def test_a_key_is_written_again_and_stays_the_same(site: Site) -> None:
 def test_no_key_is_put_into_a_folder_that_is_not_the_services(site: Site) -> None:
     os.chown(site.spool / FOLDER, BOB, BOB)
 
-    with pytest.raises(StateError, match="not the service's own"):
+    with pytest.raises(StateError, match="not owned by the service"):
         remote_job_claim_script.write_remote_job_claim_key("file.t0", str(site.spool), ME)
     assert not [*(site.spool / FOLDER).iterdir()]
 
@@ -157,7 +157,7 @@ def test_nothing_is_opened_through_homes_claim(site: Site, shell: str) -> None:
 def test_what_another_made_decides_nothing(site: Site) -> None:
     (site.spool / FOLDER / "1001.t0").touch()
 
-    with pytest.raises(StateError, match=f"made by uid {ME}, which may not claim"):
+    with pytest.raises(StateError, match=f"made by uid {ME}; expected the job's owner or the service"):
         remote_job_claims.take_home_claim("1001.t0", 1001, str(site.spool))
 
 
@@ -181,7 +181,7 @@ def test_a_folder_that_is_not_the_services_is_not_used(site: Site, tmp_path: Pat
     (site.spool / FOLDER).symlink_to(tmp_path / "precious")
 
     remote_job_claims.remove_old_claim_files((), time.time() + 10 * remote_job_claims.MAX_AGE_S, str(site.spool))
-    with pytest.raises(StateError, match="not the service's own"):
+    with pytest.raises(StateError, match="not owned by the service"):
         remote_job_claims.take_home_claim(f"{ME}.t0", ME, str(site.spool))
     assert (tmp_path / "precious/old").exists()
 

@@ -500,9 +500,9 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
                 '[queue.to-gamma] oar_type = "besteffort idempotent": wrong form;'
                 " besteffort and other types with blanks between them, but not idempotent",
                 '[map.gamma.pe.mpi] spread = "$fill_up": wrong form;'
-                " pe_slots, round_robin, fill_up, or so many a node; empty for pe_slots",
+                " pe_slots, round_robin, fill_up, or slots per node; empty for pe_slots",
                 '[map.gamma.pe.smp] spread = "0": wrong form;'
-                " pe_slots, round_robin, fill_up, or so many a node; empty for pe_slots",
+                " pe_slots, round_robin, fill_up, or slots per node; empty for pe_slots",
                 '[map.beta.pe.mpi] spread = "fill_up": not of OAR; empty: the allocation_rule there says it',
                 '[queue.transfer-beta] oar_queue = "long": its cluster is not of OAR; empty',
                 '[queue.transfer-beta] oar_type = "besteffort": its cluster is not of OAR; empty',

@@ -1,4 +1,4 @@
-"""Close transfer queues to a remote cluster after a series of fast failures."""
+"""Close the transfer queues to a remote cluster at which jobs fail fast, several in a row."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -38,25 +38,25 @@ _WORDS: Mapping[str, str] = {
 
 
 def describe_failure_cause(cause: str, cluster: str) -> str:
-    """Return a sentence fragment for the cause of failed jobs at a remote cluster."""
+    """Return words for the cause of the jobs that failed at a remote cluster."""
     return _WORDS.get(cause, "these jobs failed at {}").format(cluster)
 
 
 MAX_DOUBLINGS = 32
-SEVERAL = 2  # largest number of owners that a circuit breaker stores
+SEVERAL = 2  # largest number of job owners that a breaker stores
 
 
 class BreakerEvidenceKind(Enum):
-    """An event of a transfer that counts for its remote cluster's circuit breaker."""
+    """What a transfer shows about its remote cluster: a fast failure, an accepted job, or a job that ran."""
 
-    FAILED = "failed"  # the job failed fast by a fault of the remote cluster
+    FAILED = "failed"  # the job failed fast, by a fault of the cluster
     TAKEN = "taken"  # the remote cluster accepted the job
     RAN = "ran"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerEvidence:
-    """One transfer event that the circuit breaker of a remote cluster counts."""
+    """A change of a transfer that counts for or against closing the queues to its remote cluster."""
 
     sign: BreakerEvidenceKind
     cluster: str
@@ -65,7 +65,7 @@ class BreakerEvidence:
     queue: str
     at: datetime
     cause: str = ""
-    was_accepted: bool = False  # whether the cluster had accepted the job before its failure
+    was_accepted: bool = False  # whether the cluster accepted the job
 
     @property
     def job(self) -> int:
@@ -73,15 +73,15 @@ class BreakerEvidence:
         return parse_transfer_name(self.name).job
 
     def is_proved(self, home: ClusterSnapshot) -> bool:
-        """Say whether the home job list shows the event's task with its owner and queue."""
+        """Say whether the home cluster's job list shows the transfer's task with its owner and queue."""
         return is_owner_task_in_home_queue(self.name, self.owner, self.queue, home)
 
 
 def is_owner_task_in_home_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) -> bool:
-    """Say whether the home cluster lists the owner's task in the given queue.
+    """Say whether the home cluster lists a transfer's task with this owner in this queue.
 
-    A restarted or failed task counts too, because this task was in a queue before. A held task that
-    never started does not count, because anybody may submit held jobs.
+    A restarted or failed task counts, too, because it was in a queue before. A held task that never started does not
+    count, because anybody may submit held jobs.
     """
     name = parse_transfer_name(transfer)
     row = home.find(name.job, name.task)
@@ -94,7 +94,7 @@ def is_owner_task_in_home_queue(transfer: str, owner: str, queue: str, home: Clu
 def breaker_evidence_of_transfer(
     before: Transfer | None, transfer: Transfer, policy: BreakerSection
 ) -> BreakerEvidence | None:
-    """Return the event that a transfer's change is for the circuit breaker, or None."""
+    """Return what a change of a transfer shows about its remote cluster; None if nothing."""
     if cause := fast_failure_cause(before, transfer, policy):
         return _observation(BreakerEvidenceKind.FAILED, transfer, cause)
     if has_remote_job_run(transfer) and not (before and has_remote_job_run(before)):
@@ -118,7 +118,7 @@ def _observation(sign: BreakerEvidenceKind, transfer: Transfer, cause: str = "")
 
 
 def fast_failure_cause(before: Transfer | None, transfer: Transfer, policy: BreakerSection) -> str:
-    """Return the cause of a fast job failure by a cluster's fault; '' for no failure."""
+    """Return the cause if a transfer failed fast by a fault of its remote cluster; else ''."""
     fast = timedelta(seconds=policy.fast_s)
     is_news = before is None or before.cause != transfer.cause
     if not is_news or transfer.cause not in CLUSTER_FAULTS or has_remote_job_run(transfer):
@@ -129,7 +129,7 @@ def fast_failure_cause(before: Transfer | None, transfer: Transfer, policy: Brea
 
 
 def has_remote_job_run(transfer: Transfer) -> bool:
-    """Say whether a transfer's remote job was listed as running or ended by itself."""
+    """Say whether a transfer's remote job was listed as running, or ended with an exit status or signal."""
     ended = transfer.verdict and transfer.verdict.outcome in (TransferOutcome.EXIT, TransferOutcome.SIGNAL)
     if ended and transfer.cause not in (TransferFailureCause.LOST, TransferFailureCause.PREEMPTED):
         return True
@@ -143,7 +143,10 @@ def update_breaker(
     now: datetime,
     policy: BreakerSection,
 ) -> PublishedClusterBreaker:
-    """Return a breaker after a proved event; `transfers` are all open transfers."""
+    """Return a cluster's breaker after a remote job ran, was accepted or failed fast.
+
+    `transfers` are all open transfers.
+    """
     if observation.sign is BreakerEvidenceKind.RAN:
         return PublishedClusterBreaker(cluster=breaker.cluster)
     if observation.sign is BreakerEvidenceKind.TAKEN:
@@ -156,7 +159,7 @@ def update_breaker(
 def clear_owner_breaker_failures(
     breaker: PublishedClusterBreaker, observation: BreakerEvidence
 ) -> PublishedClusterBreaker:
-    """Clear only one owner's failures in the breaker after an event without proof."""
+    """Clear one owner's failures after a success that the home job list has not proved yet."""
     if observation.sign is BreakerEvidenceKind.FAILED or breaker.times:
         return breaker
     keeps_accepted = observation.sign is BreakerEvidenceKind.TAKEN
@@ -169,7 +172,7 @@ def clear_owner_breaker_failures(
 
 
 def is_cluster_used_by_other_owner(observation: BreakerEvidence, transfers: Iterable[Transfer]) -> bool:
-    """Say whether another owner has a proved transfer to the observed cluster."""
+    """Say whether a person other than the observed job's owner has a job at the remote cluster."""
     return any(
         transfer.remote == observation.cluster
         and transfer.owner != observation.owner
@@ -185,14 +188,14 @@ def count_failure_and_close_queues(
     now: datetime,
     policy: BreakerSection,
 ) -> PublishedClusterBreaker:
-    """Count a fast failure and close the transfer queues to a cluster at the limit.
+    """Count a fast failure; close the transfer queues to the cluster at the limit of failures.
 
-    A failed probe closes the queues at once. With `has_others`, failures of a single owner close no
-    queue. Without `has_others`, a single owner's failures close queues only at the full limit,
-    with a constant pause.
+    A failed probe, the first job after a pause, closes the queues at once. If other owners use the cluster
+    (`has_others`), failures of a single owner close no queue. If nobody else uses the cluster, a single owner's
+    failures close the queues at the limit, always for the same time.
     """
     if breaker.until and now < breaker.until:
-        return breaker  # a job submitted before the queues closed is no probe
+        return breaker  # a job that was submitted before the queues closed is no probe
     fresh = PublishedFastJobFailure(job=observation.job, owner=observation.owner, was_accepted=observation.was_accepted)
     older = (shown_failure for shown_failure in breaker.failed if shown_failure.job != observation.job)
     failed = (*older, fresh)[-policy.failures :]
@@ -221,7 +224,7 @@ def _trip(
 
 
 def forget_submission_failures(breaker: PublishedClusterBreaker) -> PublishedClusterBreaker:
-    """Drop submission failures from a breaker when its cluster accepts jobs again."""
+    """Drop failed submissions from a breaker, because the cluster accepts jobs again."""
     if breaker.times:
         return breaker
     return replace(breaker, failed=tuple(failure for failure in breaker.failed if failure.was_accepted))
@@ -230,9 +233,9 @@ def forget_submission_failures(breaker: PublishedClusterBreaker) -> PublishedClu
 def first_probe_time_of_each_owner(
     breaker: PublishedClusterBreaker, transfers: Iterable[Transfer]
 ) -> dict[str, datetime]:
-    """Return the start of each owner's first probe, the first job after the pause.
+    """Return the start of each owner's first job that was sent to a cluster after its queues opened again.
 
-    Only transfers that the home job list has proved are probes.
+    Only jobs whose owner the home job list has proved count.
     """
     since: dict[str, datetime] = {}
     for transfer in transfers:
@@ -245,9 +248,9 @@ def first_probe_time_of_each_owner(
 def does_breaker_close_queues(
     breaker: PublishedClusterBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
 ) -> bool:
-    """Say whether a breaker keeps queues closed, in its pause or during a probe.
+    """Say whether a breaker closes the queues to a cluster: in a pause, or while an owner's first job runs.
 
-    Further probes of the same owner do not keep the queues closed.
+    Later jobs of the same owner do not keep the queues closed.
     """
     if not breaker.until:
         return False

@@ -1,20 +1,9 @@
-"""Find remote jobs to delete: jobs that outlive their transfer, and orphans.
+"""Find remote jobs to delete, and tasks whose state or guard at home does not match their remote job.
 
-A remote cluster may restart a job whose end the starter has reported. `qmod -f -rj` lists the job without a gap
-as `Rq`, `Rt`, `Rr` (sge_status(5)), even with `-r n`. OAR copies a job that failed to launch. No starter waits
-for the end of a second run. A killed starter, or a starter that lost the answer to its submission, leaves a
-held job behind (design: exactly once).
-
-The transfer's record proves who owns a surviving job, which is deleted as its owner. Nothing proves the owner
-of an orphan, which the service deletes as an operator, and only while the job is held.
-
-The home job list takes precedence over method reports, because the shepherd may skip a method that follows
-another at once. A mismatch counts only in two successive snapshots that are younger than the owner's last
-message.
-
-An execd may be unreachable when a starter ends. With reschedule_unknown (sge_conf(5)) the qmaster then
-reschedules the task, still guarded and without a starter to release the guard. The rescheduled task is the same
-job if the home list has shown the job ever since (transfer/poller/undelivered_task_ends).
+A remote cluster may run a job again after its reported end: `qmod -f -rj` restarts the job even with `-r n`
+(sge_status(5)), and OAR copies a job that failed to launch. The home job list counts more than reports of the queue's
+methods, because the shepherd may skip a method. A mismatch counts only in two successive job lists that are younger
+than the owner's last message.
 """
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
@@ -43,16 +32,16 @@ from gridbridge.model.transfer_message import (
 )
 from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_transfer_name
 
-NO_GRACE = timedelta()  # a job that waits after its recorded end waits for a second run
-RESTARTED_GRACE = timedelta(seconds=10)  # a qmaster usually hears of an end within two seconds
+NO_GRACE = timedelta()  # a job that waits after its end is about to run twice
+RESTARTED_GRACE = timedelta(seconds=10)  # a qmaster hears of a job's end within about two seconds
 EPILOG_GRACE = timedelta(minutes=10)  # the first run's epilog may still copy its results
-ORPHAN_AGE = timedelta(seconds=60)  # a held job without a record has no starter after this time
+ORPHAN_AGE = timedelta(seconds=60)  # a held job without a transfer has no starter after this time
 
 
 def plan_outliving_job_deletions(
     ended: Iterable[Transfer], situation: TransferDecisionInputs
 ) -> Iterator[TransferAction]:
-    """Return a deletion act for each remote job that still runs after its recorded end."""
+    """Plan to delete each remote job that its cluster still lists after the job's recorded end."""
     for transfer in ended:
         remote = _fresh(transfer, situation)
         row = _row(transfer, remote, situation) if remote else None
@@ -62,10 +51,11 @@ def plan_outliving_job_deletions(
 
 
 def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> Iterator[OrphanRemoteJob]:
-    """Find held remote jobs under our transfer names that no transfer has recorded.
+    """Find orphans: held remote jobs under a transfer's name that no transfer has recorded.
 
-    A transfer with remote id 0 is still being submitted, so its held job is no orphan. Only a
-    transfer of the same owner counts.
+    A starter that is killed during submission leaves an orphan. Nothing proves the job's owner, so the service
+    deletes the orphan as an operator, and only while the job is held. The held job of a transfer without a remote id
+    is still being submitted and is no orphan. Only transfers of the job's owner count.
     """
     recorded = frozenset((transfer.name, transfer.owner, transfer.remote_id) for transfer in transfers)
     open_names = frozenset((name, owner) for name, owner, _ in recorded)
@@ -82,16 +72,16 @@ def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferDecisionI
 
 
 def is_remote_job_unlisted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a fresh remote snapshot lacks a transfer's job, which never returns."""
+    """Say whether a remote job list that was queried after the transfer's last change lacks the job."""
     remote = _fresh(transfer, situation)
     return remote is not None and _row(transfer, remote, situation) is None
 
 
 def may_remote_folder_have_outputs(transfer: Transfer) -> bool:
-    """Say whether output files may exist only in the transfer's remote folder.
+    """Say whether some output files may exist only in the transfer's folder at the remote cluster.
 
-    A starter removes the folder once all files are home; a killed starter does not. Only after a
-    deletion by a person are the files unwanted.
+    A starter removes the folder once all files are home; a killed starter does not. The output of a deleted job is
+    unwanted.
     """
     may_have_run = transfer.verdict is not None and not transfer.verdict.claim
     return may_have_run and transfer.desired != DesiredLocalJobState.DEAD
@@ -103,7 +93,7 @@ def _fresh(transfer: Transfer, situation: TransferDecisionInputs) -> ClusterSnap
 
 
 def _row(transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs) -> JobListRow | None:
-    """Return the row of the remote job, or of OAR's copy after a failed launch."""
+    """Return the row of the remote job, or of the copy that OAR made after a failed launch."""
     if transfer.remote_id and (row := situation.row(transfer)):
         return row
     name_and_owner = transfer.name, transfer.owner
@@ -116,7 +106,7 @@ def _outlives(transfer: Transfer, row: JobListRow, remote: ClusterSnapshot) -> b
 
 
 def _grace(row: JobListRow, transfer: Transfer) -> timedelta:
-    if row.state.is_waiting or transfer.claimed == HOME:  # the remote job has no process
+    if row.state.is_waiting or transfer.claimed == HOME:  # the remote job runs no process
         return NO_GRACE
     return RESTARTED_GRACE if row.state.is_restarted else EPILOG_GRACE
 
@@ -142,27 +132,27 @@ FOLLOWING = (StarterPhase.HELD, StarterPhase.RELEASED)  # phases with a known re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuspensionMismatch:
-    """A home job's state, running or suspended, that its remote job does not follow."""
+    """A job that runs at home while its remote job is suspended, or the reverse."""
 
-    desired: str  # state of the home job: running or suspended
-    at: tuple[datetime, ...]  # snapshot times: home cluster, then remote cluster
+    desired: str  # state of the job at home: running or suspended
+    at: tuple[datetime, ...]  # times of the job lists: home, then the remote cluster
     why: str
 
     def is_like(self, earlier: "SuspensionMismatch") -> bool:
-        """Say whether an earlier mismatch has the same state, shown by the same clusters."""
+        """Say whether an earlier mismatch has the same state at home and comes from as many job lists."""
         return self.desired == earlier.desired and len(self.at) == len(earlier.at)
 
     def follows(self, earlier: "SuspensionMismatch") -> bool:
-        """Say whether an earlier mismatch has the same state, shown by earlier snapshots."""
+        """Say whether an earlier mismatch has the same state at home and comes from earlier job lists."""
         return self.is_like(earlier) and all(map(datetime.__gt__, self.at, earlier.at))
 
 
 def find_suspension_mismatch(
     transfer: Transfer, situation: TransferDecisionInputs, shows: Container[str]
 ) -> SuspensionMismatch | None:
-    """Return a transfer's suspension mismatch in the newest snapshots; None if none.
+    """Return the mismatch that the newest job lists show of a transfer; None if both jobs run or are suspended.
 
-    `shows` are the clusters whose job lists show a suspension by the service.
+    `shows` are the clusters whose job lists show that the service suspended a job.
     """
     home = situation.snapshots.get(situation.home)
     if not _may_follow(transfer, situation) or not home or not transfer.is_older_than(home.taken_at):
@@ -172,31 +162,30 @@ def find_suspension_mismatch(
         return None
     intended = transfer.desired or DesiredLocalJobState.RUNNING
     if is_now != intended:
-        why = f"qstat here shows it {is_now}, but its last method said {intended}"
+        why = f"qstat at home shows the job as {is_now}; the last method set {intended}"
         return SuspensionMismatch(desired=is_now, at=(home.taken_at,), why=why)
     if transfer.remote in shows and transfer.seen_at and _is_otherwise(transfer, is_now):
-        why = f"it is {is_now} here and {transfer.remote_state.text} at {transfer.remote}"
+        why = f"the job is {is_now} at home and {transfer.remote_state.text} at {transfer.remote}"
         return SuspensionMismatch(desired=is_now, at=(home.taken_at, transfer.seen_at), why=why)
     return None
 
 
 def _may_follow(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a transfer's starter sleeps and has no deletion or end to handle."""
+    """Say whether a transfer's starter sleeps, and has neither a deletion nor an end to handle."""
     is_free = not transfer.is_over and transfer.verdict is None and transfer.desired != DesiredLocalJobState.DEAD
     return is_free and transfer.phase in FOLLOWING and transfer.wake in situation.asleep
 
 
 def _at_home(state: JobState) -> str:
-    """Return a home job's state, running or suspended; '' for a job without a host."""
     if not state.is_running or _is_ending(state):
         return ""
     return DesiredLocalJobState.SUSPENDED if state.is_suspended else DesiredLocalJobState.RUNNING
 
 
 def _is_otherwise(transfer: Transfer, is_now: str) -> bool:
-    """Say whether a remote job runs while its home job is suspended, or the reverse.
+    """Say whether a remote job runs while its job at home is suspended, or the reverse.
 
-    A remote job that is suspended without our hold was suspended by a remote administrator.
+    A remote job that is suspended without the service's hold was suspended by a remote administrator.
     """
     is_fresh = transfer.seen_at is not None and transfer.is_older_than(transfer.seen_at) and not transfer.missed_polls
     state = transfer.remote_state
@@ -204,7 +193,7 @@ def _is_otherwise(transfer: Transfer, is_now: str) -> bool:
         return False
     if is_now == DesiredLocalJobState.SUSPENDED:
         return state.is_running and not state.is_suspended
-    return state.is_held and state.is_by_hand  # the service's own suspension sets both facts
+    return state.is_held and state.is_by_hand  # both facts: the service suspended the job
 
 
 def _is_ending(state: JobState) -> bool:
@@ -212,11 +201,15 @@ def _is_ending(state: JobState) -> bool:
 
 
 UNDELIVERED_REASON = "rescheduled at home: the qmaster did not hear the job's end"
-RESTARTED_ANSWER = "yes"  # value of key `restarted` in a rescheduled task's query
+RESTARTED_ANSWER = "yes"  # value of key `restarted` in the message of a rescheduled task
 
 
 def may_home_have_missed_task_end(ended: Transfer) -> bool:
-    """Say whether a starter reported the job's end and left the task's guard in place."""
+    """Say whether home may reschedule a task after its starter reported the job's end.
+
+    With reschedule_unknown (sge_conf(5)) the qmaster reschedules the task of an execd that is silent at the task's
+    end. The task is still guarded, and has no starter to release the guard.
+    """
     if ended.verdict is None or ended.desired == DesiredLocalJobState.DEAD:
         return False
     is_exit = ended.verdict.outcome == TransferOutcome.EXIT
@@ -225,54 +218,54 @@ def may_home_have_missed_task_end(ended: Transfer) -> bool:
 
 
 def does_ended_task_wait_at_home(ended: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether the task of an ended transfer waits at home again."""
+    """Say whether the task of an ended transfer was rescheduled and waits at home."""
     row = find_home_task_of_transfer(ended, local)
     return is_home_answer_after_task_end(ended, local) and row is not None and row.state.is_put_back
 
 
 def ended_transfer_of_requeued_job(attempts: Iterable[Transfer], message: TransferMessage) -> Transfer | None:
-    """Return the ended transfer whose end a rescheduled task may have missed."""
+    """Return the last transfer of a rescheduled task if home may have missed the transfer's end; else None."""
     last = max(attempts, key=lambda transfer: parse_transfer_name(transfer.name).attempt, default=None)
     is_known = last is not None and last.is_over and may_home_have_missed_task_end(last)
     return last if is_known and message.restarted == RESTARTED_ANSWER else None
 
 
 def is_ended_task_gone_from_home(ended: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether home no longer lists an ended transfer's task, so home has the end."""
+    """Say whether the home job list lacks the task of an ended transfer, so home knows the end."""
     return is_home_answer_after_task_end(ended, local) and find_home_task_of_transfer(ended, local) is None
 
 
 def is_home_answer_after_task_end(ended: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether a home snapshot was queried after a transfer's end."""
+    """Say whether a home job list was queried after a transfer's end."""
     return ended.is_over and ended.is_older_than(local.taken_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRelevantRequest:
-    """The parts of a home job's current request that show its guard."""
+    """The parts of a home job's request that show whether something keeps the job from starting at home."""
 
     owner: str
-    is_deferred: bool  # whether the service has set the job's start time
-    deferred_job: int = 0  # number of the job whose start time the service set
+    is_deferred: bool  # whether the service has put off the job's start time
+    deferred_job: int = 0  # number of the job whose start time the service has put off
     hard: Pairs
-    queues: str  # the owner's queue list, even while the service restricts the job's queues
+    queues: str  # queue list that the owner requested, even if the service has replaced the list
 
 
 def transfers_lacking_home_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
-    """Return the names of transfers whose running local tasks lack the guarding hold."""
+    """Return the names of transfers whose running local task has lost the hold that guards the task."""
     guarded = (transfer for transfer in transfers if transfer.guard == HomeStartGuard.HOLD)
     running = ((transfer.name, _running(transfer, local)) for transfer in guarded)
     return frozenset(name for name, row in running if row and not row.state.is_held)
 
 
 def jobs_with_guard_besides_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> tuple[int, ...]:
-    """Return the local jobs whose guard is no hold and so is missing in qstat's states."""
+    """Return the local jobs whose guard is no hold, so that qstat's states do not show the guard."""
     hidden = (transfer for transfer in transfers if transfer.guard != HomeStartGuard.HOLD and _running(transfer, local))
     return tuple(sorted({parse_transfer_name(transfer.name).job for transfer in hidden}))
 
 
 def guard_to_restore(transfer: Transfer, request: GuardRelevantRequest, transfer_queues: Collection[str]) -> str:
-    """Return the kind of guard that a local task lacks and needs again; '' for none."""
+    """Return the kind of guard that a local task has lost and needs again; '' if the task needs none."""
     if request.owner != transfer.owner or (transfer.guard == HomeStartGuard.START and request.is_deferred):
         return ""
     is_array = bool(parse_transfer_name(transfer.name).task)
@@ -285,7 +278,7 @@ def guard_to_restore(transfer: Transfer, request: GuardRelevantRequest, transfer
 def qresub_jobs_with_copied_guard(
     waiting: Mapping[int, GuardRelevantRequest], jobs_away: Container[int]
 ) -> tuple[int, ...]:
-    """Return the waiting jobs that qresub has copied together with another job's guard.
+    """Return the waiting jobs that qresub has copied from another job, together with its guard.
 
     A job with a transfer of its own is no copy, whatever its owner writes into its context.
     """
@@ -294,12 +287,12 @@ def qresub_jobs_with_copied_guard(
 
 
 def may_restored_guard_be_stale(closed: Transfer) -> bool:
-    """Say whether a closed transfer's guard may have been set after the task's release."""
+    """Say whether the service may have set a closed transfer's guard again after the task's release."""
     return closed.reguarded and closed.is_over and not may_home_have_missed_task_end(closed)
 
 
 def _running(transfer: Transfer, local: ClusterSnapshot) -> JobListRow | None:
-    """Return the home list row of a running task whose remote job is to go on; else None."""
+    """Return the home row of a running task whose remote job is to go on; else None."""
     row = find_home_task_of_transfer(transfer, local)
     is_ending = transfer.verdict or transfer.pinned or transfer.desired == DesiredLocalJobState.DEAD
     is_known = transfer.is_older_than(local.taken_at)

@@ -1,8 +1,8 @@
-"""Choose waiting remote tasks that return home because slots are free at home.
+"""Choose tasks that wait at a remote cluster and return home, because slots are free at home.
 
-A cluster that is drained or fails its jobs returns all its waiting tasks. For a silent cluster only
-the last snapshot is known; the claim decides whether a job has started since. Free slots count only
-after two snapshots, because waiting home tasks could have taken these slots.
+All waiting tasks leave a cluster that is drained or fails its jobs. Of a silent cluster only the last job list is
+known; the claim decides whether the remote job has started since. Free home slots count only after two job lists,
+because waiting home tasks may take these slots.
 """
 
 from collections import Counter
@@ -24,15 +24,15 @@ from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
 from gridbridge.model.transfer_name import parse_transfer_name
 
-FRESH = timedelta(seconds=60)  # largest age of a snapshot that shows which tasks are waiting
-SETTLING = timedelta(seconds=10)  # time in which a released job may still start at once
+FRESH = timedelta(seconds=60)  # largest age of a job list that shows which tasks wait
+SETTLING = timedelta(seconds=10)  # time in which a released remote job may still start at once
 
-RecallCandidate: TypeAlias = tuple[Transfer, int, str, str]  # with slots, reason and remote load
+RecallCandidate: TypeAlias = tuple[Transfer, int, str, str]  # transfer, slots, reason, and text on the cluster's load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRecall:
-    """A waiting remote task to bring home, with the reason."""
+    """A task to bring home from the remote cluster at which the task waits, with the reason."""
 
     transfer: Transfer
     slots: int
@@ -46,10 +46,10 @@ def plan_recalls_into_home_slots(
     troubles: Mapping[str, str],
     free: int,
 ) -> Iterator[TaskRecall]:
-    """Yield tasks to bring home into `free` home slots, one of each owner in turn.
+    """Yield waiting tasks to bring home into `free` home slots, one task of each owner in turn.
 
-    The owner of the longest waiting task comes first, as does an owner's longest waiting task. For
-    each cluster that gets no more jobs, `troubles` has the reason.
+    The owner of the longest waiting task comes first; so does each owner's longest waiting task. `troubles` has the
+    reason for each cluster that gets no more jobs.
     """
     for transfer, slots, why, state in _recallable(transfers, situation, queues, troubles):
         if slots <= free:
@@ -64,9 +64,9 @@ def recalls_if_all_slots_were_free(
     queues: Mapping[str, TransferQueueSection],
     troubles: Mapping[str, str],
 ) -> tuple[Transfer, ...]:
-    """Return the tasks to bring home if all home slots were free, first task first.
+    """Return the tasks to bring home if all home slots were free, in the order of their return.
 
-    No task's place in this order depends on later tasks.
+    Later tasks never change the order of earlier tasks.
     """
     return tuple(transfer for transfer, *_ in _recallable(transfers, situation, queues, troubles))
 
@@ -86,7 +86,7 @@ def _recallable(
 
 
 def _in_turn(candidates: Iterable[RecallCandidate]) -> list[RecallCandidate]:
-    """Order recall candidates by the number of earlier candidates of the same owner."""
+    """Order tasks to bring home by the number of their owner's earlier tasks."""
     before: Counter[str] = Counter()
     ranked = []
     for candidate in candidates:
@@ -99,9 +99,9 @@ def _in_turn(candidates: Iterable[RecallCandidate]) -> list[RecallCandidate]:
 def _recall_need(
     transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None, trouble: str
 ) -> tuple[int, str, str]:
-    """Return a task's home slots, the reason for its recall, and the remote load.
+    """Return a task's home slots, the reason to bring the task home, and a text on the cluster's load.
 
-    A task without slots or without a reason is not recalled.
+    Without slots or without a reason the task stays.
     """
     if why := _why_silent(transfer, situation, queue):
         slots, state = _slots_at_home(transfer, situation), ""
@@ -115,7 +115,7 @@ def _recall_need(
 
 
 def _waiting(transfer: Transfer, situation: TransferDecisionInputs) -> JobListRow | None:
-    """Return the list row of a waiting remote job whose starter sleeps; else None."""
+    """Return the row of a remote job that waits in a fresh job list and whose starter sleeps; else None."""
     row = situation.row(transfer)
     if row is None or not transfer.since or not _sleeps(transfer, situation, (StarterPhase.RELEASED,)):
         return None
@@ -124,13 +124,13 @@ def _waiting(transfer: Transfer, situation: TransferDecisionInputs) -> JobListRo
 
 
 def is_waiting_task_recallable(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a task waits remotely in a fresh snapshot and may return home."""
+    """Say whether a fresh job list shows a task as waiting at its remote cluster, so that it may return home."""
     is_settled = transfer.since is not None and situation.now - transfer.since >= SETTLING
     return is_settled and _waiting(transfer, situation) is not None
 
 
 def is_remote_job_ready_to_start(row: JobListRow) -> bool:
-    """Say whether the remote job is eligible to start and still waits."""
+    """Say whether a remote job waits for a free slot alone, without a hold or an error."""
     return row.state.word == JobStateFact.WAITING
 
 
@@ -142,25 +142,24 @@ def _why(
     if queue is None or not queue.recall_wait_s or waited < SETTLING:
         return ""
     if trouble:
-        return f"{trouble}, and it waited there for {format_duration(waited)}"
+        return f"{trouble}, and the task waited there for {format_duration(waited)}"
     limit = timedelta(seconds=queue.recall_wait_s)
     if waited < limit:
         return ""
-    return f"it waited there for {format_duration(waited)}, {format_duration(limit)} is the limit"
+    return f"the task waited there for {format_duration(waited)}, {format_duration(limit)} is the limit"
 
 
 def _slots(needed: int, free: int) -> str:
-    return f"it needs {number_with_noun(needed, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"
+    return f"the task needs {number_with_noun(needed, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"
 
 
 def does_claim_allow_recall(transfer: Transfer) -> bool:
-    """Say whether home may take a claim that the remote job is not known to hold."""
+    """Say whether home may take a task's claim: the remote job waits, and is not known to hold the claim."""
     is_waiting = transfer.remote_state.is_waiting or not transfer.remote_state.is_listed
     return bool(transfer.claim) and transfer.claimed != JOB and is_waiting
 
 
 def _slots_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> int:
-    """Return the number of a task's slots at home; 0 if home does not list the task."""
     local = situation.snapshots.get(situation.home)
     name = parse_transfer_name(transfer.name)
     row = local.find(name.job, name.task) if local else None
@@ -168,7 +167,6 @@ def _slots_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> int
 
 
 def _why_silent(transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None) -> str:
-    """Return the reason to recall a task from a silent cluster; '' for no recall."""
     if queue is None or not queue.recall_wait_s or not does_claim_allow_recall(transfer):
         return ""
     silent, limit = (time_since_cluster_answered(transfer, situation), timedelta(seconds=queue.recall_unreachable_s))
@@ -179,21 +177,21 @@ def _why_silent(transfer: Transfer, situation: TransferDecisionInputs, queue: Tr
 
 
 def _sleeps(transfer: Transfer, situation: TransferDecisionInputs, phases: tuple[str, ...]) -> bool:
-    """Say whether a starter sleeps and its job is to be neither suspended nor deleted."""
+    """Say whether a starter sleeps, and its job is to be neither suspended nor deleted."""
     is_wanted = transfer.desired in ("", DesiredLocalJobState.RUNNING) and not (transfer.verdict or transfer.is_over)
     is_there = transfer.phase in phases and transfer.missed_polls == 0
     return is_wanted and is_there and transfer.wake in situation.asleep
 
 
 def time_since_cluster_answered(transfer: Transfer, situation: TransferDecisionInputs) -> timedelta:
-    """Return the time since the last answer of a transfer's remote cluster."""
+    """Return the time since a transfer's remote cluster last answered a query."""
     remote = situation.snapshots.get(transfer.remote)
     heard = (transfer.seen_at, transfer.created_at, remote.taken_at if remote else None)
     return situation.now - max(situation.since, *(moment for moment in heard if moment))
 
 
 def does_job_wait_for_claim_grant(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a started remote job waits only for its claim grant."""
+    """Say whether a remote job has started and waits only for home's permission to run (its grant)."""
     if not does_claim_need_home_grant(transfer.claim) or transfer.claimed or transfer.verdict or transfer.is_over:
         return False
     row = situation.row(transfer)
@@ -202,37 +200,37 @@ def does_job_wait_for_claim_grant(transfer: Transfer, situation: TransferDecisio
     return row.state.is_running and transfer.desired != DesiredLocalJobState.DEAD
 
 
-MOVE_DEADLINE = timedelta(seconds=120)  # a move that has not begun after this time is planned again
-RETURN_LIMIT = timedelta(seconds=600)  # time in which a returned task must start at home
+MOVE_DEADLINE = timedelta(seconds=120)  # a move that has not begun by then is planned again
+RETURN_LIMIT = timedelta(seconds=600)  # time in which a task must start after its return home
 
 
 def why_task_move_is_impossible(transfer: Transfer, situation: TransferDecisionInputs) -> str:
-    """Return the reason why a task can no longer be moved; '' for a movable task."""
+    """Return why a waiting task can't move to another cluster any more; '' for a movable task."""
     if transfer.is_over or transfer.verdict:
-        return "it has ended there"
+        return "the task has ended there"
     if transfer.desired not in ("", DesiredLocalJobState.RUNNING):
-        return f"it is to be {transfer.desired}"
+        return f"the task is to be {transfer.desired}"
     row = situation.row(transfer)
     if row is not None and row.state.has_begun:
-        return "it has started there"
+        return "the task has started there"
     return ""
 
 
 def is_task_listed_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether the home cluster lists a transfer's task."""
+    """Say whether the home cluster's job list shows a transfer's task."""
     return situation.at_home(transfer) is not None
 
 
 def describe_move_end_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> str:
-    """Describe how the move of a returned task ended at home; '' for a waiting task."""
+    """Describe how a task's move ended with the task at home; '' while the task waits."""
     local = situation.snapshots.get(situation.home)
     if local is None or transfer.closed_at is None or local.taken_at <= transfer.closed_at:
         return ""
     row = find_home_task_of_transfer(transfer, local)
     if row is None:
-        return "it has ended here"
+        return "the task has ended at home"
     if row.state.is_running and row.queue.partition("@")[0] not in situation.queues:
-        return "it runs here"
+        return "the task runs at home"
     if situation.now - transfer.closed_at > RETURN_LIMIT:
         return f"no start within {RETURN_LIMIT.total_seconds():g} s: the task may go back"
     return ""

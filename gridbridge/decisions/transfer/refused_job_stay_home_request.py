@@ -1,7 +1,7 @@
-"""Keep a job that a remote cluster refused out of the home transfer queues.
+"""Change the request of a job that a remote cluster refused, so that the job starts in no transfer queue.
 
-Request `remote=false` is best, because it excludes later queues, too. If no home queue has a
-value of `remote`, the job's queue list is changed (queue expressions: sge_types(1)).
+Request `remote=false` is best, because it also excludes later transfer queues. If no home queue has a value of
+`remote`, the job's queue list is changed (queue expressions: sge_types(1)).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -17,7 +17,7 @@ from gridbridge.model.transfer.claim_and_guard import (
 
 
 class StayHomeRequestChange:
-    """Resource and queue lists that replace a refused job's lists; None: unchanged."""
+    """The resource list or queue list with which a refused job stays at home; None: not changed."""
 
     __slots__ = ("hard", "queues")
 
@@ -40,9 +40,9 @@ class StayHomeRequestChange:
 def stay_home_request_changes(
     hard: Pairs, queues: str, transfer_queues: Collection[str]
 ) -> tuple[StayHomeRequestChange, ...]:
-    """Return request changes that keep a job at home; none for `remote=true` jobs.
+    """Return the changes of a request that each keep the job at home; none for a job with `remote=true`.
 
-    `queues` is the queue list that the job requested; an empty list means any queue.
+    `queues` is the queue list that the job requested; an empty list means any queue. The best change comes first.
     """
     if asks_for_remote(hard):
         return ()
@@ -52,7 +52,7 @@ def stay_home_request_changes(
 
 
 def drop_transfer_queues_from_list(queues: str, transfer_queues: Collection[str]) -> str:
-    """Return a queue list without transfer queues, '' if no queue remains."""
+    """Return a job's queue list without transfer queues; '' if no queue remains."""
     without = "&".join(f"!{queue}" for queue in sorted(transfer_queues))
     words = queues.split(",") if queues else [""]
     return ",".join(word for queue_word in words for word in _home_queues(queue_word, transfer_queues, without))
@@ -74,10 +74,10 @@ YES, NO = "yes", "no"
 
 
 def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
-    """Return the rerun policy, yes or no, of a job from its eligible home queues.
+    """Return yes or no: whether a job may run again, by setting `rerun` of the home queues that may run the job.
 
-    `own` maps each queue that is no transfer queue to its `rerun`. A single FALSE, even for some
-    hosts, gives no. A job without an eligible queue gets no, which is Grid Engine's default.
+    `own` maps each queue that is no transfer queue to its `rerun`. A single FALSE, even for some hosts, gives no. A
+    job without such a queue gets no, which is Grid Engine's default.
     """
     says = [rerun for name, rerun in own.items() if may_queue_list_include(queues, name)]
     may = says and not asks_for_remote(hard) and not any("FALSE" in setting.upper() for setting in says)

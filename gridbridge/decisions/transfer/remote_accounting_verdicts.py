@@ -1,4 +1,4 @@
-"""Derive a remote job's verdict and usage from the remote cluster's accounting."""
+"""Derive a remote job's verdict, the result for the job at home, and its usage from the remote accounting."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -15,15 +15,15 @@ from gridbridge.model.transfer_message import (
     TransferOutcome,
 )
 
-FENCED_STATUS = 199  # exit status of grant.sh for a job without a claim grant
+FENCED_STATUS = 199  # exit status of a remote job that got no permission from home to run
 
 
 def home_verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMessage:
-    """Return the verdict for the home job from the remote accounting record.
+    """Return the result of a home job from the remote job's accounting record.
 
-    The wrapper encodes exit statuses 99 and 100 as 199 and 200, or as signals 63 and 64. A job
-    whose end nobody saw runs again at home if the transfer allows reruns. Without reruns the job
-    counts as killed, or as failed (error state) if the remote cluster never launched the job.
+    The remote job's wrapper script encodes exit statuses 99 and 100 as 199 and 200, or as signals 63 and 64. A job
+    whose end nobody saw runs again at home if the transfer allows a rerun. If not, the job counts as killed, or as
+    failed (error state) if the remote cluster never launched the job.
     """
     verdict = TransferMessage(
         transfer=transfer.name,
@@ -35,7 +35,7 @@ def home_verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMes
         max_rss_kb="" if end.max_rss_kb is None else f"{end.max_rss_kb:.0f}",
     )
     if end.exit_status == FENCED_STATUS and did_job_lack_claim_grant(transfer):
-        reason = f"fenced at {transfer.remote}: it got no grant"
+        reason = f"fenced at {transfer.remote}: the job got no grant"
         return verdict.but(
             outcome=TransferOutcome.REQUEUE, claim=FENCED, cause=TransferFailureCause.UNGRANTED, reason=reason
         )
@@ -50,11 +50,10 @@ def home_verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMes
 
 
 def _verdict_unseen(verdict: TransferMessage, transfer: Transfer, end: JobEnd, reason: str) -> TransferMessage:
-    """Return the verdict on a remote job whose exit status and signal are unknown."""
-    cause, killed = TransferFailureCause.LOST, "killed with its host: "
+    cause, killed = TransferFailureCause.LOST, "killed with the job's host: "
     if end.is_preempted:
         cause, killed = TransferFailureCause.PREEMPTED, "killed: "
-        reason = f"{transfer.remote} needed its place: {end.reason}"
+        reason = f"{transfer.remote} needed the job's slots: {end.reason}"
     if transfer.rerun == YES:
         return verdict.but(outcome=TransferOutcome.REQUEUE, cause=cause, reason=reason)
     if end.is_unstarted:
@@ -63,18 +62,18 @@ def _verdict_unseen(verdict: TransferMessage, transfer: Transfer, end: JobEnd, r
 
 
 def _amount_text(amount: float | None) -> str:
-    """Format an amount; an unknown amount is empty text, never 0."""
+    """Format an amount; an unknown amount is an empty text, never 0."""
     return "" if amount is None else f"{amount:g}"
 
 
 def did_job_lack_claim_grant(transfer: Transfer) -> bool:
-    """Say whether a remote job never ran because its claim got no grant."""
+    """Say whether a remote job never ran because home did not permit the job to run (no grant)."""
     return does_claim_need_home_grant(transfer.claim) and transfer.claimed != JOB
 
 
 SIGNALLED = 128  # an exit status above 128 stands for a signal
 MOST = 1e15  # the largest valid usage amount
-SHEPHERDS = {  # record fields by names of the shepherd's `usage` file
+SHEPHERDS = {  # fields of a usage record, by name in the shepherd's `usage` file
     "ru_wallclock": "wallclock_s",
     "ru_utime": "user_s",
     "ru_stime": "system_s",
@@ -83,9 +82,9 @@ SHEPHERDS = {  # record fields by names of the shepherd's `usage` file
 
 
 def usage_from_verdict(transfer: Transfer) -> RemoteJobRunAccounting | None:
-    """Return the usage record of a verdict; None if the job's end is unknown.
+    """Return a remote job's usage from its verdict; None if the job's end is unknown.
 
-    A verdict comes from the wrapper's message or from the remote accounting.
+    A verdict comes from the end message of the remote job's wrapper, or from the remote accounting.
     """
     verdict = transfer.verdict
     if verdict is None or verdict.outcome not in (TransferOutcome.EXIT, TransferOutcome.SIGNAL):
@@ -122,7 +121,7 @@ def _amount(text: str) -> float | None:
 
 
 def format_shepherd_usage(record: RemoteJobRunAccounting) -> dict[str, str]:
-    """Return a record's known usage amounts by the shepherd's names, as plain decimals."""
+    """Return the known amounts of a usage record by the shepherd's names, as plain decimal numbers."""
     amounts = {name: getattr(record, key) for name, key in SHEPHERDS.items()}
     return {name: _decimal(amount) for name, amount in amounts.items() if amount is not None}
 
@@ -132,7 +131,7 @@ def _decimal(amount: float) -> str:
 
 
 def prefer_accounted_usage(records: Iterable[RemoteJobRunAccounting]) -> tuple[RemoteJobRunAccounting, ...]:
-    """Drop a verdict's usage record if the accounting has a record of the same job."""
+    """Drop the usage that a verdict gave if the accounting has a record of the same job."""
     all_of_them = tuple(records)
     accounted = {(record.transfer, record.job_id) for record in all_of_them if record.failed is not None}
     return tuple(

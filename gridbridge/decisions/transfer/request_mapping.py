@@ -1,10 +1,7 @@
-"""Translate a job's request at home into a request for a remote cluster.
+"""Translate a job's request at home into a request for a remote cluster, by the cluster's mapping rules.
 
-A hard request that can't be met refuses the job; a soft request is omitted with a note. Starters load this
-module only for a queue with a mapping.
-
-An unknown hard request refuses the job before submission. An unknown soft request, for which Grid Engine would
-refuse the whole job, is omitted with a note.
+A hard request that the remote cluster can't meet refuses the job before submission. A soft request is omitted with a
+note, because Grid Engine refuses a job with an unknown soft resource.
 """
 
 from gridbridge.errors import ParseError, UnmappableRequest
@@ -30,12 +27,12 @@ from gridbridge.model.transfer.request_mapping_rules import (
     is_fixed_slots_per_node,
 )
 
-ORDERS = (">=", "<=", ">", "<")  # SQL relations that compare a property as a number
+ORDERS = (">=", "<=", ">", "<")  # SQL relations that compare numbers
 Pairs = tuple[tuple[str, str], ...]
 
 
 class HomeOrRemoteRequest:
-    """A job's resource request for the home or the remote cluster."""
+    """A job's request: resources, slots, project and queues, at home or at the remote cluster."""
 
     __slots__ = ("hard", "notes", "pe", "project", "queues", "slots", "soft", "spread", "types")
 
@@ -58,8 +55,8 @@ class HomeOrRemoteRequest:
         self.slots = slots
         self.project = project
         self.queues = queues
-        self.notes = notes  # one text for each omitted soft request, with the reason
-        self.spread = spread  # spread of the slots over OAR's nodes; empty: all on one node
+        self.notes = notes  # texts, one for each omitted soft request
+        self.spread = spread  # placement of the slots on OAR's nodes; empty: all slots on one node
         self.types = types  # OAR job types
 
     def but(self, **changed: object) -> "HomeOrRemoteRequest":
@@ -80,7 +77,7 @@ class HomeOrRemoteRequest:
 def map_request_to_remote_cluster(
     request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str
 ) -> HomeOrRemoteRequest:
-    """Translate a job's request for a cluster; UnmappableRequest if impossible."""
+    """Translate a job's request for a remote cluster; UnmappableRequest if no rule allows the request."""
     hard = tuple(pair for resource in request.hard for pair in _hard(*resource, mapping, remote))
     notes: list[str] = []
     pe, slots, spread = _parallel(request, mapping, remote)
@@ -100,8 +97,7 @@ def map_request_to_remote_cluster(
 def _with_defaults(mapped: Pairs, request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str) -> Pairs:
     """Add the mapping's default resources that the job does not request.
 
-    An unlimited amount counts as no request. A request by the resource's name or shortcut replaces
-    the default.
+    A request by the resource's name or shortcut replaces the default; an unlimited amount counts as no request.
     """
     names = {
         resource_long_name(name)
@@ -119,7 +115,7 @@ def _with_defaults(mapped: Pairs, request: HomeOrRemoteRequest, mapping: Request
 
 
 def _met(hard: Pairs) -> Pairs:
-    """Merge home resources with the same remote name, by the larger amount."""
+    """Keep the larger amount of resources at home that have one name at the remote cluster."""
     most: dict[str, tuple[str, str]] = {}
     for name, value in hard:
         first, before = most.get(resource_long_name(name), (name, value))
@@ -155,7 +151,7 @@ def _soft(name: str, value: str, mapping: RequestMapping, remote: str, notes: li
     try:
         mapped = _hard(name, value, mapping, remote)
         if mapped and mapping.is_closed:
-            raise UnmappableRequest(f"{remote} knows no soft requests")
+            raise UnmappableRequest(f"{remote} accepts no soft requests")
         return mapped
     except UnmappableRequest as error:
         notes.append(f"soft request {name}={value} left out: {error}")
@@ -163,7 +159,7 @@ def _soft(name: str, value: str, mapping: RequestMapping, remote: str, notes: li
 
 
 def _pair(name: str, value: str, rule: RequestMappingRule) -> Pairs:
-    """Return a resource request in remote name and unit; empty for an unlimited amount."""
+    """Return a resource request with name and unit of the remote cluster; empty for an unlimited amount."""
     target = (rule.to or name) + rule.relation
     is_ordered = rule.relation in ORDERS
     if grid_engine_amounts.is_unlimited_grid_engine_amount(value) and (rule.scale or rule.unit or is_ordered):
@@ -179,7 +175,7 @@ def _pair(name: str, value: str, rule: RequestMappingRule) -> Pairs:
 
 
 def _plain(value: str) -> str:
-    """Convert a memory amount to bytes or a time to seconds; keep other text."""
+    """Convert a memory amount to bytes, or a time to seconds; return other text unchanged."""
     if ":" not in value and value[-1:] not in grid_engine_amounts.MULTIPLIERS:
         return value
     try:
@@ -189,7 +185,6 @@ def _plain(value: str) -> str:
 
 
 def _parallel(request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str) -> tuple[str, int, str]:
-    """Return the remote parallel environment, its number of slots, and their spread."""
     if not request.pe:
         return "", request.slots, ""
     rule = mapping.rule(PE, request.pe) or RequestMappingRule()
@@ -200,7 +195,7 @@ def _parallel(request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str
 
 
 def _project(project: str, mapping: RequestMapping, remote: str) -> str:
-    """Return the remote project; the rule `*` also covers jobs without a project."""
+    """Return the project at the remote cluster; the rule `*` also covers jobs without a project."""
     rule = mapping.rule(PROJECT, project) or RequestMappingRule()
     if rule.reject:
         of_project = f"of project {project}" if project else "without a project"
@@ -209,9 +204,9 @@ def _project(project: str, mapping: RequestMapping, remote: str) -> str:
 
 
 def _queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tuple[str, ...]:
-    """Return a job's remote queues; a queue without a rule exists only at home.
+    """Return a job's queues at the remote cluster; a queue without a rule exists only at home.
 
-    A job without a mapped queue gets the queue of the rule `*`, if the mapping has this rule.
+    A job without a mapped queue gets the queue that the mapping has for every job, if any.
     """
     rules = [(name, rule) for name in queues if (rule := mapping.rule(QUEUE, name))]
     for name, rule in rules:
@@ -222,15 +217,15 @@ def _queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tu
     return asked_for or ((usual,) if usual else ())
 
 
-Groups = tuple[tuple[int, int], ...]  # (node count, slots on each); 0 nodes: any free nodes
+Groups = tuple[tuple[int, int], ...]  # pairs of number of nodes and slots on each node; 0 nodes: any free nodes
 ONE_NODE: Groups = ()  # all slots on one node
 
 
 def spread_slots_over_oar_nodes(slots: int, spread: str, nodes: int) -> Groups:
-    """Return OAR resource groups for `slots` slots on a cluster of `nodes` nodes.
+    """Place a job's slots on OAR nodes; return pairs of a number of nodes and the slots on each node.
 
-    With a fixed number of slots on each node, a last group of one node has the rest. Round robin
-    gives each node one slot, then each node a second slot. `nodes` is 0 if the number is unknown.
+    With a fixed number of slots on each node, a last node gets the rest. Round robin gives each node one slot, then
+    each node a second slot. `nodes` is the cluster's number of nodes, 0 if unknown.
     """
     if is_fixed_slots_per_node(spread):
         full, remainder = divmod(slots, int(spread))
@@ -253,10 +248,10 @@ LEVEL = "/"  # prefix of an OAR resource level
 def drop_unoffered_soft_requests(
     request: HomeOrRemoteRequest, vocabulary: NamesOfferedByCluster, remote: str
 ) -> HomeOrRemoteRequest:
-    """Return a job's request without soft resources that the remote cluster lacks.
+    """Return a job's request without soft resources that the remote cluster does not have.
 
-    Raises UnmappableRequest for other unknown names. A parallel environment may be a pattern
-    (`mpi*`). Names of OAR properties ignore case, as SQL does.
+    Raises UnmappableRequest for any other name that the cluster does not have. A parallel environment may be a
+    pattern (`mpi*`). Names of OAR properties ignore case, as SQL does.
     """
     for name in (_bare(resource) for resource, _ in request.hard):
         _require(_is_in(name, vocabulary.resource), remote, f"resource {name}")
@@ -275,7 +270,7 @@ def drop_unoffered_soft_requests(
 def list_names_not_offered(
     vocabulary: NamesOfferedByCluster, *, pe: str = "", project: str = "", queue: str = ""
 ) -> tuple[str, ...]:
-    """Return the requested names that a cluster does not offer, each with its kind."""
+    """Return the requested names that a cluster does not have, each with its kind, such as queue."""
     offers = (
         (f"parallel environment {pe}", not pe or _is_pe(pe, vocabulary)),
         (f"project {project}", not project or _is_in(project, vocabulary.project)),
@@ -285,10 +280,10 @@ def list_names_not_offered(
 
 
 def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: JobRequest) -> tuple[str, ...]:
-    """Return conditions on numbers and booleans that Grid Engine can't express.
+    """Return a request's conditions on numbers and booleans that Grid Engine can't express.
 
-    Grid Engine compares only strings with an expression (complex(5)), so a number allows neither
-    inequality nor alternatives.
+    Grid Engine compares only strings with an expression (complex(5)), so a number has neither inequality nor
+    alternatives.
     """
     split = [(pair, *split_property_and_sql_relation(pair[0])) for pair in request.hard]
     names = [name for _, name, _ in split]
@@ -311,7 +306,7 @@ def _left_out(name: str, value: str, remote: str) -> str:
 def _is_pe(name: str, vocabulary: NamesOfferedByCluster) -> bool:
     if WILD.isdisjoint(name) or ANY in vocabulary.pe:
         return _is_in(name, vocabulary.pe)
-    from fnmatch import fnmatchcase  # this import takes 5 ms and few requests have a pattern
+    from fnmatch import fnmatchcase  # this import takes 5 ms, and few requests have a pattern
 
     return any(fnmatchcase(environment, name) for environment in vocabulary.pe)
 

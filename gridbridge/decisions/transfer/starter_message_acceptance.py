@@ -1,8 +1,7 @@
-"""Apply spool messages to transfers: accept the owner's changes alone.
+"""Apply messages from starters to transfers; a message changes only transfers of the message's sender.
 
-The kernel supplies the sender's uid. The key of a transfer is (name, uid), so a message only
-changes its sender's own transfers. Messages may arrive twice or late, so stored facts stay: DEAD is
-final, a remote id stays, and the first verdict counts.
+The owner of the message's file is the sender. A transfer's key is (name, uid). Messages may arrive twice or late, so
+recorded facts stay: a deletion is final, a remote job id stays, and the first verdict counts.
 """
 
 from collections.abc import Container
@@ -25,15 +24,15 @@ from gridbridge.model.transfer_name import parse_transfer_name
 
 Destination: TypeAlias = tuple[str, str]  # a transfer queue and its remote cluster
 
-MAX_JOB_DIGITS = 9  # digits of a job number; Grid Engine's wrap at 9,999,999
+MAX_JOB_DIGITS = 9  # largest number of digits of a job id; Grid Engine starts again after 9,999,999
 MAX_WAKE_CHARACTERS = 64
-INTENT_REASONS = {  # the reason shown to people for each intent
+INTENT_REASONS = {  # text for people, by intended state of a local job
     DesiredLocalJobState.DEAD: "deleted here",
     DesiredLocalJobState.SUSPENDED: "suspended here",
     DesiredLocalJobState.RUNNING: "resumed here",
 }
 SPARED_REASON = (
-    "its h_rt has passed at home without effect: the remote limit decides; the home accounting will say failed 37"
+    "the h_rt has passed at home without effect: the remote limit decides; the home accounting will say failed 37"
 )
 KNOWN_GUARDS = ("", HomeStartGuard.NONE, HomeStartGuard.START, HomeStartGuard.HOLD)
 PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)
@@ -41,28 +40,28 @@ PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedStarterMessage:
-    """A spool message with the facts that decide about the message's acceptance."""
+    """A starter's message, and the facts that decide whether the service accepts the message."""
 
     message: TransferMessage
-    known: Transfer | None  # the stored transfer with the message's name and uid
+    known: Transfer | None  # the stored transfer with the name and uid of the message
     home: str
     routes: frozenset[Destination]
     uid: int
     owner: str
-    record: str  # path of the message's spool file
+    record: str  # path of the message's file
     now: datetime
 
 
 def apply_starter_message(
     transfer: Transfer | None, message: TransferMessage, *, uid: int, owner: str, record: str, now: datetime
 ) -> Transfer | RejectedStarterMessage:
-    """Apply a spool message to its transfer; `record` is the path of the message's file."""
+    """Return a transfer as changed by a starter's message; `record` is the path of the message's file."""
     if reason := invalid_message_value(message):
         return RejectedStarterMessage(what=message.transfer, reason=reason)
     message = message.but(reason=shorten_reason_for_storage(message.reason))
     if message.kind == TransferMessageKind.RECORD:
         if transfer and transfer.record == record:
-            return transfer  # a restarted poller reads an old spool record a second time
+            return transfer  # a restarted poller reads the same file a second time
         return _record(transfer, message, uid=uid, owner=owner, record=record, now=now)
     if transfer is None:
         return RejectedStarterMessage(
@@ -78,7 +77,7 @@ def apply_starter_message(
 
 
 def accept_or_reject_message(received: ReceivedStarterMessage) -> Transfer | RejectedStarterMessage:
-    """Return the transfer as a spool message changes it, or the message's refusal."""
+    """Return a transfer as changed by a starter's message, or the reason to reject the message."""
     return reject_wrong_route(received.message, received.home, received.routes) or apply_starter_message(
         received.known,
         received.message,
@@ -92,9 +91,9 @@ def accept_or_reject_message(received: ReceivedStarterMessage) -> Transfer | Rej
 def reject_wrong_route(
     message: TransferMessage, home: str, routes: Container[Destination]
 ) -> RejectedStarterMessage | None:
-    """Reject a message of another home cluster, or a record with an unknown route."""
+    """Reject a message from another home cluster, or with a wrong pair of transfer queue and cluster."""
     if parse_transfer_name(message.transfer).cluster != home:
-        return RejectedStarterMessage(what=message.transfer, reason=f"not of cluster {home}")
+        return RejectedStarterMessage(what=message.transfer, reason=f"the transfer is not of cluster {home}")
     if message.kind == TransferMessageKind.RECORD and (message.queue, message.remote) not in routes:
         reason = f"no transfer queue {message.queue!r} leads to {message.remote!r}"
         return RejectedStarterMessage(what=message.transfer, reason=reason)
@@ -104,11 +103,10 @@ def reject_wrong_route(
 def transfer_for_restarted_task(
     transfers: tuple[Transfer, ...], message: TransferMessage, asleep: Container[str] = ()
 ) -> TransferMessage | None:
-    """Answer a restarted task with a live transfer to adopt or a new name.
+    """Answer a restarted task: with its live transfer, whose remote job goes on, or with a new transfer name.
 
-    `transfers` are all attempts of the task by this uid, `asleep` the FIFOs on which starters
-    sleep. None makes the task ask again: a transfer is being deleted, or its former starter still
-    lives, as on a silent host.
+    `transfers` are all transfers of the task by this uid, `asleep` the FIFOs on which starters sleep. None lets the
+    task ask again later: a transfer is being deleted, or its former starter still lives, as on a silent host.
     """
     live = [transfer for transfer in transfers if not transfer.is_over]
     if any(transfer.desired == DesiredLocalJobState.DEAD for transfer in live):
@@ -134,9 +132,9 @@ def transfer_for_restarted_task(
 
 
 def has_home_reused_job_number(message: TransferMessage, submitted: str) -> bool:
-    """Say whether home has reused a transfer's job number since the transfer's record.
+    """Say whether a new job at home has the job number of a recorded transfer.
 
-    The asking job was not rescheduled, so its submission time must equal the recorded time.
+    Without a restart, the submission time of the asking job equals the recorded time, or the job is a new job.
     """
     is_known = message.submitted and submitted
     return bool(is_known) and message.submitted != submitted and not message.restarted
@@ -145,14 +143,14 @@ def has_home_reused_job_number(message: TransferMessage, submitted: str) -> bool
 def is_new_starter_of_dying_task(transfer: Transfer, message: TransferMessage) -> bool:
     """Say whether a new starter asks about a task whose transfer is being deleted.
 
-    Grid Engine runs no task twice at once, so the transfer's own run is over.
+    Grid Engine never runs a task twice at once, so the task's former run is over.
     """
     is_dying = not transfer.is_over and transfer.desired == DesiredLocalJobState.DEAD
     return is_dying and bool(message.wake) and message.wake != transfer.wake
 
 
 def invalid_message_value(message: TransferMessage) -> str:
-    """Name the invalid value of a message that a user wrote; '' for a valid message."""
+    """Name the invalid value of a message that a user's process wrote; '' for a valid message."""
     if message.remote_id and not _is_number(message.remote_id, MAX_JOB_DIGITS):
         return "the remote id is no number"
     if message.exit_status and not _is_number(message.exit_status, 3):
@@ -166,7 +164,7 @@ def invalid_message_value(message: TransferMessage) -> str:
     if message.kind == TransferMessageKind.RECORD and message.claim and not is_valid_claim_name(message.claim):
         return "the claim is invalid; expected KIND.TOKEN"
     key = find_key_of_too_long_value(message)
-    return f"its {key} is too long" if key else ""
+    return f"the value of {key} is too long" if key else ""
 
 
 def _is_number(text: str, max_digits: int) -> bool:
@@ -174,7 +172,7 @@ def _is_number(text: str, max_digits: int) -> bool:
 
 
 def is_fifo_name(name: str) -> bool:
-    """Say whether a name is a valid FIFO name, which becomes part of paths."""
+    """Say whether a text is a valid name of a starter's FIFO, and so is safe in a path."""
     return name.isascii() and name.isalnum() and len(name) <= MAX_WAKE_CHARACTERS
 
 
@@ -208,7 +206,7 @@ def _record(
     if transfer is None:
         return fresh
     if transfer.is_over or PHASE_ORDER.index(message.phase) < PHASE_ORDER.index(transfer.phase):
-        return RejectedStarterMessage(what=message.transfer, reason="older than the known record")
+        return RejectedStarterMessage(what=message.transfer, reason="the message is older than the stored transfer")
     if _is_repeated(transfer, fresh):
         latest = fresh if message.reason else transfer
         return transfer.but(record=record, cause=latest.cause, reason=latest.reason)
@@ -230,14 +228,12 @@ def _record(
 
 
 def _is_repeated(transfer: Transfer, fresh: Transfer) -> bool:
-    """Say whether a starter's record only repeats facts that the service has stored."""
     facts = (fresh.phase, fresh.wake, fresh.remote_id or transfer.remote_id, fresh.rerun or transfer.rerun)
     is_same = facts == (transfer.phase, transfer.wake, transfer.remote_id, transfer.rerun)
     return is_same and fresh.claim == transfer.claim
 
 
 def _progress(message: TransferMessage) -> str:
-    """Describe a starter's progress and the omitted requests, or the last failed try."""
     if message.cause and message.reason:
         return message.reason
     added = f"; {message.reason}" if message.reason else ""
@@ -283,7 +279,7 @@ def _is_end(message: TransferMessage) -> bool:
 
 
 def _closed(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer:
-    """Close a transfer by its starter's message, unless a new starter has the transfer.
+    """Close a transfer by a message of its starter; a new starter of the task keeps the transfer open.
 
     A task uses a transfer name again (qmod -cj) if no message of its first attempt has been read.
     """
@@ -297,15 +293,15 @@ def _closed(transfer: Transfer, message: TransferMessage, now: datetime) -> Tran
 
 
 def _ended_by_home(closed: Transfer) -> Transfer:
-    """Mark a remote job's end as caused by the home cluster (-notify).
+    """Mark the end of a remote job as caused by the home cluster (-notify).
 
-    Grid Engine may run the task again (qmod -rj), and the starter left the guard in place.
+    Grid Engine may run the task again (qmod -rj), and the starter left the task's guard in place.
     """
     return closed.but(desired=DesiredLocalJobState.DEAD, reguarded=closed.guard != HomeStartGuard.NONE)
 
 
 def describe_job_end(message: TransferMessage) -> str:
-    """Describe in one sentence how a job ended."""
+    """Describe in a few words how a job ended."""
     if message.outcome == TransferOutcome.SIGNAL:
         words = f"killed by signal {message.signal}"
     elif message.outcome == TransferOutcome.REQUEUE:

@@ -1,8 +1,8 @@
-"""Decide actions on transfers from both clusters' snapshots.
+"""Decide what the service does for each transfer, from the job lists of the home and the remote cluster.
 
-A missing answer never means a job's end. Only good snapshots queried after the owner's last message
-count. After several successive snapshots without the job, its accounting record decides. The local
-task stays guarded while a remote job may live.
+A missing answer never means the end of a job. Only complete job lists that were queried after the owner's last
+message count. When several successive job lists lack the job, the accounting decides. The local task may not start
+while its remote job may live.
 """
 
 from collections.abc import Iterable
@@ -29,16 +29,16 @@ from gridbridge.model.transfer.transfers_and_actions import (
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferFailureCause, TransferMessage
 from gridbridge.model.transfer_name import parse_transfer_name
 
-SETTLE = timedelta(seconds=10)  # time for a new starter to send its record
+SETTLE = timedelta(seconds=10)  # time for a new starter to send its first message
 DELETION_OVERDUE = timedelta(seconds=30)  # longest wait for a job's terminate method
-UNSTARTED = timedelta(seconds=30)  # longest delay of a started job's accounting record
+UNSTARTED = timedelta(seconds=30)  # longest wait for the accounting record of a job that never started
 NUMBER_REUSED = "another job at home has the job number by now"
 
 
 def update_and_plan_transfers(
     transfers: Iterable[Transfer], situation: TransferDecisionInputs, policy: PollerSection
 ) -> TransferRoundPlan:
-    """Return the transfers as updated from snapshots, and each transfer's actions."""
+    """Return all transfers as the newest job lists show them, and the acts due for each transfer."""
     observed, actions = [], []
     for transfer in transfers:
         row = situation.at_home(transfer)
@@ -51,9 +51,9 @@ def update_and_plan_transfers(
 def update_transfer_from_snapshots(
     transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None
 ) -> Transfer:
-    """Return the transfer updated from the newest snapshots of both clusters.
+    """Return a transfer with the states that the newest job lists of both clusters show.
 
-    `home_row` is the transfer's task in the home list (`TransferDecisionInputs.at_home`).
+    `home_row` is the row of the transfer's task in the home job list (`TransferDecisionInputs.at_home`).
     """
     local = situation.snapshots.get(situation.home)
     if local and transfer.is_older_than(local.taken_at):
@@ -74,7 +74,6 @@ def update_transfer_from_snapshots(
 
 
 def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
-    """Say whether a remote snapshot is newer than the transfer and not yet counted."""
     counted = transfer.missing_since is not None and transfer.seen_at == remote.taken_at
     return transfer.is_older_than(remote.taken_at) and not counted
 
@@ -103,7 +102,7 @@ def _observe_remote(transfer: Transfer, remote: ClusterSnapshot, situation: Tran
 def _remote_reason(row: JobListRow, remote: ClusterSnapshot) -> str:
     queue = next((queue for queue in remote.queues if queue.name == row.queue), None)
     if queue and QueueInstanceStateFact.UNREACHABLE in queue.state.facts:
-        return f"unknown: {remote.cluster} does not hear of host {queue.host}"
+        return f"unknown: host {queue.host} does not report to {remote.cluster}"
     where = f" on {row.queue}" if row.queue else ""
     return f"{row.state.word} at {remote.cluster} as {row.job_id}{where}"
 
@@ -111,7 +110,7 @@ def _remote_reason(row: JobListRow, remote: ClusterSnapshot) -> str:
 def decide_transfer_actions(
     transfer: Transfer, situation: TransferDecisionInputs, policy: PollerSection, home_row: JobListRow | None
 ) -> list[TransferAction]:
-    """Return the actions that are due for a transfer, usually none."""
+    """Return the acts that are due for a transfer, usually none."""
     if transfer.is_over or (transfer.remote in situation.dropped and not transfer.verdict):
         return []
     if transfer.pinned and _is_adopted(transfer, situation):
@@ -129,7 +128,6 @@ def decide_transfer_actions(
 
 
 def _find_end(transfer: Transfer, policy: PollerSection) -> list[TransferAction]:
-    """Plan a look-up of the end of a remote job that is in error state or unlisted."""
     if transfer.remote_state.is_error and transfer.missed_polls == 0:
         why = f"{transfer.remote} put job {transfer.remote_id} into error state"
         return [_action(TransferActKind.GIVE_UP, transfer, why)]
@@ -139,7 +137,7 @@ def _find_end(transfer: Transfer, policy: PollerSection) -> list[TransferAction]
 
 
 def _publish_end(transfer: Transfer, situation: TransferDecisionInputs) -> list[TransferAction]:
-    """Plan the verdict's publication; a rescheduled task first needs a new starter."""
+    """Plan to tell the starter the job's end; a rescheduled task needs a new starter first."""
     assert transfer.verdict
     if transfer.wake in situation.asleep:
         return [_action(TransferActKind.PUBLISH, transfer, describe_job_end(transfer.verdict), transfer.verdict)]
@@ -155,7 +153,6 @@ def _publish_end(transfer: Transfer, situation: TransferDecisionInputs) -> list[
 def _delete_and_close(
     transfer: Transfer, situation: TransferDecisionInputs, why: str, home_row: JobListRow | None
 ) -> list[TransferAction]:
-    """Plan the remote job's deletion, or the close once a snapshot lacks the job."""
     remote = situation.snapshots.get(transfer.remote)
     if remote is None or not transfer.is_older_than(remote.taken_at):
         return []
@@ -170,14 +167,14 @@ def _delete_and_close(
 
 
 def is_home_task_deleted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether home deletes a transfer's task or no longer lists the task."""
+    """Say whether the home cluster deletes a transfer's task or no longer lists the task."""
     return transfer.local_state.is_deleting or _is_gone_at_home(transfer, situation)
 
 
 def _delete_overdue(transfer: Transfer, situation: TransferDecisionInputs) -> list[TransferAction]:
-    """Plan the deletion of the remote job of a task that home deleted long ago.
+    """Plan to delete the remote job of a task that was deleted at home some time ago.
 
-    The task's methods are processes of the job owner and may end before any effect.
+    The terminate method of the task's queue is a process of the job owner, and may end without effect.
     """
     remote = situation.snapshots.get(transfer.remote)
     since = situation.deleted_at_home.get(transfer.name)
@@ -193,9 +190,8 @@ def _delete_overdue(transfer: Transfer, situation: TransferDecisionInputs) -> li
 def _may_still_run(transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None) -> bool:
     """Say whether home may still run the task of a transfer that is being deleted.
 
-    Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. An
-    unguarded task may already run again. Then its new starter waits for an answer, or its queue is
-    no transfer queue.
+    Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. A task without a guard may
+    run again already: its new starter waits for an answer, or its queue is no transfer queue.
     """
     if transfer.guard == HomeStartGuard.NONE or transfer.key in situation.with_new_starter:
         return False
@@ -212,17 +208,17 @@ def _runs_at_home(transfer: Transfer, home_row: JobListRow | None, queues: froze
 
 
 def is_home_job_id_reused(transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]) -> bool:
-    """Say whether another job at home now has a transfer's job number."""
+    """Say whether another job at home has a transfer's job number by now."""
     return _is_number_reused(transfer, home, find_home_task_of_transfer(transfer, home), queues)
 
 
 def _is_number_reused(
     transfer: Transfer, home: ClusterSnapshot | None, home_row: JobListRow | None, queues: frozenset[str]
 ) -> bool:
-    """Say whether another job of a transfer's number runs in an ordinary home queue.
+    """Say whether another job with a transfer's job number runs in an ordinary home queue.
 
-    Numbers start again when a qmaster's spool is restored. The transfer's own job, rescheduled
-    without its guard, is marked as restarted.
+    Job numbers start again when a qmaster's spool is restored. The transfer's own job, rescheduled without a guard,
+    is marked as restarted.
     """
     if home is None or not transfer.is_older_than(home.taken_at):
         return False
@@ -233,40 +229,38 @@ def _is_number_reused(
 def _adopt_or_delete(
     transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None
 ) -> list[TransferAction]:
-    """Plan a running remote job's adoption, or a waiting remote job's deletion."""
     remote = situation.snapshots.get(transfer.remote)
     if remote is None or not transfer.is_older_than(remote.taken_at):
         return []
     row = situation.row(transfer)
     is_running = row is not None and row.state.is_running
     if transfer.local_state.is_put_back and is_running:
-        return [_action(TransferActKind.ADOPT_LOCAL, transfer, f"it runs at {transfer.remote}")]
-    return _delete_and_close(transfer, situation, "its starter is gone", home_row)
+        return [_action(TransferActKind.ADOPT_LOCAL, transfer, f"the remote job runs at {transfer.remote}")]
+    return _delete_and_close(transfer, situation, "the starter is gone", home_row)
 
 
 def _has_no_starter(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a transfer has no starter, neither asleep nor running at home."""
     if transfer.wake in situation.asleep or _is_to_be_adopted(transfer):
         return False
     return transfer.local_state.is_put_back or _is_gone_at_home(transfer, situation)
 
 
 def _is_to_be_adopted(transfer: Transfer) -> bool:
-    """Say whether a rescheduled, unguarded task waits for its adopting starter."""
+    """Say whether a rescheduled task without a guard waits for a new starter, which adopts the remote job."""
     return transfer.guard == HomeStartGuard.NONE and transfer.local_state.is_put_back
 
 
 def _is_adopted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a new starter has adopted a transfer and no task awaits adoption.
+    """Say whether a new starter has adopted a transfer, and no task of the job waits for adoption.
 
-    The restriction to a queue holds for a whole job (qalter(1): -q works on jobs, not on tasks).
+    The restriction to one queue holds for the whole job (qalter(1): -q works on jobs, not on tasks).
     """
     job = parse_transfer_name(transfer.name).job
     return transfer.wake in situation.asleep and job not in situation.requeued_jobs
 
 
 def rescheduled_jobs_with_transfer(transfers: Iterable[Transfer]) -> frozenset[int]:
-    """Return local jobs with a rescheduled task and an open transfer."""
+    """Return the local jobs of open transfers that have a rescheduled task."""
     put_back = (transfer.name for transfer in transfers if transfer.local_state.is_put_back)
     return frozenset(parse_transfer_name(name).job for name in put_back)
 
@@ -283,10 +277,10 @@ def _action(
 
 
 def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
-    """Say whether the time for finding the end of an unlisted remote job is over.
+    """Say whether the time is over in which the service looks up the end of an unlisted remote job.
 
-    Grid Engine writes no accounting for a job deleted before its start. The wait for the record of
-    a job that never ran is therefore short.
+    Grid Engine writes no accounting record for a job that was deleted before its start, so the service waits only
+    briefly for the record of a job that never ran.
     """
     if transfer.missing_since is None:
         return False
@@ -296,9 +290,9 @@ def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datet
 
 
 def plan_pushed_end_lookups(transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]) -> list[TransferAction]:
-    """Return end look-ups for pushed ids of a cluster's jobs without a verdict."""
+    """Plan a look-up of each job's end that a cluster has announced by the job's id."""
     return [
-        _action(TransferActKind.LOOK_UP_END, transfer, f"{cluster} pushed its end")
+        _action(TransferActKind.LOOK_UP_END, transfer, f"{cluster} pushed the job's end")
         for transfer in transfers
         if transfer.remote == cluster and transfer.remote_id in ids and not transfer.verdict
     ]

@@ -1,6 +1,6 @@
-"""Explain why a transfer queue at home does not accept a job.
+"""Explain why a transfer queue or a remote cluster does not accept a job.
 
-A job that user_lists, pe_list or slots exclude (queue_conf(5)) waits forever without a starter.
+A job that user_lists, pe_list or slots of a queue exclude (queue_conf(5)) waits forever and never gets a starter.
 """
 
 from collections.abc import Container, Iterable, Set
@@ -18,7 +18,7 @@ from gridbridge.model.transfer.claim_and_guard import OPERATORS, asks_for_home
 
 
 def why_cluster_refuses_owner(owner: str, users: RemoteAccounts, account: str, section: str) -> str:
-    """Return the reason why a cluster with an account list refuses an owner; else ''."""
+    """Return why a cluster with a list of accounts refuses a job's owner; '' if the owner has an account."""
     people = [person for person in users if person != account]
     if not people or owner in people:
         return ""
@@ -28,7 +28,7 @@ def why_cluster_refuses_owner(owner: str, users: RemoteAccounts, account: str, s
 def why_queue_refuses_job(
     queue: str, limits: QueueJobAndUserRestrictions, job: JobRequestAndSubmitOptions, groups: Set[str]
 ) -> str:
-    """Return the reason why a queue refuses a job of a member of `groups`; else ''."""
+    """Return why a queue's limits exclude a job, whose owner is a member of `groups`; '' if the job fits."""
     owner = job.request.owner
     if limits.people is not None and not _is_let_in(owner, groups, limits.people):
         return f"the user_lists of {queue} don't have {owner}"
@@ -42,7 +42,7 @@ def why_queue_refuses_job(
 
 
 def why_request_excludes_queue(queue: str, request: JobRequest) -> str:
-    """Name the job's request that excludes the transfer queue; '' for none."""
+    """Name the request of a job that excludes the transfer queue; '' if no request does."""
     if asks_for_home(request.hard):
         return f"the job requests remote=false and stays at home: {queue} never gets this job"
     named = [word.partition("@")[0] for word in request.own_queues.split(",")]
@@ -56,17 +56,16 @@ def _is_let_in(owner: str, groups: Set[str], people: tuple[str, ...]) -> bool:
 
 
 def _matches(pattern: str, environments: tuple[str, ...]) -> bool:
-    """Say whether a parallel environment matches a name or pattern (sge_types(1))."""
     return any(fnmatchcase(name, pattern) for name in environments)
 
 
 def find_local_only_queues(
     queues: Iterable[QueueInstanceStatus], transfer_queues: Container[str] = ()
 ) -> NonForwardingQueues | None:
-    """Return a cluster's queues that send no jobs on; None if no queue sends, or all.
+    """Return a cluster's queues that run all their jobs in this cluster; None if all queues do, or none.
 
-    A queue that sends jobs on from a single host counts as sending, as does each of our own
-    `transfer_queues`. Best-effort queues are ignored: only jobs that request these queues enter.
+    Excluded are our own `transfer_queues`, and each queue that sends jobs away, even from a single host. Best-effort
+    queues are ignored, because only jobs that request these queues enter.
     """
     shown = tuple(queue for queue in queues if not queue.is_besteffort)
     onward = {queue.queue for queue in shown if queue.sends_away or queue.queue in transfer_queues}

@@ -1,6 +1,6 @@
-"""Report silent services and clusters, and why a transfer queue is closed.
+"""Explain to people why a cluster is silent, why a transfer queue is closed, and what a transfer waits for.
 
-A queue closes by its load thresholds (queue_conf(5)); a missing load value closes the queue too.
+A load threshold closes a queue (queue_conf(5)); a missing load value closes the queue, too.
 """
 
 from collections import Counter
@@ -29,21 +29,21 @@ from gridbridge.model.transfer.load_values import PENDING, UP, load_value_comple
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
 
-NOT_YET_REPORTED = "its load values are fine: the next load report opens it"
+NOT_YET_REPORTED = "the load values are fine: the queue opens at the next load report"
 
-_CLOSED = (  # text for each fact about a closed queue; the first matching fact is shown
-    (QueueInstanceStateFact.ERROR, "in error state: qmod -cq clears it once the cause is mended"),
+_CLOSED = (  # reason for each fact; the first fact that a queue has is shown
+    (QueueInstanceStateFact.ERROR, "in error state: after the repair, qmod -cq clears the state"),
     (QueueInstanceStateFact.DISABLED, "disabled"),
     (QueueInstanceStateFact.OFF_HOURS, "disabled"),
     (QueueInstanceStateFact.SUSPENDED, "suspended"),
-    (QueueInstanceStateFact.UNREACHABLE, "its host does not report to the qmaster"),
+    (QueueInstanceStateFact.UNREACHABLE, "the host does not report to the qmaster"),
     (QueueInstanceStateFact.LOADED, NOT_YET_REPORTED),
     (QueueInstanceStateFact.OVERLOADED, NOT_YET_REPORTED),
 )
 
 
 def poller_silence_alarm(shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Return an alarm if the poller is silent and the report therefore old; else ''."""
+    """Return an alarm if the poller has published nothing for too long; else ''."""
     if shown.load is None:
         return "gridbridge-poller has never published anything here"
     old = now - shown.load.taken_at
@@ -57,13 +57,13 @@ def poller_silence_alarm(shown: PublishedFilesSnapshot, now: datetime) -> str:
 
 
 def full_folder_warning(shown: PublishedFilesSnapshot) -> str:
-    """Return a warning about a full folder of the service; '' if all folders have space."""
+    """Return a warning if a folder of the service is full; else ''."""
     lacks = shown.service.full if shown.service else ""
     return f"{lacks}; every transfer queue is closed until the folder has room" if lacks else ""
 
 
 def refused_configuration_warning(shown: PublishedFilesSnapshot) -> str:
-    """Return a warning if the poller refuses the newest gridbridge.toml; else ''."""
+    """Return a warning if the poller rejects the newest gridbridge.toml as invalid; else ''."""
     configuration = shown.service.configuration if shown.service else None
     if configuration is None or not configuration.refused:
         return ""
@@ -72,13 +72,13 @@ def refused_configuration_warning(shown: PublishedFilesSnapshot) -> str:
 
 
 def summarize_config_problems(problems: Sequence[str]) -> str:
-    """Return the first problem of a gridbridge.toml and the number of other problems."""
+    """Return the first problem of a gridbridge.toml, and the number of further problems."""
     first, *more = problems
     return f"{first} (and {len(more)} more, see gridbridge check)" if more else first
 
 
 def report_cluster_reachability(cluster: PublishedClusterAnswer, now: datetime) -> ClusterStatusReport:
-    """Report whether a cluster answers, and its waiting jobs and free slots."""
+    """Report whether a cluster answers queries, and its numbers of waiting jobs and free slots."""
     return ClusterStatusReport(
         cluster=cluster.cluster,
         answers=not cluster.trouble,
@@ -90,7 +90,7 @@ def report_cluster_reachability(cluster: PublishedClusterAnswer, now: datetime) 
 
 
 def describe_cluster_drain(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Describe a cluster's drain: author, time and reason; '' without a drain."""
+    """Describe who drained a cluster, when and why; '' if the cluster is not drained."""
     drain = shown.drained.get(cluster)
     if drain is None:
         return ""
@@ -98,19 +98,19 @@ def describe_cluster_drain(cluster: str, shown: PublishedFilesSnapshot, now: dat
 
 
 def why_breaker_closed_queues(cluster: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Describe the failures that close or limit the queues to a cluster; '' for none."""
+    """Describe the job failures that closed the queues to a cluster; '' for open queues."""
     breaker = shown.breakers.get(cluster)
     if breaker is None or breaker.until is None:
         return ""
     jobs = f"{number_with_noun(breaker.failures, 'job')} in a row failed at {cluster}"
     failed = f"{jobs}: {describe_failure_cause(breaker.cause, cluster)}"
     if now < breaker.until:
-        return f"{failed}. The next job is let in {format_duration(breaker.until - now)} from now."
-    return f"{failed}. One job is let in."
+        return f"{failed}. The queues let in the next job in {format_duration(breaker.until - now)}."
+    return f"{failed}. The queues let in one job."
 
 
 def describe_cluster_silence(cluster: PublishedClusterAnswer | None, now: datetime) -> str:
-    """Describe a cluster's silence, its begin and cause; '' for a cluster that answers."""
+    """Describe since when and why a cluster does not answer; '' for a cluster that answers."""
     if cluster is None:
         return "not queried yet"
     if not cluster.trouble:
@@ -127,7 +127,7 @@ def _freshness(cluster: PublishedClusterAnswer, now: datetime) -> str:
 def report_transfer_queue_status(
     route: PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime
 ) -> TransferQueueReport:
-    """Report whether a transfer queue takes jobs, with the reason for a closed queue."""
+    """Report whether a transfer queue starts jobs, with the reason if the queue is closed."""
     home = shown.clusters.get(shown.service.cluster) if shown.service else None
     queues = home.queues if home else ()
     mine = tuple(queue for queue in queues if queue.name.partition("@")[0] == route.queue)
@@ -159,10 +159,9 @@ def _why_closed(
 
 
 def _closing_threshold(route: PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Name the load value that closes a transfer queue; '' for an open queue."""
     load = shown.load
     if load is None or not are_load_values_fresh((now - load.taken_at).total_seconds(), load.stale.total_seconds()):
-        return "its load values are too old"
+        return "the load values are too old"
     if shown.service and shown.service.full:
         return shown.service.full
     if why := describe_cluster_drain(route.cluster, shown, now):
@@ -180,12 +179,12 @@ def _closing_threshold(route: PublishedTransferQueue, shown: PublishedFilesSnaps
 
 
 def unconfigured_cluster_reason(cluster: str) -> str:
-    """Return the reason why a transfer to an unconfigured cluster makes no progress."""
+    """Return the reason why a transfer to a cluster without a section in gridbridge.toml makes no progress."""
     return f"{CONFIG} has no [cluster.{cluster}], so nobody queries the job's state"
 
 
 def unconfigured_cluster_wait(cluster: str) -> str:
-    """Return the event that a transfer to an unconfigured cluster waits for."""
+    """Return what a transfer to a cluster without a section in gridbridge.toml waits for."""
     until = f"until then nobody queries {cluster}, and the job counts as alive"
     return f"[cluster.{cluster}] to be in {CONFIG} again: {until}"
 
@@ -193,20 +192,20 @@ def unconfigured_cluster_wait(cluster: str) -> str:
 def unconfigured_cluster_findings(
     transfers: Iterable[PublishedTransfer], clusters: Collection[str]
 ) -> Iterator[CheckFinding]:
-    """Warn of each unconfigured cluster that still has open transfers."""
+    """Warn of each cluster that has open transfers and no section in gridbridge.toml."""
     counts = Counter(transfer.remote for transfer in transfers if transfer.remote not in clusters)
     for cluster, count in sorted(counts.items()):
         yield CheckFinding(
             item=f"{cluster}: open transfers",
             state=FindingSeverity.WARNING,
-            found=f"{count}, and no [cluster.{cluster}] in {CONFIG}",
-            right="none, or the cluster configured",
-            hint=f"put [cluster.{cluster}] back until its transfers end;"
-            f" without a [queue.NAME] no new job is sent there",
+            found=f"{count} transfers, and no [cluster.{cluster}] in {CONFIG}",
+            right="no open transfer, or the section",
+            hint=f"put [cluster.{cluster}] back until the transfers have ended;"
+            f" without a [queue.NAME] the cluster gets no new job",
         )
 
 
-_SUSPENDERS = (  # text for each suspension fact; the first matching fact is shown
+_SUSPENDERS = (  # text for each fact; the first fact that a job has is shown
     (JobStateFact.BY_HAND, "by hand"),
     (JobStateFact.BY_QUEUE, "with its queue"),
     (JobStateFact.BY_THRESHOLD, "by its queue's suspend threshold"),
@@ -216,7 +215,7 @@ _SUSPENDERS = (  # text for each suspension fact; the first matching fact is sho
 def explain_transfer_attempt(
     history: PublishedTransferHistory, shown: PublishedFilesSnapshot, now: datetime
 ) -> TransferAttemptExplanation:
-    """Explain one transfer attempt: home state, remote state, wait and events."""
+    """Explain a transfer: the states of both jobs, what the transfer waits for, and its history."""
     transfer = history.transfer
     return TransferAttemptExplanation(
         transfer=transfer,
@@ -230,13 +229,13 @@ def explain_transfer_attempt(
 
 
 def describe_job_location(transfer: PublishedTransfer) -> str:
-    """Describe a transferred job's location: its cluster and its job id."""
+    """Describe at which cluster a transferred job is, with its job id at this cluster."""
     job = f"job {parse_transfer_name(transfer.transfer).local} of {transfer.owner}"
     if transfer.closed_at:
         as_job = f" as job {transfer.remote_id}" if transfer.remote_id else ""
-        return f"{job} was sent to {transfer.remote}{as_job}; that is over"
+        return f"{job} was sent to {transfer.remote}{as_job}; the transfer has ended"
     if not transfer.remote_id:
-        return f"{job} is being sent to {transfer.remote} and has no id there yet"
+        return f"{job} is being sent to {transfer.remote} and has no remote id yet"
     return f"{job} is at {transfer.remote} as job {transfer.remote_id}"
 
 
@@ -259,33 +258,31 @@ def _state_away(transfer: PublishedTransfer, now: datetime) -> str:
 
 
 def explain_transfer_wait(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Describe the event that a transfer waits for; '' for a closed transfer."""
+    """Describe what a transfer waits for; '' for a closed transfer."""
     if transfer.closed_at:
         return ""
     if transfer.outcome:
-        return f"its starter, to take the end home ({transfer.outcome})"
+        return f"the starter, to report the job's end at home ({transfer.outcome})"
     if transfer.cause == TransferFailureCause.DROPPED:
         return unconfigured_cluster_wait(transfer.remote)
     return _waits_away(transfer, shown, now)
 
 
 def _waits_away(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Describe the event that a transfer without a known end waits for."""
     if transfer.desired == DesiredLocalJobState.DEAD:
-        return f"{transfer.remote} to delete its job there: it was deleted here"
+        return f"{transfer.remote} to delete the remote job, because the local job was deleted"
     if quiet := describe_cluster_silence(shown.clusters.get(transfer.remote), now):
-        return f"{transfer.remote}, which {quiet}; until it answers the job counts as alive"
+        return f"{transfer.remote}, which {quiet}; until the cluster answers, the job counts as alive"
     if transfer.phase == StarterPhase.SUBMITTING:
-        return f"its starter, to submit it to {transfer.remote}{_tried(transfer)}"
+        return f"the starter, to submit the job to {transfer.remote}{_tried(transfer)}"
     if transfer.missing_since:
         return _missing(transfer, now)
     if transfer.phase == StarterPhase.HELD and transfer.desired != DesiredLocalJobState.SUSPENDED:
-        return f"its starter, to release it at {transfer.remote}{_tried(transfer)}"
+        return f"the starter, to release the job at {transfer.remote}{_tried(transfer)}"
     return _remote(transfer, shown)
 
 
 def _tried(transfer: PublishedTransfer) -> str:
-    """Describe the failure of a starter's last try; '' without a failure."""
     return f"; {transfer.reason}" if transfer.cause else ""
 
 
@@ -297,17 +294,16 @@ def _missing(transfer: PublishedTransfer, now: datetime) -> str:
 
 
 def _remote(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
-    """Describe the event that a transfer waits for in its remote job's state."""
     if transfer.desired == DesiredLocalJobState.SUSPENDED and not transfer.there.is_suspended:
-        return f"{_own_resume(transfer)}: it is held at {transfer.remote} by your suspend"
+        return f"{_own_resume(transfer)}: your suspend holds the job at {transfer.remote}"
     if not transfer.remote_state:
         return f"the next answer of {transfer.remote}"
     if _is_unheard(transfer, shown):
-        return f"news of host {transfer.remote_host}, which {transfer.remote} does not hear of"
+        return f"news of host {transfer.remote_host}, which does not report to {transfer.remote}"
     if transfer.there.word == JobStateFact.SUSPENDED and transfer.desired == DesiredLocalJobState.SUSPENDED:
-        return f"{_own_resume(transfer)}: it is suspended at {transfer.remote} by your suspend"
+        return f"{_own_resume(transfer)}: the job is suspended at {transfer.remote} by your suspend"
     if transfer.there.word == JobStateFact.SUSPENDED:
-        return f"a resume: it is suspended at {transfer.remote}{_suspender(transfer.there)}"
+        return f"a resume: the job is suspended at {transfer.remote}{_suspender(transfer.there)}"
     return _WAITS[transfer.there.word](transfer, shown)
 
 
@@ -316,7 +312,6 @@ def _own_resume(transfer: PublishedTransfer) -> str:
 
 
 def _suspender(state: JobState) -> str:
-    """Name the person or mechanism that suspended a remote job; '' if unknown."""
     return next((f" {words}" for fact, words in _SUSPENDERS if fact in state.facts), "")
 
 
@@ -341,14 +336,14 @@ def _slot(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
 
 _WAITS: Mapping[str, Callable[[PublishedTransfer, PublishedFilesSnapshot], str]] = {
     JobStateFact.WAITING: _slot,
-    JobStateFact.HELD: lambda transfer, _: f"its hold at {transfer.remote} to be released there",
+    JobStateFact.HELD: lambda transfer, _: f"a release of the remote job's hold at {transfer.remote}",
     JobStateFact.RUNNING: lambda _, __: "its end",
-    JobStateFact.DELETING: lambda transfer, _: f"{transfer.remote} to delete it",
+    JobStateFact.DELETING: lambda transfer, _: f"{transfer.remote} to delete the remote job",
     JobStateFact.ERROR: lambda transfer, _: (
-        f"the service, to bring it home: {transfer.remote} put it into the error state"
+        f"the service, to bring the task home: {transfer.remote} put the job into the error state"
     ),
-    JobStateFact.FINISHED: lambda transfer, _: f"{transfer.remote} to account for it",
+    JobStateFact.FINISHED: lambda transfer, _: f"the accounting record of {transfer.remote}",
     JobStateFact.UNKNOWN: lambda transfer, _: (
-        f"its end; {transfer.remote} says {transfer.remote_state}, which is not known here"
+        f"the job's end; {transfer.remote} reports the unknown state {transfer.remote_state}"
     ),
 }

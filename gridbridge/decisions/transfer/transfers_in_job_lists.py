@@ -1,7 +1,7 @@
-"""Hold the snapshots and facts of one moment that transfer decisions use.
+"""Hold the inputs of decisions about transfers, and prove each transfer's owner by the home job list.
 
-Anybody may claim a transfer of any job. An unproved transfer is shown only as its creator's claim, and no
-longer once the home list proves another owner.
+Anybody may send a message about any job. Until the home job list proves the owner, a transfer is shown only as a
+statement of the message's sender.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,30 +21,30 @@ EVER = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferDecisionInputs:
-    """Inputs of transfer decisions: each cluster's last good snapshot, and the time."""
+    """The inputs of decisions about transfers: each cluster's last complete job list, and the time."""
 
     home: str
     now: datetime
     snapshots: Mapping[str, ClusterSnapshot]
-    asleep: frozenset[str]  # names of the FIFOs on which starters sleep
-    requeued_jobs: frozenset[int] = frozenset()  # ids of local jobs that await adoption
+    asleep: frozenset[str]  # names of the FIFOs on which starters wait
+    requeued_jobs: frozenset[int] = frozenset()  # local jobs with a rescheduled task
     dropped: frozenset[str] = frozenset()  # names of clusters removed from gridbridge.toml
     queues: frozenset[str] = frozenset()  # names of the home cluster's transfer queues
-    with_new_starter: frozenset[TransferKey] = frozenset()  # keys of transfers to adopt
-    since: datetime = EVER  # time of the service's first cluster query
-    deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # deletion times
-    reused_ids: frozenset[TransferKey] = frozenset()  # transfers with a reused remote id
+    with_new_starter: frozenset[TransferKey] = frozenset()  # transfers whose task has a new starter
+    since: datetime = EVER  # begin of the service's queries
+    deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # time by transfer name
+    reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose remote id another job has
 
     def at_home(self, transfer: Transfer) -> JobListRow | None:
-        """Return the home job list's row of a transfer's task; None if unlisted."""
+        """Return the row of a transfer's task in the home job list; None if the list lacks the task."""
         local = self.snapshots.get(self.home)
         return find_home_task_of_transfer(transfer, local) if local else None
 
     def row(self, transfer: Transfer) -> JobListRow | None:
-        """Return the remote job list's row of a transfer's job; None if unlisted.
+        """Return the row of a transfer's remote job in its cluster's job list; None if the list lacks the job.
 
-        The row is found by job id, or by transfer name while the id is unknown. The row's owner
-        must be the transfer's owner, because anybody may give a job our name or claim an id.
+        The job is found by its id, or by the transfer's name while the id is unknown. The job's owner must be the
+        transfer's owner, because anybody may give a job a transfer's name or claim an id.
         """
         remote = self.snapshots.get(transfer.remote)
         if remote is None or transfer.key in self.reused_ids:
@@ -56,7 +56,7 @@ class TransferDecisionInputs:
 
 
 def find_home_task_of_transfer(transfer: Transfer, local: ClusterSnapshot) -> JobListRow | None:
-    """Return the home job list's row of a transfer's task and owner; else None."""
+    """Return the row of a transfer's task in the home job list, if the owners match; else None."""
     name = parse_transfer_name(transfer.name)
     return _own(local.find(name.job, name.task), transfer)
 
@@ -68,9 +68,9 @@ def _own(row: JobListRow | None, transfer: Transfer) -> JobListRow | None:
 def keep_rows_deciding_transfers(
     transfers: Collection[Transfer], situation: TransferDecisionInputs
 ) -> TransferDecisionInputs:
-    """Reduce decision inputs to the job list rows that decide about the given transfers.
+    """Reduce the inputs of decisions to the rows of job lists that concern the given transfers.
 
-    Each snapshot keeps its counts of waiting jobs and free slots.
+    Each job list keeps its numbers of waiting jobs and free slots.
     """
     local_ids = {parse_transfer_name(transfer.name).job for transfer in transfers}
     names = {transfer.name for transfer in transfers}
@@ -90,7 +90,6 @@ def keep_rows_deciding_transfers(
 
 
 def _rows(snapshot: ClusterSnapshot, transfers: Collection[Transfer], ids: set[int]) -> ClusterSnapshot:
-    """Keep only a snapshot's rows with the id or name of a transfer, or an id in `ids`."""
     at_cluster = [transfer for transfer in transfers if transfer.remote == snapshot.cluster]
     ids = ids | {transfer.remote_id for transfer in at_cluster}
     names = {transfer.name for transfer in at_cluster}
@@ -102,16 +101,15 @@ def _rows(snapshot: ClusterSnapshot, transfers: Collection[Transfer], ids: set[i
 
 
 MOST_ATTEMPTS = 20  # largest number of a task's attempts that are published
-MOST_UNPROVED = 1000  # largest number of a person's transfers without proof of the owner
+MOST_UNPROVED = 1000  # largest number of a person's transfers whose owner is not proved
 
 T = TypeVar("T")
 
 
 def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> str:
-    """Return a transfer's ownership proof after a new home job list; a YES is final.
+    """Return whether a home job list proves the owner of an open transfer: YES, NO or unknown; YES is final.
 
-    NO needs a job list that was queried after the transfer began. A job list refutes no task
-    that may just have ended.
+    NO needs a job list that was queried after the transfer began. A task that may just have ended is not refuted.
     """
     if is_task_listed_as_owners(transfer.name, transfer.owner, local):
         return OwnershipProof.YES
@@ -121,7 +119,7 @@ def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> 
 
 
 def prove_ended_transfer_owner(ended: Transfer, local: ClusterSnapshot) -> str:
-    """Return the ownership proof of an ended transfer, perhaps of an unlisted task."""
+    """Return whether a home job list proves the owner of an ended transfer: YES, NO, or the former result."""
     if is_task_listed_as_owners(ended.name, ended.owner, local):
         return OwnershipProof.YES
     rows = local.jobs.get(parse_transfer_name(ended.name).job, ())
@@ -130,35 +128,35 @@ def prove_ended_transfer_owner(ended: Transfer, local: ClusterSnapshot) -> str:
 
 
 def is_task_listed_as_owners(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
-    """Say whether the home job list shows a transfer's task with the given owner."""
+    """Say whether the home job list shows a transfer's task as a task of this owner."""
     name = parse_transfer_name(transfer)
     row = local.find(name.job, name.task)
     return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
 
 
 def proved_owner_uids(transfers: Iterable[Transfer]) -> frozenset[int]:
-    """Return the uids of transfers whose owner the home list has proved."""
+    """Return the uids of the owners that the home job list has proved."""
     return frozenset(transfer.uid for transfer in transfers if transfer.listed == OwnershipProof.YES)
 
 
 def uids_claiming_unproved_task(transfers: Sequence[Transfer]) -> frozenset[int]:
-    """Return the uids whose transfers claim a task; none once an owner is proved."""
+    """Return the uids that sent messages about a task; none once the home job list proves the owner."""
     if proved_owner_uids(transfers):
         return frozenset()
     return frozenset(transfer.uid for transfer in transfers if transfer.listed != OwnershipProof.NO)
 
 
 def may_everybody_see_transfer(transfer: Transfer, young: datetime) -> bool:
-    """Say whether everybody may see a transfer: its owner is proved or not refuted."""
+    """Say whether all users may see a transfer: its owner is proved, or it began after `young`."""
     return transfer.listed == OwnershipProof.YES or (not transfer.listed and transfer.created_at > young)
 
 
 def usage_records_of_proved_owner(
     records: Sequence[RemoteJobRunAccounting], transfers: Iterable[Transfer]
 ) -> Sequence[RemoteJobRunAccounting]:
-    """Return accounting records of a task's proved owner; all without a proved owner.
+    """Return the accounting records of a task's proved owner; all records if no owner is proved.
 
-    Anybody may submit remote jobs under the account name of a transfer.
+    Anybody may submit a remote job with the name of a transfer as its account.
     """
     by_name = {transfer.name: transfer for transfer in transfers if transfer.listed == OwnershipProof.YES}
     if not by_name:
@@ -173,12 +171,12 @@ def usage_records_of_proved_owner(
 
 
 def drop_oldest_attempts(attempts: Sequence[T], most: int = MOST_ATTEMPTS) -> tuple[Sequence[T], int]:
-    """Return a task's newest transfer attempts and the number of omitted attempts."""
+    """Return the last transfers of a task, and the number of transfers that are left out."""
     return attempts[-most:], max(0, len(attempts) - most)
 
 
 def drop_middle_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
-    """Return a history's first and last events and the number of omitted events."""
+    """Return the first and last events of a transfer's history, and the number of events between them."""
     left_out = max(0, len(events) - FIRST_EVENTS - LAST_EVENTS)
     if not left_out:
         return events, 0
@@ -187,17 +185,17 @@ def drop_middle_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteJobIdentity:
-    """Fields of a remote job list row that tell a reused job id from the same job."""
+    """The facts of a listed remote job that show whether its job id now belongs to another job."""
 
     job_id: int
-    since: datetime | None  # time of submission of a pending job, of start of a running job
+    since: datetime | None  # submission time of a pending job, start time of a running job
     is_pending: bool
 
 
 def listed_remote_jobs(
     transfers: Iterable[Transfer], cluster: str, situation: TransferDecisionInputs
 ) -> Iterator[tuple[Transfer, RemoteJobIdentity]]:
-    """Yield each transfer to a cluster, and the listed job with the transfer's remote id."""
+    """Yield each transfer to a cluster whose remote job the cluster lists, with facts of the listed job."""
     for transfer in transfers:
         row = situation.row(transfer) if transfer.remote == cluster and transfer.remote_id else None
         if row:
@@ -205,7 +203,7 @@ def listed_remote_jobs(
 
 
 def job_identity_from_list_row(row: JobListRow) -> RemoteJobIdentity:
-    """Return the fields of a job list row by which a reused job id is recognised."""
+    """Return the facts of a listed job that show whether its job id is reused."""
     return RemoteJobIdentity(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
 
 
@@ -214,7 +212,7 @@ def may_remote_id_be_reused(
 ) -> bool:
     """Say whether a transfer's remote job id may belong to another job by now.
 
-    A job that is new in the list was just submitted. The listed time changes at the start.
+    A job that a list shows for the first time was just submitted. The time in a job list changes when the job starts.
     """
     if not transfer.remote_state.is_listed:
         return False

@@ -1,11 +1,9 @@
-"""The claim on a remote job: the holder of the claim, home or job, runs the task.
+"""Name the claim that decides whether a task runs at home or remotely, and choose the guard of the home task.
 
-A record names a claim as `KIND.TOKEN`. With `file` the side that first creates the file TOKEN in the shared
-spool holds the claim. A job script is readable by everybody, so a script has only the first half of the token.
-The second half is in the claim key, a file that only the job's owner can read. With `grant` home holds the
-claim until the state file gives the claim to the job.
-
-The starter chooses the guard before its first act and writes the guard into its record.
+The side that holds the claim, home or the remote job, runs the task. A claim's name is `KIND.TOKEN`. Kind `file`: the
+side that first creates the file TOKEN in the shared spool holds the claim. Everybody can read a job script, so a
+script has only the first half of TOKEN; the claim key, a file readable by the job's owner alone, has the second half.
+Kind `grant`: home holds the claim until the service gives the claim to the remote job.
 """
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
@@ -15,60 +13,60 @@ if TYPE_CHECKING:
 
 FILE, GRANT = "file", "grant"
 HOME, JOB = "home", "job"  # the two possible holders of a claim
-FENCED = "fenced"  # the job ended because the holder of the claim was unreadable
+FENCED = "fenced"  # the remote job ended because nobody could tell who holds the claim
 MAX_TOKEN = 64
-FOLDER = "claims"  # folder of claim files below the spool
-NOT_SERVICES = "not the service's own; `gridbridge setup host` makes it"  # the claims folder
-KEY = ".key"  # suffix of a claim key's file name
+FOLDER = "claims"  # folder of claim files, below the spool folder
+NOT_SERVICES = "not owned by the service; `gridbridge setup host` makes the folder"  # the claims folder
+KEY = ".key"
 
 
 def split_claim(claim: str) -> tuple[str, str]:
-    """Split a claim into kind and token; both are empty without a claim."""
+    """Split the name of a claim into kind and token; both are empty for an empty name."""
     kind, _, token = claim.partition(".")
     return kind, token
 
 
 def claim_file_name(claim: str, uid: int) -> str:
-    """Return the name of a claim's file, which the owner's uid reserves."""
+    """Return the name of a claim's file. The name begins with the owner's uid."""
     return f"{uid}.{split_claim(claim)[1]}"
 
 
 def claim_key_file(claim: str, uid: int) -> tuple[str, str]:
-    """Return a claim key file's name and contents, the second half of the claim's token."""
+    """Return name and contents of a claim key file. The contents are the second half of the claim's token."""
     token = split_claim(claim)[1]
     half = len(token) // 2
     return f"{uid}.{token[:half]}{KEY}", token[half:]
 
 
 def is_valid_claim_name(text: str) -> bool:
-    """Say whether a text is a valid claim; its token becomes part of paths."""
+    """Say whether a text is a valid claim name. The token of a valid name is safe in a path."""
     kind, token = split_claim(text)
     return kind in (FILE, GRANT) and token.isascii() and token.isalnum() and len(token) <= MAX_TOKEN
 
 
 def does_claim_need_home_grant(claim: str) -> bool:
-    """Say whether home holds a claim until home grants the claim to the remote job."""
+    """Say whether a claim is of kind `grant`: the remote job may run only after a grant from home."""
     return split_claim(claim)[0] == GRANT
 
 
 REMOTE = "remote"
 AT_HOME = (REMOTE, "false")
 ANY = ("", "*")
-OPERATORS = frozenset("*?[]!&|()")  # operators of queue expressions (sge_types(1))
+OPERATORS = frozenset("*?[]!&|()")  # operators in a list of queues (sge_types(1))
 
 Pairs = tuple[tuple[str, str], ...]
 
 
 class HomeStartGuard:
-    """The kind of guard on a home task: none, a far start time, or a user hold."""
+    """The kinds of guard: what keeps a task from starting at home while its remote job may run."""
 
-    NONE = "none"  # no guard: the task fits only transfer queues
-    START = "start"  # a far start time of the whole job (qalter -a), never of a single task
+    NONE = "none"  # no guard, because the task fits only transfer queues
+    START = "start"  # a start time far in the future, for a whole job (qalter -a)
     HOLD = "hold"  # a user hold on the task
 
 
 def choose_home_start_guard(hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_array: bool) -> str:
-    """Return the kind of guard for a task with the given resource requests and queues."""
+    """Return the kind of guard that a task with these resource requests and queues needs at home."""
     if asks_for_remote(hard) or does_list_name_only_queues(queues, transfer_queues):
         return HomeStartGuard.NONE
     return HomeStartGuard.HOLD if is_array else HomeStartGuard.START
@@ -85,26 +83,26 @@ def asks_for_home(hard: Pairs) -> bool:
 
 
 def drop_remote_request(hard: Pairs) -> Pairs:
-    """Return a job's resource requests without resource `remote`."""
+    """Return a job's resource requests without the resource `remote`."""
     return tuple(pair for pair in hard if pair[0] != REMOTE)
 
 
 def restrict_request_to_home(hard: Pairs) -> Pairs:
-    """Add `remote=false` to a job's resource requests, so that only home queues fit."""
+    """Return a job's resource requests with `remote=false`, which excludes all transfer queues."""
     return (*drop_remote_request(hard), AT_HOME)
 
 
 def is_true_remote_value(value: str) -> bool:
-    """Say whether a requested BOOL is true; an empty value is true (complex(5))."""
+    """Say whether the value of a requested BOOL resource is true; an empty value is true (complex(5))."""
     return value.lower() not in ("false", "0")
 
 
 def does_list_name_only_queues(queues: str, named: "Collection[str]") -> bool:
-    """Say whether a queue list names only the queues in `named` and has no pattern."""
+    """Say whether a job's queue list has only queue names from `named`, and no pattern."""
     return bool(queues) and all(word.partition("@")[0] in named for word in queues.split(","))
 
 
 def may_queue_list_include(queues: str, name: str) -> bool:
-    """Say whether a queue list may include a queue by the queue's name or by a pattern."""
+    """Say whether a job's queue list names a queue or has a pattern that may match the queue."""
     names = (word.partition("@")[0] for word in queues.split(","))
     return any(word in (name, *ANY) or not OPERATORS.isdisjoint(word) for word in names)

@@ -1,8 +1,7 @@
-"""A cluster's load values, by which the home scheduler opens and closes queues.
+"""Name a remote cluster's load values, by which the home scheduler opens and closes transfer queues.
 
-A reported load value is reported ever after. execd sends only changed values. execd never resends
-a value that was missing from one report and returns before the qmaster's acknowledgement. A queue
-whose threshold lacks its value stays closed. The load sensor loads this module.
+The load sensor reports every load value each time, because a queue stays closed while the load value of its threshold
+is missing. execd sends only changed load values, and may never resend a value that was missing from one report.
 """
 
 UP, PENDING, FREE = "up", "pending", "free"
@@ -10,10 +9,10 @@ CLOSED = {UP: "0", PENDING: "999999", FREE: "0"}  # each of these load values cl
 
 
 def load_value_complex_attribute(cluster: str, value: str) -> str:
-    """Return the name of the complex attribute for a cluster's load value."""
+    """Return the name of the complex attribute that holds a remote cluster's load value."""
     return f"gb_{cluster.replace('-', '_')}_{value}"
 
 
 def queue_closing_load_values(names: "list[str]") -> "dict[str, str]":
-    """Return load values of the given names that close every transfer queue."""
+    """Return values for the named load values, such that every transfer queue closes."""
     return {name: CLOSED.get(name.rpartition("_")[2], "0") for name in names}

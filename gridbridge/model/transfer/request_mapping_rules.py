@@ -1,26 +1,25 @@
-"""The rules that translate a job's request for a remote cluster, as values.
+"""Define the mapping rules, which translate a job's request at home into a request for a remote cluster.
 
-The service publishes a queue's rules as lines of `KIND/NAME/KEY=value`, so that a starter reads no
-configuration file. Starters load this module only for a queue with a mapping.
+The service publishes a queue's rules as lines `KIND/NAME/KEY=value`, so a starter reads no gridbridge.toml.
 """
 
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts, transfer_message
 
-ANY = "*"  # name of the mapping rule for all names without a rule of their own
+ANY = "*"  # name of the rule for all names that no other mapping rule names
 
 
 class RequestMappingRule:
-    """The rule for one resource, parallel environment, project, queue or job type."""
+    """The mapping rule for one resource, parallel environment, project, queue or OAR job type."""
 
-    to: str  # name at the remote cluster; empty: same as at home
+    to: str  # name at the remote cluster; empty: the name at home
     scale: str  # number by which the requested amount is multiplied
-    unit: str  # unit of the amount at the remote cluster; empty: same as at home
-    relation: str  # SQL relation between an OAR property and the amount, such as >=
-    default: str  # request for jobs that do not request the resource, in home units
-    drop: str  # yes: the resource is not requested at the remote cluster
+    unit: str  # unit of the amount at the remote cluster; empty: the unit at home
+    relation: str  # SQL relation of an OAR property to the requested amount, such as >=
+    default: str  # amount, in the unit at home, for jobs that do not request the resource
+    drop: str  # yes: the remote job does not request the resource
     require: str  # yes: a job must request the resource
-    spread: str  # spread of the slots over OAR's nodes; empty: all slots on one node
+    spread: str  # placement of the slots on OAR's nodes; empty: all slots on one node
     reject: str  # reason for which jobs with this request are refused
 
     def __init__(self, **values: str) -> None:
@@ -39,11 +38,11 @@ PE_SLOTS, ROUND_ROBIN, FILL_UP = SPREADS = ("pe_slots", "round_robin", "fill_up"
 RELATIONS = ("", "=", ">=", "<=", ">", "<")
 KEYS = tuple(RequestMappingRule.__annotations__)
 RESOURCE, PE, PROJECT, QUEUE, TYPE = KINDS = ("resource", "pe", "project", "queue", "type")
-EVERY_JOB = ""  # name of the mapping rule for the queue of jobs without -q
+EVERY_JOB = ""  # name of the queue rule for jobs that request no queue (qsub -q)
 
 
 class RequestMapping:
-    """The mapping rules of one remote cluster by kind, such as resource, and home name."""
+    """All mapping rules of one remote cluster, by kind (such as resource) and name at home."""
 
     def __init__(self, rules: dict[tuple[str, str], RequestMappingRule]) -> None:
         self.rules = rules
@@ -52,26 +51,26 @@ class RequestMapping:
         return isinstance(mapping, RequestMapping) and self.rules == mapping.rules
 
     def rule(self, kind: str, name: str) -> RequestMappingRule | None:
-        """Return a kind's mapping rule for a home name, else the kind's rule `*`, else None."""
+        """Return the mapping rule of a kind for a name at home: the name's rule, or the kind's rule `*`, or None."""
         return self.rules.get((kind, name)) or self.rules.get((kind, ANY))
 
     @property
     def is_closed(self) -> bool:
-        """Whether jobs may request only mapped resources, as hard requests, as at OAR."""
+        """Whether a job may request only resources with a mapping rule, and only by hard requests, as at OAR."""
         return (RESOURCE, ANY) in self.rules
 
     def of(self, kind: str) -> tuple[tuple[str, RequestMappingRule], ...]:
-        """Return the mapping rules of a kind in the order of gridbridge.toml."""
+        """Return the mapping rules of one kind with their names, in the order of gridbridge.toml."""
         return tuple((name, rule) for (rule_kind, name), rule in self.rules.items() if rule_kind == kind)
 
 
 def is_fixed_slots_per_node(spread: str) -> bool:
-    """Say whether a spread is a fixed number of slots on each node (sge_pe(5))."""
+    """Say whether a rule's `spread` is a number: the slots that a job gets on each node (sge_pe(5))."""
     return spread.isascii() and spread.isdecimal() and len(spread) < 8 and int(spread) > 0
 
 
 def encode_request_mapping(mapping: RequestMapping) -> bytes:
-    """Encode the mapping rules of a remote cluster for publication."""
+    """Encode the mapping rules of a remote cluster as lines that starters read."""
     return transfer_message.encode_key_value_lines(
         {
             f"{kind}/{name}/{key}": value
@@ -82,7 +81,6 @@ def encode_request_mapping(mapping: RequestMapping) -> bytes:
 
 
 def _is_right(key: str, value: str) -> bool:
-    """Say whether a key of a published mapping rule has a valid value."""
     if key == "unit":
         return value in grid_engine_amounts.UNITS
     if key == "relation":
@@ -91,12 +89,12 @@ def _is_right(key: str, value: str) -> bool:
 
 
 def decode_request_mapping(data: bytes) -> RequestMapping:
-    """Decode published mapping rules; ParseError for invalid lines."""
+    """Decode published mapping rules; ParseError names the first invalid line."""
     read: dict[tuple[str, str], dict[str, str]] = {}
     for path, value in transfer_message.decode_key_value_lines(data, None).items():
         kind, _, rule_path = path.partition("/")
         name, slash, key = rule_path.rpartition("/")
         if kind not in KINDS or not slash or key not in KEYS or not _is_right(key, value):
-            raise ParseError(f"{path[:40]!r} is no rule of a mapping")
+            raise ParseError(f"{path[:40]!r} is no mapping rule")
         read.setdefault((kind, name), {})[key] = value
     return RequestMapping({kind_and_name: RequestMappingRule(**values) for kind_and_name, values in read.items()})

@@ -1,26 +1,25 @@
-"""Path lists that a job declares to be carried to its remote cluster and back.
+"""Decode and check the paths of files that a job has copied to its remote cluster and back home.
 
-`stage_in=params.txt:mesh:/data/ref.fa,stage_out=result.dat` in a job's context (qsub(1) -ac). A
-colon separates paths. `%XX` encodes a byte such as a colon in a name, or a comma or quote, which
-qsub interprets. Programs load this module only for jobs with such lists.
+A job declares its paths in its context (qsub(1) -ac): `stage_in=params.txt:mesh:/data/ref.fa,stage_out=result.dat`. A
+colon separates paths. `%XX` encodes a byte that would end a path or that qsub interprets, such as a colon or a comma.
 """
 
 from gridbridge.errors import UnstageablePaths
 
 IN, OUT = "stage_in", "stage_out"
 BETWEEN = ":"
-HERE = "."  # path that stands for the whole working directory
+HERE = "."  # the whole working directory
 CODED = "%2C is a comma, %3A a colon, %25 a percent sign"
 
 
 def job_stage_in_and_out_paths(stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Return a job's input and output path lists: its context's, else its queue's."""
+    """Return a job's input and output path lists: from the job's context, or else from its queue's defaults."""
     declared = dict(context)
     return {IN: declared.get(IN, stage_in), OUT: declared.get(OUT, stage_out)}
 
 
 def decode_staging_path_list(key: str, text: str) -> tuple[str, ...]:
-    """Decode a list of paths to carry; UnstageablePaths names an invalid path."""
+    """Decode a list of paths of files to copy; UnstageablePaths names an invalid path."""
     decoded = tuple(_decoded(key, word) for word in text.split(BETWEEN)) if text else ()
     for path in decoded:
         _refuse(key, path)
@@ -28,7 +27,7 @@ def decode_staging_path_list(key: str, text: str) -> tuple[str, ...]:
 
 
 def path_in_remote_job_folder(path: str) -> str:
-    """Return a carried path's name relative to the job's remote working directory.
+    """Return the name that a copied file or folder has in the remote job's working directory.
 
     A relative path stays as it is; an absolute path becomes its last component.
     """
@@ -37,7 +36,7 @@ def path_in_remote_job_folder(path: str) -> str:
 
 
 def staging_path_list_problem(key: str, text: str) -> str:
-    """Describe the problem of a declared path list; '' for a valid list."""
+    """Describe what is wrong with a list of paths to copy; '' for a valid list."""
     try:
         names = [path_in_remote_job_folder(path) for path in decode_staging_path_list(key, text)]
     except UnstageablePaths as error:
@@ -51,13 +50,13 @@ def _decoded(key: str, word: str) -> str:
     try:
         raw = head + b"".join(bytes((int(part[:2], 16),)) + part[2:] for part in map(_hex, coded))
     except ValueError:
-        wrong = f"{key}={word}: % has to be followed by two hexadecimal digits; {CODED}"
+        wrong = f"{key}={word}: expected two hexadecimal digits after %; {CODED}"
         raise UnstageablePaths(wrong) from None
     return raw.decode("utf-8", "surrogateescape")
 
 
 def _hex(part: bytes) -> bytes:
-    """Check the two hexadecimal digits after a percent sign; int() would accept `+1`."""
+    """Check the two hexadecimal digits after a percent sign, because int() would accept `+1`, too."""
     if not part[:2].isalnum() or len(part) < 2:
         raise ValueError(part)
     return part
@@ -68,6 +67,6 @@ def _refuse(key: str, path: str) -> None:
     if "\0" in path or not path or not any(parts):
         raise UnstageablePaths(f"{key}: {path!r} is no path of a file or folder")
     if ".." in parts:
-        raise UnstageablePaths(f"{key}: {path!r} leads out with ..; a path below the working directory")
+        raise UnstageablePaths(f"{key}: {path!r} leads out with ..; expected a path below the working directory")
     if key == OUT and path.startswith("/"):
-        raise UnstageablePaths(f"{key}: {path!r} is absolute; a path below the working directory")
+        raise UnstageablePaths(f"{key}: {path!r} is absolute; expected a path below the working directory")

@@ -1,4 +1,4 @@
-"""Sections of gridbridge.toml on transfers, with rules of request mappings."""
+"""Define the sections of gridbridge.toml on transfers: queues, poller, breaker, retention and mapping rules."""
 
 import re
 from collections.abc import Mapping
@@ -30,12 +30,12 @@ STAGED_OUT = ConfigTextFormat(
     holds=lambda text: not staged_paths.staging_path_list_problem(staged_paths.OUT, text) and ANY_TEXT.holds(text),
     right="paths below the working directory with : between them, as -ac stage_out takes them",
 )
-MAX_SLOTS = 9_999_999  # largest `slots` of a parallel environment (sge_pe(5))
+MAX_SLOTS = 9_999_999  # largest number of slots of a parallel environment (sge_pe(5))
 YEAR_S = 31_536_000
 
 
 class ClusterOfShownJobId(StrEnum):
-    """The cluster whose job number a remote job's JOB_ID shows."""
+    """The cluster, home or remote, whose job number a remote job finds in JOB_ID."""
 
     HOME = "home"
     REMOTE = "remote"
@@ -43,7 +43,7 @@ class ClusterOfShownJobId(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueueSection:
-    """A [queue.NAME] section: a home queue whose jobs run at a remote cluster."""
+    """A [queue.NAME] section: a transfer queue at home, whose jobs run at a remote cluster."""
 
     cluster: str = field(metadata=config_key_metadata("the remote cluster that runs a queue's jobs", form=CLUSTER_NAME))
     pending_limit: int = field(metadata=config_key_metadata("waiting jobs that close the queue", "jobs", 0, MAX_SLOTS))
@@ -63,7 +63,7 @@ class TransferQueueSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerSection:
-    """The [poller] section: the one process that queries remote clusters."""
+    """The [poller] section: settings of the process that queries the remote clusters."""
 
     interval_s: float = setting(5.0, "the least time between two queries of a cluster", "s", 5, 3600)
     query_share: float = setting(0.05, "the largest share of time that queries of a cluster take", "", 0.001, 1)
@@ -77,7 +77,7 @@ class PollerSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSection:
-    """The [breaker] section: failures and pauses that close transfer queues."""
+    """The [breaker] section: the failures that close a cluster's transfer queues, and for how long."""
 
     failures: int = setting(5, "how many fast failures in a row close a cluster's queues", "jobs", 1, 1_000_000)
     fast_s: float = setting(60.0, "the time within which a failure counts as fast", "s", 1, 3600)
@@ -87,7 +87,7 @@ class BreakerSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionSection:
-    """The [retention] section: how long finished transfers and usage are stored."""
+    """The [retention] section: how long the service stores ended transfers and remote usage."""
 
     closed_h: float = setting(24.0, "how long the service keeps a finished transfer", "h", 0, 8760)
     accounting_d: float = setting(400.0, "how long the service keeps the usage of a remote job", "d", 1, 36500)
@@ -98,13 +98,13 @@ THERE = ConfigTextFormat(
 )
 RESOURCE_THERE = ConfigTextFormat(
     holds=lambda name: THERE.holds(name.removeprefix("/")),
-    right=f"{OBJECT_NAME.right}; of OAR, / and the name of a level of -l; empty for the same name",
+    right=f"{OBJECT_NAME.right}; for OAR / and a level of oarsub -l, too; empty for the same name",
 )
 SPREAD = ConfigTextFormat(
     holds=lambda text: (
         text in ("", *request_mapping_rules.SPREADS) or request_mapping_rules.is_fixed_slots_per_node(text)
     ),
-    right=f"{', '.join(request_mapping_rules.SPREADS)}, or so many a node; empty for {request_mapping_rules.PE_SLOTS}",
+    right=f"{', '.join(request_mapping_rules.SPREADS)}, or slots per node; empty for {request_mapping_rules.PE_SLOTS}",
 )
 ASKED_FOR = ConfigTextFormat(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty for none")
 RULE_NAME = ConfigTextFormat(  # a name, or * for the rule of all projects or queues
@@ -115,7 +115,7 @@ AMOUNT = ConfigTextFormat(holds=re.compile(r"[!-+\x2d-~]*").fullmatch, right="on
 
 
 class RemoteAmountUnit(StrEnum):
-    """The unit of an amount at the remote cluster."""
+    """The unit in which a remote job requests an amount."""
 
     AS_IT_IS = ""
     KILO = "k"
@@ -133,7 +133,7 @@ class RemoteAmountUnit(StrEnum):
 
 
 class OarPropertyRelation(StrEnum):
-    """The SQL relation between an OAR property and the requested value."""
+    """The SQL relation of an OAR property to the requested value."""
 
     AS_USUAL = ""
     EQUAL = "="
@@ -145,7 +145,7 @@ class OarPropertyRelation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceMappingRule:
-    """The mapping rule for a resource that a job requests with -l."""
+    """The mapping rule for a resource that a job requests with `-l`."""
 
     to: str = setting("", "the resource's name at the remote cluster", form=RESOURCE_THERE)
     scale: float = setting(1.0, "the factor by which the requested amount is multiplied", "", 1e-06, 1000000.0)
@@ -159,7 +159,7 @@ class ResourceMappingRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeMappingRule:
-    """The mapping rule for a parallel environment."""
+    """The mapping rule for a parallel environment that a job requests."""
 
     to: str = setting("", "the parallel environment's name at the remote cluster", form=THERE)
     scale: float = setting(1.0, "the factor by which granted slots are multiplied", "", 0.001, 1000.0)
@@ -169,7 +169,7 @@ class PeMappingRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectMappingRule:
-    """The mapping rule for a project; the rule `*` covers jobs without a project, too."""
+    """The mapping rule for a project; the rule `*` also covers jobs without a project."""
 
     to: str = setting("", "the project's name at the remote cluster", form=THERE)
     drop: bool = setting(False, "whether remote jobs have no project")
@@ -178,14 +178,14 @@ class ProjectMappingRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueMappingRule:
-    """The mapping rule for a requested queue; an unmapped queue exists only at home."""
+    """The mapping rule for a queue that a job requests; a queue without a rule exists only at home."""
 
     to: str = setting("", "the queue that is requested at the remote cluster", form=ASKED_FOR)
     reject: str = setting("", "the reason for refusing jobs that request the queue", form=ANY_TEXT)
 
 
 AnyRule: TypeAlias = ResourceMappingRule | PeMappingRule | ProjectMappingRule | QueueMappingRule
-Rules: TypeAlias = Mapping[tuple[str, str], AnyRule]  # rule by (kind, home name)
+Rules: TypeAlias = Mapping[tuple[str, str], AnyRule]  # mapping rule by kind and name at home
 
 KINDS: Mapping[str, tuple[type[AnyRule], ConfigTextFormat]] = MappingProxyType(
     {

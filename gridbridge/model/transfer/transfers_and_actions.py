@@ -1,4 +1,4 @@
-"""A transfer in the state file: one attempt to run a local task remotely."""
+"""Define transfers as the state file stores them, moves of waiting tasks, and the service's acts on transfers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,34 +9,34 @@ from gridbridge.model.states import UNSEEN, JobState
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer_message import TransferMessage
 
-TransferKey = tuple[str, int]  # a transfer's name, and the uid of its creator
-MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # times compared with snapshots
+TransferKey = tuple[str, int]  # a transfer's name and its owner's uid
+MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # fields that are compared with times of cluster queries
 
 
 class OwnershipProof:
-    """Whether a home job list showed a transfer's task with the transfer's owner."""
+    """Whether a job list at home has shown the transfer's task with the transfer's owner."""
 
-    YES = "yes"  # final: a home job list showed the task with this owner
-    NO = "no"  # a home job list lacked the task with this owner
+    YES = "yes"  # final: a job list at home showed the task with this owner
+    NO = "no"  # a job list at home did not show the task with this owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """One transfer, a row of the state file.
+    """One attempt to run a local task at a remote cluster; one row of the state file.
 
-    The kernel supplies the uid of the starter's record, so a forged record makes only a transfer of
-    the forger. Unknown texts are empty, unknown ids 0 and unknown times None.
+    The uid is the owner of the starter's message file, so a forged message makes only a transfer of the forger.
+    Unknown texts are empty, unknown ids 0 and unknown times None.
     """
 
-    name: str  # transfer name: gb.<cluster>.<job>.<task>.<attempt>
+    name: str  # gb.CLUSTER.JOB.TASK.ATTEMPT
     uid: int
     owner: str
     remote: str  # name of the remote cluster
     queue: str  # name of the local transfer queue
     phase: str  # value of StarterPhase
-    record: str  # the spool file that proves the owner to gridbridge-as-user
+    record: str  # path of the starter's message, whose owner gridbridge-as-user checks
     wake: str  # name of the FIFO that wakes the starter
-    rerun: str  # whether the local job may run again: yes, no, or empty (as its queue says)
+    rerun: str  # whether the local job may run again: yes, no, or empty for the queue's setting
     created_at: datetime
     updated_at: datetime
     remote_id: int = 0
@@ -44,24 +44,24 @@ class Transfer:
     local_state: JobState = UNSEEN  # last listed state of the local job
     remote_state: JobState = UNSEEN  # last listed state of the remote job
     remote_host: str = ""  # last listed host of the remote job
-    since: datetime | None = None  # begin of the remote job's state
-    missed_polls: int = 0  # successive complete remote job lists without the remote job
+    since: datetime | None = None  # time since which the remote job is in its state
+    missed_polls: int = 0  # number of successive job lists without the remote job
     missing_since: datetime | None = None
-    seen_at: datetime | None = None  # time of the last counted answer of the remote cluster
+    seen_at: datetime | None = None  # time of the last query that counted
     verdict: TransferMessage | None = None
-    closed_at: datetime | None = None  # time of the transfer's close; None: open
+    closed_at: datetime | None = None  # time at which the transfer was closed; None: open
     pinned: bool = False  # whether the local job may start only in its transfer queue
-    claim: str = ""  # name of the claim on the remote job (model.transfer.claim)
-    guard: str = HomeStartGuard.HOLD  # kind of guard on the local task
-    reguarded: bool = False  # whether the service has restored the guard
-    claimed: str = ""  # who holds the claim: `home`, `job` (the remote job), or empty: unknown
+    claim: str = ""  # name of the claim, KIND.TOKEN
+    guard: str = HomeStartGuard.HOLD  # what keeps the task from starting at home
+    reguarded: bool = False  # whether the service has set the guard again
+    claimed: str = ""  # holder of the claim: home, job (the remote job), or empty if unknown
     cause: str = ""  # TransferFailureCause of the last delay or failure
-    reason: str = ""  # cause of a delay or failure in one sentence, for people
+    reason: str = ""  # reason for the last delay or failure, in one sentence
     listed: str = ""  # value of OwnershipProof
 
     @property
     def key(self) -> TransferKey:
-        """The transfer's key, name and uid, because two people may use the same name."""
+        """The transfer's key: name and uid, because two people may use one name."""
         return self.name, self.uid
 
     def but(self, **values: object) -> "Transfer":
@@ -69,11 +69,11 @@ class Transfer:
         return replace(self, **values)  # type: ignore[arg-type]  # checked by the dataclass's users
 
     def moved(self, step: timedelta) -> "Transfer":
-        """Return the transfer with its times shifted, after the clock was set."""
+        """Return the transfer with all its times shifted by `step`, after the clock was set."""
         return self._with_moments(lambda moment: moment + step)
 
     def not_after(self, now: datetime) -> "Transfer":
-        """Return the transfer with no time after `now`, as after a clock was set back."""
+        """Return the transfer with all times limited to `now`, because the clock may have been set back."""
         return self._with_moments(lambda moment: min(moment, now))
 
     def _with_moments(self, change: Callable[[datetime], datetime]) -> "Transfer":
@@ -81,23 +81,22 @@ class Transfer:
         return self.but(**{name: change(moment) for name, moment in moments.items()})
 
     def is_older_than(self, asked_at: datetime) -> bool:
-        """Say whether the answer to a query at `asked_at` may decide on the transfer.
+        """Say whether a cluster's answer to a query at `asked_at` may decide on the transfer.
 
-        An answer queried before the owner's last message, or before the last change by the service,
-        may show an older state. Such an answer lacks a job that was submitted since. At equal times
-        the order is unknown, so the answer does not count.
+        An answer to a query before the transfer's last change may show an older state, or lack a job that was
+        submitted since. At equal times the order is unknown, so the answer does not count.
         """
         return asked_at > self.updated_at
 
     @property
     def is_over(self) -> bool:
-        """Say whether the transfer is closed and has no job any more."""
+        """Whether the transfer is closed and has no job any more."""
         return self.closed_at is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferEvent:
-    """One line of a transfer's history."""
+    """One line of a transfer's history, for people."""
 
     name: str
     uid: int
@@ -108,10 +107,10 @@ class TransferEvent:
 class TaskMoveStage(StrEnum):
     """The progress of a task's move to another cluster."""
 
-    ASKED = "asked"  # the recall is requested; the task still waits at the remote cluster
-    HOME = "home"  # the task is at home and excluded from the cluster that the task left
+    ASKED = "asked"  # the task's return home is requested; the task still waits at the cluster
+    HOME = "home"  # the task is at home, and may not return to the cluster that it left
     DONE = "done"
-    DROPPED = "dropped"  # the move was given up; the reason for the move no longer holds
+    DROPPED = "dropped"  # the move was given up
 
 
 IN_FLIGHT = (TaskMoveStage.ASKED, TaskMoveStage.HOME)
@@ -119,53 +118,53 @@ IN_FLIGHT = (TaskMoveStage.ASKED, TaskMoveStage.HOME)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingTaskMove:
-    """The move of one waiting task from one remote cluster to another."""
+    """The move of one waiting task from a remote cluster to another cluster."""
 
-    name: str  # name of the transfer that the move ends
+    name: str  # name of the transfer to the cluster that the task leaves
     uid: int
     source: str  # name of the cluster that the task leaves
-    target: str  # cluster with room at the decision; Grid Engine may choose another cluster
+    target: str  # cluster with free slots; Grid Engine may choose another cluster
     asked_at: datetime
     stage: TaskMoveStage = TaskMoveStage.ASKED
-    reason: str = ""  # reason why the move was dropped, or the result of the move
-    slots: int = 1  # number of the task's slots
+    reason: str = ""  # reason why the move was given up, or the move's result
+    slots: int = 1
 
     @property
     def key(self) -> TransferKey:
-        """The key of the moved task's transfer."""
+        """The key, name and uid, of the moved task's transfer."""
         return self.name, self.uid
 
 
 class TransferActKind(Enum):
-    """The kinds of acts on transfers, which transfer/poller/transfer_acts.py performs."""
+    """The kinds of acts that the service does for a transfer."""
 
-    PUBLISH = "publish"  # publish the verdict and wake the starter
+    PUBLISH = "publish"  # tell the starter how the remote job ended
     CLOSE = "close"  # close a transfer that has no job any more
     DELETE_REMOTE = "delete remote"  # delete the remote job as its owner
-    RELEASE_LOCAL = "release local"  # remove the local task's guard, then close the transfer
-    ADOPT_LOCAL = "adopt local"  # restrict the task to its transfer queue, remove its guard
-    GUARD_LOCAL = "guard local"  # restore a local task's removed guard
-    UNPIN = "unpin"  # restore the own queue list of a job after its task's adoption
-    LOOK_UP_END = "look up end"  # look up the job's end in the remote accounting
-    GIVE_UP = "give up"  # delete a remote job in error state and report the job's error
+    RELEASE_LOCAL = "release local"  # let the task start at home, then close the transfer
+    ADOPT_LOCAL = "adopt local"  # let a rescheduled task start in its transfer queue only
+    GUARD_LOCAL = "guard local"  # keep the task from starting at home again
+    UNPIN = "unpin"  # give a job back the queue list that its owner requested
+    LOOK_UP_END = "look up end"  # look up the remote job's end in the accounting
+    GIVE_UP = "give up"  # delete a remote job in error state and report its error
 
 
-WORDS = {  # name of each act for people; logs and stored decisions have the value
-    TransferActKind.PUBLISH: "telling its starter",
-    TransferActKind.CLOSE: "closing it",
-    TransferActKind.DELETE_REMOTE: "deleting its job there",
-    TransferActKind.RELEASE_LOCAL: "taking its guard here away, to close it",
-    TransferActKind.ADOPT_LOCAL: "pinning it to its queue and taking its guard away",
-    TransferActKind.GUARD_LOCAL: "guarding it here again",
-    TransferActKind.UNPIN: "giving it its own list of queues again",
-    TransferActKind.LOOK_UP_END: "looking up its end in the accounting there",
-    TransferActKind.GIVE_UP: "giving its job there up",
+WORDS = {  # each act as people read it
+    TransferActKind.PUBLISH: "telling the starter",
+    TransferActKind.CLOSE: "closing the transfer",
+    TransferActKind.DELETE_REMOTE: "deleting the remote job",
+    TransferActKind.RELEASE_LOCAL: "removing the guard at home to close the transfer",
+    TransferActKind.ADOPT_LOCAL: "letting the task start in its transfer queue only",
+    TransferActKind.GUARD_LOCAL: "guarding the task at home again",
+    TransferActKind.UNPIN: "restoring the job's own list of queues",
+    TransferActKind.LOOK_UP_END: "looking up the job's end in the remote accounting",
+    TransferActKind.GIVE_UP: "giving up the remote job",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferAction:
-    """One act on one transfer, with its reason."""
+    """One act that the service is to do for one transfer, with the reason."""
 
     act: TransferActKind
     transfer: Transfer
@@ -175,7 +174,7 @@ class TransferAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanRemoteJob:
-    """A held remote job to delete, which has a transfer's name but is in no record."""
+    """A held remote job with the name of a transfer that never recorded this job; to be deleted."""
 
     cluster: str
     job_id: int
@@ -194,7 +193,7 @@ class RejectedStarterMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferRoundPlan:
-    """The result of a transfer decision: the observed transfers and the planned actions."""
+    """The transfers as the newest job lists show them, and the acts planned for these transfers."""
 
     transfers: tuple[Transfer, ...] = ()
     actions: tuple[TransferAction, ...] = ()

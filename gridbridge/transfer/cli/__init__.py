@@ -1,1 +1,1 @@
-"""qstat_remote, qacct_remote, qalter_remote and qdel_remote."""
+"""The commands qstat_remote, qacct_remote, qalter_remote and qdel_remote."""

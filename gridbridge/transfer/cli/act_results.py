@@ -1,4 +1,4 @@
-"""Prints the results of the commands that act on remote jobs."""
+"""Print the results of qalter_remote and qdel_remote."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -10,7 +10,7 @@ NOT_DONE = 1
 
 
 def print_remote_job_act_results(program: str, outcomes: Iterable[RemoteJobActResult], is_json: bool) -> None:
-    """Print done acts, and failures on standard error; then SystemExit(NOT_DONE)."""
+    """Print changes to standard output and failures to standard error; SystemExit(1) after a failure."""
     results = []
     for result in outcomes:
         results.append(result)

@@ -1,4 +1,4 @@
-"""Finds and checks the remote job of a transfer, for commands that its owner runs."""
+"""Find and check the remote job of a transfer, for commands that the job's owner runs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ from gridbridge.state import published_json
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import UserJobRequestReader
 
-LIMIT_S = 10.0  # timeout of a cluster query for a command of a waiting user
+LIMIT_S = 10.0  # timeout of a query while a user waits
 
 
 class RemoteJobActNotDone(GridbridgeError):
-    """A request of the user was not carried out; the text gives the reason."""
+    """The command did not do what the user requested; the text has the reason."""
 
 
 class RemoteJobGone(RemoteJobActNotDone):
@@ -29,14 +29,14 @@ class RemoteJobGone(RemoteJobActNotDone):
 
 
 def reach_cluster_as_caller(policy: Policy, cluster: str) -> Away:
-    """Return the caller's access to a cluster; RemoteJobActNotDone if unconfigured."""
+    """Return a cluster's address for the calling user; RemoteJobActNotDone if the cluster is not configured."""
     if cluster not in policy.clusters:
         raise RemoteJobActNotDone(f"{cluster} is not in gridbridge.toml any more")
     return configured_cluster_address(policy, cluster).within(LIMIT_S)
 
 
 def require_job_request_reader(home: Away) -> "UserJobRequestReader[Away]":
-    """Return the cluster's reader of job requests; RemoteJobActNotDone if none exists."""
+    """Return the reader of job requests at home; RemoteJobActNotDone if this kind of cluster has none."""
     if ability := batch_adapter_of_cluster(home).shows_requests:
         return ability
     raise RemoteJobActNotDone(f"a cluster of kind {home.kind} does not show the requests of its jobs")
@@ -44,9 +44,9 @@ def require_job_request_reader(home: Away) -> "UserJobRequestReader[Away]":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteJobActResult:
-    """The result of a command on one local job or task, as a sentence for the user."""
+    """What a command did to one local job or task, as a sentence for the user."""
 
-    job: str  # local job id, such as 12, or 12.3 for a task of an array
+    job: str  # local id, such as 12, or 12.3 for a task of an array
     is_done: bool
     text: str
 
@@ -54,10 +54,9 @@ class RemoteJobActResult:
 def act_on_remote_tasks(
     job: str, folder: str, instead: str, act: Callable[[PublishedTransfer], str]
 ) -> Iterator[RemoteJobActResult]:
-    """Act on the remote job of each away task of a job; yield a result for each task.
+    """Act on the remote job of each task of a job that is at another cluster; yield a result for each task.
 
-    `instead` is the command to name for a job that waits at home. Raises ParseError
-    and StateError.
+    `instead` is the command to name for a job that waits at home. Raises ParseError and StateError.
     """
     transfers = open_transfers_of_job(job, folder)
     if not transfers:
@@ -79,7 +78,7 @@ def act_on_transfers_remote_jobs(
 
 
 def open_transfers_of_owner(owner: str, folder: str) -> tuple[PublishedTransfer, ...]:
-    """Return the open transfers of an owner."""
+    """Return the open transfers of a person's jobs."""
     return tuple(
         transfer for transfer in published_json.read_all_published_files(folder).transfers if transfer.owner == owner
     )
@@ -96,13 +95,13 @@ def open_transfers_of_job(job: str, folder: str) -> tuple[PublishedTransfer, ...
 
 
 def require_own_remote_job(where: Away, transfer: PublishedTransfer, me: str) -> None:
-    """Query the remote job's owner and account; RemoteJobActNotDone unless both match the transfer."""
+    """Query a remote job's owner and account name; RemoteJobActNotDone unless both match the transfer."""
     local = parse_transfer_name(transfer.transfer).local
     if not transfer.remote_id:
         raise RemoteJobActNotDone(f"job {local} is being sent to {transfer.remote} and has no remote id yet")
     owner, account = load_submit_adapter(where).query_owner_and_account(where, str(transfer.remote_id))
     if not owner:
-        raise RemoteJobGone(f"{transfer.remote} does not list job {transfer.remote_id} any more: it has ended")
+        raise RemoteJobGone(f"{transfer.remote} does not list job {transfer.remote_id} any more: the job has ended")
     mine = where.login.user if where.login else me
     if (owner, account) != (mine, transfer.transfer):
         raise RemoteJobActNotDone(
@@ -111,7 +110,7 @@ def require_own_remote_job(where: Away, transfer: PublishedTransfer, me: str) ->
 
 
 def parse_job_list(jobs: tuple[str, ...]) -> tuple[str, ...]:
-    """Parse job ids such as `12,13.2 14`; ParseError for an invalid job id."""
+    """Parse job ids such as `12,13.2 14`; ParseError for an invalid id."""
     names = tuple(job for words in jobs for job in words.split(",") if job)
     if not names:
         raise ParseError(f"{', '.join(map(repr, jobs))}: no job id")

@@ -1,4 +1,4 @@
-"""qacct_remote: a job's local accounting, its transfers and its remote usage."""
+"""Collect for qacct_remote a job's local accounting, its transfers and its remote usage."""
 
 import os
 import pwd
@@ -34,14 +34,14 @@ ANYBODY = "*"
 
 
 class NoAccountedJob(GridbridgeError):
-    """The job has no transfer, and no accounting record at home or at a remote cluster."""
+    """The job has no transfer and no accounting record, neither at home nor at a remote cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeAndRemoteAccounting:
-    """The accounting of a local job or task, at home and away, in order of the ends."""
+    """The accounting of a local job or task, at home and at remote clusters, in order of the jobs' ends."""
 
-    job: str  # local job id, such as 12, or 12.3 for a task of an array
+    job: str  # local id, such as 12, or 12.3 for a task of an array
     cluster: str  # name of the home cluster
     local: tuple[JobRunAccounting, ...] = ()  # local accounting records
     transfers: tuple[PublishedTransfer, ...] = ()
@@ -50,24 +50,23 @@ class HomeAndRemoteAccounting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteUsageTotal:
-    """The total usage of an owner's remote jobs at one cluster."""
+    """The total usage of one owner's remote jobs at one cluster."""
 
     owner: str
     cluster: str
     jobs: int
-    wallclock_s: float | None  # sum of the known run times; None: no known run time
+    wallclock_s: float | None  # sum of known run times; None if no run time is known
     user_s: float | None
     system_s: float | None
-    max_rss_kb: float  # largest memory use of a single job
+    max_rss_kb: float  # memory of the remote job that used most memory
 
 
 def read_home_remote_accounting(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[HomeAndRemoteAccounting, ...], tuple[str, ...]]:
-    """Return each task's accounting at home and away, and notes about missing values.
+    """Return each task's accounting at home and at remote clusters, and notes about missing values.
 
-    Raises ParseError for an invalid job id, NoAccountedJob, ConfigError, and CommandFailed
-    when the home cluster does not answer.
+    Raises ParseError for an invalid job id, NoAccountedJob, ConfigError, and CommandFailed if home does not answer.
     """
     number, task = parse_local_job_and_task(job)
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
@@ -85,7 +84,7 @@ def read_home_remote_accounting(
     if not kept_records:
         owners = accounted | {transfer.owner for of_task in transfers.values() for transfer in of_task}
         kept_records, searched = _sought(policy, number, owners or {_caller()})
-        notes += () if transfers else searched  # note about transfers that are unknown
+        notes += () if transfers else searched  # only if no transfer is known
     locals_ = _by_task(records)
     names = {*kept_records, *transfers, *(name for name in locals_ if name in {*kept_records, *transfers})}
     chosen = sorted(
@@ -105,7 +104,7 @@ def read_home_remote_accounting(
 def sum_remote_usage(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[RemoteUsageTotal, ...], tuple[str, ...]]:
-    """Sum the usage of an owner's (or all) remote jobs that ended in the last `days`."""
+    """Sum the usage of remote jobs that ended in the last `days`, by owner and cluster; owner `*`: all owners."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     shown = published_json.read_all_published_files(folder)
     since = None if days is None else now - timedelta(days=days)
@@ -155,7 +154,7 @@ def _joined(
     remote: tuple[RemoteJobRunAccounting, ...],
     notes: list[str],
 ) -> HomeAndRemoteAccounting:
-    """Join a task's local and remote records, except remote records of other owners."""
+    """Join the local and remote records of a task; records of other owners are left out, with a note."""
     owners = {record.owner for record in local} or {transfer.owner for transfer in transfers}
     theirs = tuple(record for record in remote if not owners or record.owner in owners)
     if len(theirs) < len(remote):
@@ -177,19 +176,19 @@ def _caller() -> str:
 def _sought(
     policy: Policy, job: int, owners: Container[str]
 ) -> tuple[dict[str, tuple[RemoteJobRunAccounting, ...]], list[str]]:
-    """Search remote accounting files for a job without stored usage records.
+    """Search the remote accounting files for a job of which the service has no usage records.
 
-    Any user may give a remote job a transfer's account, so only records of the owners count.
+    Any user may give a remote job a transfer's name as account, so only records of the owners count.
     """
     records: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
     searched: list[str] = []
     for name, cluster in policy.clusters.items():
         if cluster.accounting and name != policy.site.cluster:
             once = {record.mark: record for record in _in_file(policy, name, job, owners)}
-            for record in once.values():  # no duplicates from a rotated file
+            for record in once.values():  # a rotated file repeats no record
                 local = parse_transfer_name(record.transfer).local
                 records[local] = (*records.get(local, ()), record)
-                searched = [f"found in {cluster.accounting}, unknown to the service"]
+                searched = [f"found in {cluster.accounting}; the service does not know the job"]
     return records, searched
 
 
@@ -200,7 +199,7 @@ def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Ite
         try:
             step = followed_file.read_appended_lines(cluster.accounting, position, 0.0)
         except StateError:
-            return  # the caller has no permission to read the accounting file
+            return  # the caller may not read the accounting file
         lines, _ = accounts.read_accounting_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
         yield from (record for record in remote_job_usage_records(lines, name, cluster) if record.owner in owners)
         if not step.is_more:
@@ -220,7 +219,6 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime) -> tuple[str, ...]:
 
 
 def _blind(tasks: tuple[HomeAndRemoteAccounting, ...], policy: Policy, folder: str, now: datetime) -> Iterator[str]:
-    """Yield a note for each remote cluster whose accounting is unreadable or behind."""
     readings = {reading.cluster: reading for reading in accounts.read_accounting_file_states(folder)}
     concerned = {transfer.remote for task in tasks for transfer in task.transfers}
     concerned |= {record.cluster for task in tasks for record in task.remote}

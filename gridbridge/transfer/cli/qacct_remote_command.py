@@ -1,4 +1,4 @@
-"""qacct_remote: the usage of jobs at home and away, under their local ids."""
+"""The command qacct_remote: show the usage of local and remote jobs under the local job ids."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -58,11 +58,11 @@ MOST_DAYS = 36500.0
 def qacct_remote(job: str | None, owner: str | None, days: float | None, path: str, folder: str, is_json: bool) -> None:
     """Show the usage of jobs that ran on another cluster.
 
-    With -j it shows the local record of a job (its starter's) and the remote records of the job's
-    transfers. Remote records are kept for [retention] accounting_d. Without -j it sums the usage
-    by owner and cluster, as qacct does. WAITED is the time from submission to start, CPU is user
-    and system time. Notes below the table, on standard error, name unknown values and values from
-    another source than the remote cluster's accounting.
+    With -j the command shows the local record of a job, which is the starter's record, and the records of
+    the job's remote jobs. Remote records are stored for [retention] accounting_d. Without -j the command
+    sums the usage by owner and cluster, as qacct does. WAITED is the time from submission to start, CPU is
+    user and system time. Notes below the table, on standard error, name unknown values and values that
+    come from another source than the remote cluster's accounting.
     Exit status: 0, 1 for a job without a known transfer, 2 for any other error.
 
     \b
@@ -85,7 +85,7 @@ def qacct_remote(job: str | None, owner: str | None, days: float | None, path: s
 
 
 def main() -> None:
-    """Run qacct_remote within the commands' error boundary."""
+    """Run qacct_remote, and report errors as all commands do."""
     output_and_errors.run_command_reporting_errors(qacct_remote, "qacct_remote")
 
 
@@ -102,7 +102,7 @@ def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -
 
 
 def print_home_and_remote_usage(tasks: Sequence[HomeAndRemoteAccounting], notes: Sequence[str], now: datetime) -> None:
-    """Print the records of all tasks as a table, and the notes on standard error."""
+    """Print the accounting records of all tasks as a table, and the notes on standard error."""
     rows = [row for task in tasks for row in _rows(task, now)]
     output_and_errors.print_table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)
     _note(notes)
@@ -114,7 +114,7 @@ def _note(notes: Sequence[str]) -> None:
 
 
 def _rows(task: HomeAndRemoteAccounting, now: datetime) -> list[tuple[str, ...]]:
-    """Return rows for local records, remote records, and jobs without a remote record."""
+    """Return a row for each local record, each remote record, and each remote job without a record."""
     rows = [_row(task.job, task.cluster, record, "accounting", now) for record in task.local]
     rows += [_row(task.job, record.cluster, record, record.source.value, now) for record in task.remote]
     shown_transfers = {record.transfer for record in task.remote}

@@ -1,8 +1,7 @@
-"""qalter_remote: change a remote job that waits, as the job's owner.
+"""Change waiting remote jobs for qalter_remote, and delete jobs for qdel_remote, as the jobs' owner.
 
-The local job is deleted, and the transfer's regular end deletes the remote job. If the remote job were deleted
-first, the local job would end as killed, or wait for an accounting record, which Grid Engine does not write for
-a job that never started.
+qdel_remote deletes the local job, whose end deletes the remote job. If the remote job were deleted first, the local
+job would end as killed, or wait for an accounting record that Grid Engine never writes for a job that did not start.
 """
 
 import os
@@ -51,20 +50,19 @@ HOLD, RELEASE = "u", "U"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteJobRequestChange:
-    """The changes to a remote job; a field with None stays unchanged."""
+    """The changes to a remote job; None leaves a value unchanged."""
 
     priority: int | None = None
-    resources: Pairs | None = None  # new hard requests in the home cluster's names
-    hold: str | None = None  # HOLD or RELEASE; None: unchanged
+    resources: Pairs | None = None  # new hard requests, by names at home
+    hold: str | None = None  # HOLD or RELEASE
 
 
 def alter_remote_tasks(
     job: str, change: RemoteJobRequestChange, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteJobActResult]:
-    """Change the remote jobs of a job's tasks that are away; yield each task's result.
+    """Change the remote jobs of a job's tasks; yield a result for each task that is at another cluster.
 
-    Raises ParseError for an invalid job id, ConfigError, and StateError without published
-    files.
+    Raises ParseError for an invalid job id, ConfigError, and StateError without published files.
     """
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     return act_on_remote_tasks(
@@ -95,14 +93,14 @@ def _alter(
 
 
 def require_job_alterer(where: Away, cluster: str) -> "UserJobAlterer[Away]":
-    """Return the adapter that alters a cluster's jobs; RemoteJobActNotDone if none exists."""
+    """Return the adapter that changes a cluster's waiting jobs; RemoteJobActNotDone if none exists."""
     if alterer := batch_adapter_of_cluster(where).alters:
         return alterer
     raise RemoteJobActNotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")
 
 
 def why_remote_job_unalterable(transfer: PublishedTransfer, change: RemoteJobRequestChange) -> str:
-    """Return the reason why a remote job can't be changed now; empty without a reason."""
+    """Return the reason why a remote job can't be changed now; empty for a job that can be changed."""
     local = parse_transfer_name(transfer.transfer).local
     if transfer.desired == DesiredLocalJobState.DEAD:
         return "the local job was deleted"
@@ -133,10 +131,10 @@ def _options(
 
 
 def _resources(transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder: str) -> tuple[Pairs, Pairs, bool]:
-    """Translate a job's changed request, as its starter translates requests.
+    """Translate a job's changed request for the remote cluster, as its starter translates requests.
 
-    Return the hard and the soft resources, and whether the job asks for queues that are no
-    transfer queues.
+    Return the hard and the soft resources, and whether the remote job must stay in queues that are no transfer
+    queues.
     """
     home = reach_cluster_as_caller(policy, policy.site.cluster)
     known_here = require_job_request_reader(home).query_submitted_job(home, parse_transfer_name(transfer.transfer).job)
@@ -160,10 +158,9 @@ def _resources(transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder
 def delete_transferred_tasks(
     job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteJobActResult]:
-    """Delete the tasks of a job that are away; yield a result for each task.
+    """Delete the tasks of a job that are at another cluster; yield a result for each task.
 
-    Raises ParseError for an invalid job id, ConfigError, and StateError without published
-    files.
+    Raises ParseError for an invalid job id, ConfigError, and StateError without published files.
     """
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     return act_on_remote_tasks(job, folder, f"qdel {job} deletes", lambda transfer: _delete(transfer, policy, is_dry))
@@ -172,7 +169,7 @@ def delete_transferred_tasks(
 def delete_owner_transferred_jobs(
     owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[RemoteJobActResult]:
-    """Delete all jobs of an owner that are away; yield a result for each job.
+    """Delete all jobs of an owner that are at another cluster; yield a result for each job.
 
     Raises ConfigError, and StateError without published files.
     """
@@ -191,7 +188,7 @@ def _delete(transfer: PublishedTransfer, policy: Policy, is_dry: bool) -> str:
     remote_half = (
         f"job {transfer.remote_id} at {transfer.remote}"
         if transfer.remote_id
-        else f"its remote job at {transfer.remote}"
+        else f"the remote job at {transfer.remote}"
     )
     if load_submit_adapter(home).query_job_state(home, local).is_listed:
         if not is_dry:

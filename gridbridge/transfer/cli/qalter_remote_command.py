@@ -1,4 +1,4 @@
-"""qalter_remote: change remote jobs that wait at another cluster."""
+"""The command qalter_remote: change remote jobs that wait at another cluster."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from gridbridge.transfer.cli import owner_remote_job_access, qalter_and_qdel_rem
 from gridbridge.transfer.cli.act_results import print_remote_job_act_results
 
 OWN = (*("-p", "-l", "-h", "--hold", "--release", "--dry-run"), *("--config", "--published", "--json", "--version"))
-INSTEAD = {  # hint for each qalter option that qalter_remote lacks
+INSTEAD = {  # hint for each option of qalter that qalter_remote does not have
     "-N": "the remote job's name is a copy: qalter -N changes the local job's name",
     "-P": "the mapping sets the remote project ([map.CLUSTER.project.NAME])",
     "-q": "the mapping sets the remote queues ([map.CLUSTER.queue.NAME])",
@@ -28,10 +28,10 @@ INSTEAD = {  # hint for each qalter option that qalter_remote lacks
 
 
 class QalterRemoteCommand(click.Command):
-    """A click command that refuses qalter's other options with a hint."""
+    """A command that rejects the other options of qalter with a hint."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse options of qalter that qalter_remote lacks."""
+        """Reject options of qalter that qalter_remote does not have."""
         if args[-1:] == ["-h"]:
             raise click.UsageError("-h needs u, U or n, as of qalter; the help is --help")
         for word in args:
@@ -43,7 +43,6 @@ class QalterRemoteCommand(click.Command):
 
 
 def _resources(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> Pairs | None:
-    """Parse `name=value,name`; several -l options make a single list."""
     words = [word for text in value for word in text.split(",")]
     pairs = tuple((name, amount) for name, _, amount in (word.partition("=") for word in words))
     if not all(name for name, _ in pairs):
@@ -59,7 +58,7 @@ def _resources(_: click.Context, __: click.Parameter, value: tuple[str, ...]) ->
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=_resources,
-    help="Replace all hard resource requests, by the home cluster's names.",
+    help="Replace all hard resource requests, by their names at home.",
 )
 @click.option(*("-h", "hold"), type=click.Choice(["u", "U", "n"]), help="u: hold; U or n: release.")
 @click.option("--hold", "hold", flag_value="u", help="Same as -h u.")
@@ -81,9 +80,9 @@ def qalter_remote(
 ) -> None:
     """Change your job that waits at another cluster.
 
-    The remote job is changed, by its owner. The local job's request stays, and applies if the
-    job comes home. The mapping translates resources to the remote cluster's names. JOB alone
-    means all tasks of an array that are away. Exit status: 0, 1 when something was not changed,
+    The remote job is changed. The local job's request stays, and applies if the job comes home.
+    The mapping rules translate resources to the remote cluster's names. JOB alone means all tasks
+    of an array that are at another cluster. Exit status: 0, 1 when something was not changed,
     with a message, 2 for any other error, such as an option of qalter that is not supported.
 
     \b
@@ -110,5 +109,5 @@ def _single(job: str) -> Sequence[str]:
 
 
 def main() -> None:
-    """Run qalter_remote within the commands' error boundary."""
+    """Run qalter_remote, and report errors as all commands do."""
     output_and_errors.run_command_reporting_errors(qalter_remote, "qalter_remote")

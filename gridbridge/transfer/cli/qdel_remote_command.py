@@ -1,4 +1,4 @@
-"""qdel_remote: delete both halves of jobs that are at another cluster."""
+"""The command qdel_remote: delete jobs that are at another cluster, both local and remote job."""
 
 import click
 
@@ -12,7 +12,9 @@ PATTERN = frozenset("*?[")  # pattern characters of qdel's user names (sge_types
 
 @click.command(context_settings={"help_option_names": ["-h", "--help", "-help"]})
 @click.argument("jobs", metavar="JOB[.TASK]...", nargs=-1)
-@click.option("-u", "owner", metavar="USER", help="All jobs of USER, your own name, that are away.")
+@click.option(
+    "-u", "owner", metavar="USER", help="Delete all jobs of USER, your own name, that are at another cluster."
+)
 @click.option("--dry-run", "is_dry", is_flag=True, help="Only show the jobs to delete.")
 @CONFIG_FILE
 @FOLDER
@@ -21,11 +23,11 @@ PATTERN = frozenset("*?[")  # pattern characters of qdel's user names (sge_types
 def qdel_remote(jobs: tuple[str, ...], owner: str, is_dry: bool, path: str, folder: str, is_json: bool) -> None:
     """Delete your jobs that are at another cluster, both local and remote jobs.
 
-    It deletes the local job, and thereby the remote job: as qdel, but only for jobs that are
-    away. JOB alone means the tasks of an array that are away; tasks that wait at home stay. A
-    remote job without a local job is deleted directly. There is no -f: a remote job would outlive
-    `qdel -f`. If the remote cluster is unreachable, the service deletes the job as soon as
-    possible. Exit status: 0, 1 when something was not deleted, with a message, 2 for other errors.
+    The command deletes the local job, whose end deletes the remote job. Jobs that wait or run at home stay.
+    JOB alone means the tasks of an array that are at another cluster. A remote job without a local job is
+    deleted directly. There is no -f: a remote job would outlive `qdel -f`. If the remote cluster is
+    unreachable, the service deletes the job as soon as possible. Exit status: 0, 1 when something was not
+    deleted, with a message, 2 for other errors.
 
     \b
     Example:
@@ -48,5 +50,5 @@ def qdel_remote(jobs: tuple[str, ...], owner: str, is_dry: bool, path: str, fold
 
 
 def main() -> None:
-    """Run qdel_remote within the commands' error boundary."""
+    """Run qdel_remote, and report errors as all commands do."""
     output_and_errors.run_command_reporting_errors(qdel_remote, "qdel_remote")

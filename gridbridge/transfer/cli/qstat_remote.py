@@ -1,6 +1,6 @@
-"""qstat_remote: the remote jobs of users' transfers, from the published files.
+"""List users' remote jobs for qstat_remote, from the published files.
 
-A list queries no cluster, so lists can't overload a cluster; only a job's details query a cluster.
+A list queries no cluster, so users can't overload a cluster; only the details of a job query its cluster.
 """
 
 from collections.abc import Iterable
@@ -26,33 +26,33 @@ from gridbridge.transfer.cli.owner_remote_job_access import reach_cluster_as_cal
 
 EVERY = "a"
 NOTHING_TOLD = "There are no messages available"
-MOST_ASKED = 20  # largest number of remote jobs that one command queries
+MOST_ASKED = 20  # largest number of queried remote jobs in one command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferFilter:
-    """The owners, states and cluster of the transfers to show."""
+    """The owners, states and cluster by which a user selects transfers."""
 
-    users: tuple[str, ...]  # login names or patterns of the owners, as in qstat(1)
-    states: str = EVERY  # selected states in the letters of qstat -s
+    users: tuple[str, ...]  # login names or patterns, as in qstat(1)
+    states: str = EVERY  # letters of qstat -s
     cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskWithRemoteMessages:
-    """One task of a job, and the remote cluster's messages about the remote job."""
+    """A task that is away, with the remote cluster's messages about the remote job."""
 
     attempt: TransferAttemptExplanation
-    messages: tuple[str, ...] = ()  # the remote job's errors and wait reasons
-    asked: str = ""  # reason why the cluster gave no answer; empty: an answer
+    messages: tuple[str, ...] = ()  # errors of the remote job and reasons for its wait
+    asked: str = ""  # why the cluster did not answer; empty after an answer
 
 
 def list_open_transfers(
     choice: TransferFilter, now: datetime, folder: str = PUBLISHED
 ) -> tuple[tuple[TransferAndAwaitedEvent, ...], tuple[str, ...]]:
-    """Return the open transfers of a filter, and notes about stale state.
+    """Return the open transfers that a filter selects, and notes about states that are too old.
 
-    Raises StateError without published files, GridbridgeError for an unknown cluster.
+    Raises StateError without published files, and GridbridgeError for an unknown cluster.
     """
     report = status_and_why_reports.build_site_status_report(now, folder)
     _refuse_unknown(choice.cluster, (cluster.cluster for cluster in report.clusters), report.transfers)
@@ -64,7 +64,7 @@ def list_open_transfers(
 
 
 def matches_transfer_filter(report: TransferAndAwaitedEvent, choice: TransferFilter) -> bool:
-    """Say whether a transfer matches a filter by owner, cluster and state."""
+    """Say whether a filter selects a transfer by owner, cluster and state."""
     transfer = report.transfer
     is_theirs = any(fnmatchcase(transfer.owner, user) for user in choice.users)
     is_there = choice.cluster in (None, transfer.remote)
@@ -72,11 +72,11 @@ def matches_transfer_filter(report: TransferAndAwaitedEvent, choice: TransferFil
 
 
 def matches_qstat_state_letters(state: JobState, selection: str) -> bool:
-    """Say whether a remote job is in a state that the letters of `qstat -s` select."""
+    """Say whether letters of `qstat -s` select the state of a remote job."""
     if EVERY in selection:
         return True
     facts = {
-        "p": state.is_waiting or not state.is_listed,  # a job is unlisted during its submission
+        "p": state.is_waiting or not state.is_listed,  # no cluster lists a job during its submission
         "r": state.is_running,
         "s": state.is_suspended,
         "h": state.is_held,
@@ -91,7 +91,7 @@ def _refuse_unknown(cluster: str | None, names: Iterable[str], rows: Iterable[Tr
 
 
 class SingleRemoteJobQueries:
-    """Queries clusters about single jobs, and skips a cluster that once gave no answer."""
+    """Queries clusters about single jobs; a cluster that gave no answer is not queried again."""
 
     def __init__(self, path: str = CONFIG) -> None:
         self.path = path
@@ -100,7 +100,7 @@ class SingleRemoteJobQueries:
         self._silent: dict[str, str] = {}
 
     def ask(self, transfer: PublishedTransfer) -> tuple[tuple[str, ...], str]:
-        """Query a remote job's messages; return the messages, or the reason for none."""
+        """Query a cluster's messages about a remote job; return the messages, or the reason why there are none."""
         if self._left == 0:
             return (), f"not queried: at most {MOST_ASKED} jobs a command; name a task"
         if transfer.remote in self._silent:
@@ -122,9 +122,9 @@ class SingleRemoteJobQueries:
 def query_remote_task_details(
     job: str, asking: SingleRemoteJobQueries, now: datetime, folder: str = PUBLISHED
 ) -> tuple[str, tuple[TaskWithRemoteMessages, ...]]:
-    """Return the alarm about a silent poller, and each task's last transfer attempt.
+    """Return an alarm if the poller is silent, and the last transfer of each task of a job.
 
-    Each attempt has the remote cluster's current messages. Raises the errors of reports.why.
+    Each transfer has the remote cluster's present messages. Raises the errors of explain_transfers_of_local_job.
     """
     alarm, tasks = status_and_why_reports.explain_transfers_of_local_job(job, now, folder, asking.path)
     taken_at = {
@@ -144,9 +144,9 @@ def query_remote_task_details(
 
 
 def _messages(job: JobAccountAndErrors, is_waiting: bool) -> tuple[str, ...]:
-    """Return a remote job's errors, and the scheduler's messages about a waiting job.
+    """Return a remote job's errors, and the scheduler's reasons if the job waits.
 
-    Grid Engine prints messages about other jobs, too (qstat(1), -j).
+    Grid Engine also prints messages about other jobs (qstat(1), -j).
     """
     words = (*job.errors, *(job.messages if is_waiting else ()))
     return tuple(replace_control_characters(message) for message in dict.fromkeys(words) if message != NOTHING_TOLD)

@@ -1,4 +1,4 @@
-"""qstat_remote: the states of jobs sent to another cluster, under their local ids."""
+"""The command qstat_remote: show the states of jobs at other clusters under their local ids."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -24,11 +24,10 @@ from gridbridge.transfer.starter.local_task import own_login_name
 UNKNOWN = 1
 HEAD = ("JOB", "USER", "CLUSTER", "ID", "STATE", "SINCE", "HOST", "HERE", "WAITS FOR")
 STATES = "prsha"
-ME = "$user"  # word for the calling user in option -u of qstat(1)
+ME = "$user"  # stands for the calling user in option -u of qstat(1)
 
 
 def _states(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Refuse an unknown letter in option -s."""
     if not value or set(value) - set(STATES):
         raise click.BadParameter(
             f"{value!r}: unknown state; expected p (waiting), r (running), s (suspended), h (held) or a (all)"
@@ -68,9 +67,9 @@ def qstat_remote(
     """Show your jobs that are at another cluster.
 
     ID, STATE (in the letters of qstat), SINCE and HOST describe the remote job, HERE is the local
-    job's state. A list shows the service's last published state and queries no cluster; a stale
-    state is announced in the first line. With -j the remote cluster is queried too, as yourself,
-    for at most ten seconds, about at most 20 remote jobs.
+    job's state. A list shows the states that the service has published last, and queries no
+    cluster; if these states are too old, the first line says so. With -j the command also queries
+    the remote cluster, as yourself, for at most ten seconds, about at most 20 remote jobs.
     Exit status: 0, 1 for a job without a known transfer, 2 for any other error.
 
     \b
@@ -97,12 +96,12 @@ def qstat_remote(
 
 
 def main() -> None:
-    """Run qstat_remote within the commands' error boundary."""
+    """Run qstat_remote, and report errors as all commands do."""
     output_and_errors.run_command_reporting_errors(qstat_remote, "qstat_remote")
 
 
 def _print_jobs(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool) -> None:
-    """Print the details of each job; unknown jobs are reported at the end."""
+    """Print the details of each job; report jobs without a transfer at the end."""
     asking = service.SingleRemoteJobQueries(path)
     tasks: list[TaskWithRemoteMessages] = []
     alarm, unknown = "", []

@@ -1,1 +1,1 @@
-"""gridbridge-poller: the process that polls clusters and manages transfers."""
+"""gridbridge-poller: the service that queries clusters and manages transfers."""

@@ -1,4 +1,4 @@
-"""The service's answers to starters: verdict files, and FIFOs that wake a starter."""
+"""Answer starters: publish verdicts, wake starters by their FIFOs, and tell restarted tasks their transfer."""
 
 from datetime import datetime, timedelta
 
@@ -39,7 +39,7 @@ from gridbridge.transfer.transfer_rows import TransferRows
 
 
 class VerdictFilesAndStarterFifos:
-    """The verdict files that starters read, and the FIFOs on which starters sleep."""
+    """Writes the files in which starters read the service's answers, and wakes sleeping starters."""
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
         self._policy = policy
@@ -47,11 +47,11 @@ class VerdictFilesAndStarterFifos:
         self._spool = spool
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed gridbridge.toml to later verdicts and answers."""
+        """Use a changed gridbridge.toml for later answers."""
         self._policy = policy
 
     def publish(self, action: TransferAction) -> None:
-        """Publish a transfer's verdict and wake the starter."""
+        """Publish a transfer's verdict, if any, and wake the starter."""
         transfer = action.transfer
         if action.verdict:
             path = published_file_formats.transfer_verdict_path(transfer.name, transfer.uid, self._folder)
@@ -59,7 +59,7 @@ class VerdictFilesAndStarterFifos:
         spool.wake_starter(transfer.wake, self._spool, owner=transfer.uid)
 
     def reply(self, wake: str, uid: int, answer: TransferMessage) -> None:
-        """Answer a restarted task's starter and wake the starter, within the uid's limit."""
+        """Answer the starter of a restarted task and wake this starter; the number of a uid's files is limited."""
         if (
             published_file_formats.count_verdicts_and_replies(uid, self._folder)
             < self._policy.poller.spool_files_per_uid
@@ -72,15 +72,15 @@ class VerdictFilesAndStarterFifos:
             spool.wake_starter(wake, self._spool, owner=uid)
 
     def hide_names(self) -> None:
-        """Make the verdict folders unlistable: their file names are names of FIFOs."""
+        """Make the folders of verdicts unlistable, because file names there are names of FIFOs."""
         published_file_formats.set_verdict_folder_modes(UNLISTED, self._folder)
 
     def is_asleep(self, transfer: Transfer) -> bool:
-        """Say whether a transfer's starter sleeps on its FIFO."""
+        """Say whether a transfer's starter waits on its FIFO."""
         return spool.is_starter_asleep(transfer.wake, transfer.uid, self._spool)
 
     def retract(self, name: str, uid: int) -> None:
-        """Remove the published verdict of a closed transfer."""
+        """Remove the published verdict or request of a transfer."""
         safe_files.remove_file(published_file_formats.transfer_verdict_path(name, uid, self._folder))
 
     def tidy(self, closed: Transfer) -> None:
@@ -89,41 +89,41 @@ class VerdictFilesAndStarterFifos:
         spool.remove_starter_wake_fifo(closed.wake, self._spool)
 
     def sweep(self, open_transfers: frozenset[str], until: float) -> None:
-        """Remove unfetched answers to starters, and unfinished files, older than `until`."""
+        """Remove unread answers of closed transfers, and unfinished files, that are older than `until`."""
         published_file_formats.remove_unfetched_published_files(open_transfers, until, self._folder)
 
 
-RECENT = timedelta(hours=1)  # longest time after which a qmaster gives up a silent execd
+RECENT = timedelta(hours=1)  # a qmaster gives up a silent execd within this time
 
 
 class UndeliveredTaskEndTracker:
-    """The closed transfers whose end the qmaster at home may have missed."""
+    """Watches closed transfers whose end the qmaster at home may have missed."""
 
     def __init__(self, database: StateFile, clock: Clock) -> None:
         self._ended: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
-        # closed transfers whose tasks the home cluster was not yet queried about
+        # closed transfers that no home job list has proved or refuted yet
         self._unproved: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
         self._transfers = TransferRows(database)
 
     def load(self, now: datetime) -> None:
-        """Load the transfers that an earlier process has closed recently."""
+        """Watch the transfers that an earlier process closed recently."""
         for transfer in self._transfers.closed_since(now - RECENT):
             self.remember(transfer.not_after(now))
 
     def remember(self, closed: Transfer) -> None:
-        """Watch a closed transfer until the home cluster no longer lists its task."""
+        """Watch a closed transfer until the home job list lacks its task."""
         if may_home_have_missed_task_end(closed):
             self._ended[closed.key] = closed
         if not closed.listed:
             self._unproved[closed.key] = closed
 
     def jobs(self) -> set[int]:
-        """Return the local job ids that the home cluster's next snapshot must keep."""
+        """Return the ids of local jobs that the home job list must include."""
         watched = (*self._ended.values(), *self._unproved.values())
         return {parse_transfer_name(transfer.name).job for transfer in watched}
 
     def prove(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
-        """Return closed transfers whose owner a home snapshot confirms or denies."""
+        """Return the closed transfers whose owner a home job list proves or refutes."""
         due = [transfer for transfer in self._unproved.values() if transfer.is_older_than(local.taken_at)]
         for transfer in due:
             del self._unproved[transfer.key]
@@ -131,14 +131,13 @@ class UndeliveredTaskEndTracker:
         return tuple(transfer for transfer in proved if transfer.listed)
 
     def awaits(self, closed: Transfer) -> bool:
-        """Return whether home has listed a task ever since its transfer closed."""
+        """Return whether the home job list has shown the task ever since its transfer closed."""
         return closed.key in self._ended
 
     def take_answer(self, local: ClusterSnapshot, queues: frozenset[str] = frozenset()) -> tuple[Transfer, ...]:
-        """Return closed transfers whose end the qmaster missed, so the task waits again.
+        """Return the closed transfers whose end the qmaster has missed, so that the task waits at home again.
 
-        A transfer is forgotten if its job number now belongs to another job, which began outside
-        the transfer `queues`: the qmaster may requeue that job, and its starter may ask.
+        A transfer is no longer watched if another job outside the transfer `queues` has its job number by now.
         """
         unheard = tuple(transfer for transfer in self._ended.values() if does_ended_task_wait_at_home(transfer, local))
         for key, transfer in tuple(self._ended.items()):
@@ -152,7 +151,7 @@ class UndeliveredTaskEndTracker:
 
 
 class RestartedTaskAnswers:
-    """Answers to starters of restarted tasks, taken from the transfer ledger."""
+    """Answers the starters of restarted tasks, which ask for their transfer."""
 
     def __init__(
         self,
@@ -162,7 +161,7 @@ class RestartedTaskAnswers:
         unheard_ends: UndeliveredTaskEndTracker,
         clock: Clock,
     ) -> None:
-        # keys of transfers that are being deleted and whose tasks have new starters
+        # transfers that are being deleted and whose tasks have new starters
         self.with_new_starter: set[TransferKey] = set()
         self._ledger = ledger
         self._inbox = inbox
@@ -171,7 +170,7 @@ class RestartedTaskAnswers:
         self._clock = clock
 
     def answer(self, spooled: MessageWithAuthorUid) -> RejectedStarterMessage | None:
-        """Tell a restarted task's starter the task's transfer; refuse an invalid query."""
+        """Tell the starter of a restarted task its transfer; reject an invalid question."""
         message = spooled.message
         if invalid_message_value(message) or not message.wake:
             return RejectedStarterMessage(what="question", reason="invalid question or no FIFO")
@@ -187,7 +186,7 @@ class RestartedTaskAnswers:
         return None
 
     def _attempts(self, spooled: MessageWithAuthorUid) -> tuple[Transfer, ...]:
-        """Return a task's transfers; reopen a transfer whose end home may have missed."""
+        """Return a task's transfers; open the last transfer again if home may have missed its end."""
         message, uid = spooled.message, spooled.uid
         attempts = self._ledger.attempts(message.transfer, uid)
         ended = ended_transfer_of_requeued_job(attempts, message)
@@ -197,7 +196,7 @@ class RestartedTaskAnswers:
         return self._ledger.attempts(message.transfer, uid)
 
     def _disowned(self, transfer: Transfer, message: TransferMessage) -> Transfer:
-        """Begin to delete a transfer whose job number now belongs to a new job at home."""
+        """Begin to delete a transfer whose job number belongs to a new job at home by now."""
         is_live = (
             not transfer.is_over and transfer.desired != DesiredLocalJobState.DEAD and transfer.wake != message.wake
         )

@@ -1,4 +1,4 @@
-"""Keep, publish and log the breakers that close the queues to failing clusters."""
+"""Store, publish and log the breakers, which close the queues to clusters at which jobs fail fast."""
 
 import logging
 from collections.abc import Collection, Iterable
@@ -22,21 +22,21 @@ _log = logging.getLogger(__name__)
 
 
 class ClusterBreakers:
-    """The breaker of each remote cluster; published breakers survive a restart."""
+    """Holds a breaker for each remote cluster; published breakers survive a restart of the poller."""
 
     def __init__(self, policy: BreakerSection, views: TransferStatePublisher, clock: Clock) -> None:
         self._policy = policy
         self._views = views
         self._clock = clock
         self._known: dict[str, PublishedClusterBreaker] = clock.dated(_moved)
-        # a clock set back between two processes would lengthen a published pause
+        # if the clock was set back, a published pause is too long
         self._known.update({state.cluster: self._shortened(state) for state in views.shown_breakers()})
-        self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # inner key: job id
-        self._proved: set[TransferKey] = set()  # transfers whose task home has listed in its queue
-        self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # key: cluster
+        self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # by owner and cluster, then job id
+        self._proved: set[TransferKey] = set()  # transfers whose task the home job list has shown in its queue
+        self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # by cluster
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed configuration; shorten pauses that exceed the new `pause_max_s`."""
+        """Use a changed configuration; shorten pauses that exceed the new `pause_max_s`."""
         self._policy = policy.breaker
         before = dict(self._known)
         for name, state in before.items():
@@ -45,7 +45,7 @@ class ClusterBreakers:
             self._show()
 
     def take_news(self, before: Transfer | None, transfer: Transfer, transfers: Iterable[Transfer]) -> None:
-        """Count a remote job's success or failure once the home cluster lists its task."""
+        """Count a success or failure of a remote job; without proof of the job's owner, wait for the home job list."""
         observation = circuit_breaker.breaker_evidence_of_transfer(before, transfer, self._policy)
         if observation is None:
             return
@@ -58,7 +58,7 @@ class ClusterBreakers:
             waiting[observation.job] = observation
 
     def prove(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
-        """Count job results that the home cluster's list confirms; drop refuted results."""
+        """Count the job results whose tasks the home job list shows; drop results of all other jobs."""
         self._proved &= {transfer.key for transfer in transfers}
         self._proved.update(
             transfer.key
@@ -76,16 +76,16 @@ class ClusterBreakers:
                 del self._unproved[key]
 
     def jobs(self) -> set[int]:
-        """Return the local job ids that the home cluster's next snapshot must keep."""
+        """Return the ids of local jobs that the home job list must include."""
         return {job for waiting in self._unproved.values() for job in waiting}
 
     def begin_anew(self) -> None:
-        """Drop unconfirmed job results, and publish all breakers after a clock change."""
+        """Drop unproved job results, and publish all breakers, after the clock was set."""
         self._unproved.clear()
         self._show()
 
     def closed(self, transfers: Iterable[Transfer]) -> frozenset[str]:
-        """Return the clusters whose transfer queues a breaker closes now."""
+        """Return the clusters whose transfer queues are closed because of job failures."""
         now, everyone = self._clock.now(), self._of_queues(transfers)
         return frozenset(
             name
@@ -94,7 +94,7 @@ class ClusterBreakers:
         )
 
     def _first_probes(self, state: PublishedClusterBreaker, transfers: Collection[Transfer]) -> dict[str, datetime]:
-        """Return the begin of each owner's first probe job, even of a probe that has ended."""
+        """Return the start of each owner's first job after a pause, even of a job that has ended."""
         if not state.until:
             return {}
         until, before = self._probes.get(state.cluster, (None, {}))
@@ -105,11 +105,10 @@ class ClusterBreakers:
         return probes
 
     def _of_queues(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
-        """Return the transfers whose tasks the home cluster has listed in a transfer queue."""
         return tuple(transfer for transfer in transfers if transfer.key in self._proved)
 
     def why(self) -> dict[str, str]:
-        """Return a reason for each cluster whose queues are closed or being probed."""
+        """Return each cluster at which jobs failed and none has run since, with the reason."""
         return {name: f"jobs fail at {name}" for name, state in self._known.items() if state.times}
 
     def _of(self, observation: BreakerEvidence) -> PublishedClusterBreaker:
@@ -133,7 +132,6 @@ class ClusterBreakers:
         self._show()
 
     def _shortened(self, state: PublishedClusterBreaker) -> PublishedClusterBreaker:
-        """Limit the time that a breaker stays closed to `pause_max_s` from now."""
         latest = self._clock.now() + timedelta(seconds=self._policy.pause_max_s)
         return replace(state, until=state.until and min(state.until, latest))
 

@@ -1,4 +1,4 @@
-"""Find transfers whose remote job id now belongs to another job of the cluster."""
+"""Gather the inputs of decisions about transfers, and detect remote job ids that belong to another job by now."""
 
 import operator
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 
 class ReusedRemoteJobIdDetector:
-    """Detects reused remote job ids in job lists, and by queries about doubtful ids."""
+    """Detects that a transfer's remote job id belongs to another job, as after a reset of the job numbers."""
 
     def __init__(
         self, ledger: TransferLedger, remote: RemoteJobActs, workers: OwnerThreadPools, clock: Callable[[], float]
@@ -39,11 +39,11 @@ class ReusedRemoteJobIdDetector:
         self._questions: dict[str, RepeatedBackgroundQuery[dict[TransferKey, RemoteJobIdentity], dict[int, str]]] = {}
 
     def now(self) -> frozenset[TransferKey]:
-        """Return the transfers whose remote job id now belongs to another job."""
+        """Return the transfers whose remote job id belongs to another job by now."""
         return frozenset(self._found)
 
     def note_found(self, transfers: list[Transfer]) -> None:
-        """Record transfers whose remote id gridbridge-as-user found to be another job's."""
+        """Record transfers whose remote job gridbridge-as-user found to be another job."""
         for transfer in transfers:
             self._find(transfer.key, transfer)
         transfers.clear()
@@ -51,7 +51,7 @@ class ReusedRemoteJobIdDetector:
     def take_answers(
         self, came: tuple[ClusterQueryResult, ...], policy: Policy, situation: Callable[[], TransferDecisionInputs]
     ) -> None:
-        """Check the job ids in new snapshots before decisions use the snapshots."""
+        """Check the job ids in new job lists, before decisions use these lists."""
         for answer in came:
             where = policy.clusters.get(answer.cluster)
             if where is None or not ADAPTERS[where.kind].tells_accounts:
@@ -64,7 +64,6 @@ class ReusedRemoteJobIdDetector:
         self._forget()
 
     def _doubt(self, cluster: str) -> None:
-        """Mark all job ids of a silent cluster as doubtful."""
         for transfer in self._ledger.all():
             if transfer.remote == cluster:
                 self._known.pop(transfer.key, None)
@@ -89,7 +88,6 @@ class ReusedRemoteJobIdDetector:
         return self._remote.accounts(cluster, tuple(sorted({job.job_id for job in doubtful.values()})))
 
     def _take(self, cluster: str) -> None:
-        """Process a cluster's answer to the query about doubtful job ids."""
         doubtful, accounts = self._question(cluster).answer() or ({}, {})
         for key, job in doubtful.items():
             transfer = self._ledger.open.get(key)
@@ -106,19 +104,18 @@ class ReusedRemoteJobIdDetector:
             self._ledger.note(transfer, f"{transfer.remote} has given {transfer.remote_id} to another job")
 
     def _forget(self) -> None:
-        """Forget the job ids of transfers that the service no longer watches."""
         living = self._ledger.open.keys() | self._ledger.ended.keys()
         self._found &= living
         for key in self._known.keys() - living:
             del self._known[key]
 
 
-PAUSE_S = 10.0  # longest pause between rounds of a process that was not stopped
+PAUSE_S = 10.0  # a longer time between two rounds means that the process was stopped
 
 
 @dataclass(slots=True, kw_only=True)
 class TransferDecisionInputGatherer:
-    """Gathers inputs of decisions; stores gaps in polling, and deletions of local tasks."""
+    """Gathers the inputs of decisions about transfers: job lists, sleeping starters and times."""
 
     policy: Policy
     ledger: TransferLedger
@@ -127,7 +124,7 @@ class TransferDecisionInputGatherer:
     reused_ids: ReusedRemoteJobIdDetector
     spool: str
     clock: Clock
-    since_s: float = field(init=False)  # begin of the polling without gaps
+    since_s: float = field(init=False)  # begin of the queries without a gap
     looked_at_s: float = field(init=False)
     deleted_at_home: dict[str, datetime] = field(init=False)  # deletion time by transfer name
 
@@ -136,15 +133,15 @@ class TransferDecisionInputGatherer:
         self.deleted_at_home = self.clock.dated(operator.add)
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed configuration."""
+        """Use a changed configuration."""
         self.policy = policy
 
     def listen_anew(self) -> None:
-        """Restart all clusters' silence times when a cluster is queried for the first time."""
+        """Count all clusters' silence from now, because a cluster is queried for the first time."""
         self.since_s = self.clock.steady_s()
 
     def notice_pause(self) -> None:
-        """Restart the clusters' silence times if this process was stopped for a while."""
+        """Count all clusters' silence from now if this process was stopped for a while."""
         now_s = self.clock.steady_s()
         if now_s - self.looked_at_s > PAUSE_S:
             self.since_s = now_s
@@ -171,11 +168,11 @@ class TransferDecisionInputGatherer:
         )
 
     def dropped(self) -> frozenset[str]:
-        """Return the clusters of open transfers that are missing from gridbridge.toml."""
+        """Return the clusters of open transfers that gridbridge.toml does not configure."""
         return self.ledger.clusters() - self.policy.clusters.keys()
 
     def note_deleted(self, transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> None:
-        """Record the time since which home deletes or no longer lists transfers' tasks."""
+        """Record since when the home cluster deletes the tasks of transfers or no longer lists the tasks."""
         for transfer in transfers:
             if transfer_decisions.is_home_task_deleted(transfer, situation):
                 self.deleted_at_home.setdefault(transfer.name, situation.now)

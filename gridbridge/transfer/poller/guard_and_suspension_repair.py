@@ -1,11 +1,8 @@
-"""Restore guards that people removed; remove stale guards and copied guards.
+"""Keep home from starting a task that is away, and make remote jobs follow a suspension at home.
 
-A guard is a hold or a far start time that keeps an away job from starting at home.
-
-Every snapshot shows holds. A query once a minute returns start times and queue lists of at most a hundred jobs.
-
-The service publishes the local job's state in the verdict's file until the starter reports that the remote job
-follows. Only the starter acts on the remote job. A verdict or recall has priority.
+A guard is a hold or a far start time that keeps a task from starting at home beside its remote job. The service sets
+guards again that people removed, and removes old guards and guards that qresub copied. Job lists show holds; a query
+once a minute shows the start times of at most a hundred jobs.
 """
 
 import logging
@@ -46,14 +43,14 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.transfer_rows import TransferRows
 
 RESTORE_AFTER_S = 60.0
-RESTORED_WHY = "its guard was removed by hand"
-WHY = "its guard may have been restored after its release"
+RESTORED_WHY = "the guard was removed by hand"
+WHY = "the guard may have been restored after the task's release"
 LOOK_S = 60.0
 _log = logging.getLogger(__name__)
 
 
 class MissingGuardRestorer:
-    """Finds missing guards in the home cluster's snapshots and restores the guards."""
+    """Sets guards again that people removed from tasks whose remote jobs may run."""
 
     def __init__(
         self,
@@ -67,8 +64,8 @@ class MissingGuardRestorer:
         self._policy = policy
         self._ledger = ledger
         self._act = act
-        self._unheld: frozenset[str] = frozenset()  # transfers without a listed hold
-        self._after = 0  # id of the local job that was checked last
+        self._unheld: frozenset[str] = frozenset()  # transfers whose task had no hold in the last job list
+        self._after = 0  # id of the last checked local job
         home = policy.site.cluster
         self._look = RepeatedBackgroundQuery(
             workers, home, "look_at_guards", tasks.requests, clock, RESTORE_AFTER_S, RESTORE_AFTER_S
@@ -76,17 +73,17 @@ class MissingGuardRestorer:
         self._missing: list[Transfer] = []
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed configuration."""
+        """Use a changed configuration."""
         self._policy = policy
 
     def take_answers(self, came: tuple[ClusterQueryResult, ...], home: str) -> None:
-        """Check guards against the home cluster's new answer, if any."""
+        """Check all guards if the home cluster has answered."""
         for answer in came:
             if answer.cluster == home and answer.snapshot:
                 self._check_holds(answer.snapshot)
 
     def _check_holds(self, local: ClusterSnapshot) -> None:
-        """Restore holds missing in two snapshots: one gap may be a starter's release."""
+        """Set holds again that two successive job lists lack; a starter may release a hold before the second list."""
         unheld = home_and_remote_mismatches.transfers_lacking_home_hold(self._ledger.all(), local)
         for transfer in tuple(self._ledger.all()):
             if transfer.name in unheld & self._unheld:
@@ -98,7 +95,7 @@ class MissingGuardRestorer:
             self._ask(home_and_remote_mismatches.jobs_with_guard_besides_hold(self._ledger.all(), local))
 
     def _ask(self, jobs: tuple[int, ...]) -> None:
-        """Query the guards of at most a hundred local jobs, which take turns."""
+        """Query the guards of at most a hundred local jobs; other jobs follow in the next query."""
         next_ones = [job for job in jobs if job > self._after]
         due = next_ones if next_ones and len(jobs) > AT_ONCE else list(jobs)
         if batch := tuple(due[:AT_ONCE]):
@@ -106,7 +103,6 @@ class MissingGuardRestorer:
             self._look.ask(batch)
 
     def _take(self, requests: dict[int, GuardRelevantRequest]) -> None:
-        """Restore the guards that are missing in the answer to a query of local jobs."""
         for transfer in tuple(self._ledger.all()):
             request = requests.get(parse_transfer_name(transfer.name).job)
             guard = (
@@ -116,20 +112,19 @@ class MissingGuardRestorer:
                 self._put_back(transfer, guard)
 
     def _put_back(self, transfer: Transfer, guard: str) -> None:
-        """Record that a local task gets its guard again; `send` restores the guard."""
         transfer = transfer.but(guard=guard, reguarded=True)
         self._ledger.keep(transfer)
         self._missing.append(transfer)
 
     def send(self) -> None:
-        """Restore the guards that the state file has recorded."""
+        """Set the guards that the state file has recorded."""
         missing, self._missing = self._missing, []
         for transfer in missing:
             self._act(TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=RESTORED_WHY))
 
 
 class StaleGuardRemover:
-    """Removes the guards of local tasks whose transfers are closed."""
+    """Removes guards that keep tasks of closed transfers from starting at home."""
 
     def __init__(
         self, database: StateFile, ledger: TransferLedger, dispatcher: TransferActDispatcher, clock: Clock
@@ -140,21 +135,21 @@ class StaleGuardRemover:
         self._left: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
 
     def load(self, now: datetime) -> None:
-        """Load the closed transfers whose tasks may still have an earlier process's guard."""
+        """Watch the closed transfers whose tasks may still have a guard of an earlier process."""
         for transfer in self._transfers.reguarded():
             self.remember(transfer.not_after(now))
 
     def remember(self, closed: Transfer) -> None:
-        """Remember a closed transfer if its task may still be guarded."""
+        """Watch a closed transfer if its task may still have a guard."""
         if home_and_remote_mismatches.may_restored_guard_be_stale(closed):
             self._left[closed.key] = closed
 
     def jobs(self) -> set[int]:
-        """Return the local job ids that the home cluster's next snapshot must keep."""
+        """Return the ids of local jobs that the home job list must include."""
         return {parse_transfer_name(transfer.name).job for transfer in self._left.values()}
 
     def take_answer(self, local: ClusterSnapshot) -> None:
-        """Remove guards of closed transfers' tasks that home lists, except tasks sent again."""
+        """Remove the guards of listed tasks whose transfer is closed, except tasks that were sent again."""
         for transfer in tuple(self._left.values()):
             if is_ended_task_gone_from_home(transfer, local) or self._is_sent_anew(transfer):
                 self.forget_released(transfer)
@@ -162,12 +157,12 @@ class StaleGuardRemover:
                 self._let_go(transfer)
 
     def forget_released(self, transfer: Transfer) -> None:
-        """Record that a closed transfer's task was released or is gone."""
+        """Record that the task of a closed transfer has no guard any more or is gone."""
         if self._left.pop(transfer.key, None):
             self._ledger.release(transfer)
 
     def _let_go(self, transfer: Transfer) -> None:
-        """Remove a local task's guard, unless a thread is about to restore this guard."""
+        """Remove a task's guard, unless a thread is about to set this guard."""
         action = TransferAction(act=TransferActKind.RELEASE_LOCAL, transfer=transfer, why=WHY)
         guarding = TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=WHY)
         if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):
@@ -178,7 +173,7 @@ class StaleGuardRemover:
 
 
 class CopiedGuardRemover:
-    """Finds qresub copies of guarded jobs, and removes the copied guards."""
+    """Finds copies that qresub made of guarded jobs, and removes the copied guards."""
 
     def __init__(
         self,
@@ -191,7 +186,7 @@ class CopiedGuardRemover:
         self._home = policy.site.cluster
         self._ledger = ledger
         self._tasks = tasks
-        self._others: frozenset[int] = frozenset()  # ids of deferred jobs that are no qresub copies
+        self._others: frozenset[int] = frozenset()  # waiting jobs that are no copies
         home = policy.site.cluster
         self._look = RepeatedBackgroundQuery(workers, home, "look_for_copies", self._free_copies, clock, LOOK_S)
 
@@ -207,7 +202,7 @@ class CopiedGuardRemover:
         return frozenset(parse_transfer_name(transfer.name).job for transfer in self._ledger.all())
 
     def _free_copies(self, remote_jobs: frozenset[int]) -> frozenset[int]:
-        """Clear the copied start time of qresub copies; return all other deferred jobs."""
+        """Remove the copied start time of each copy; return the other jobs that wait for a start time."""
         waiting = self._tasks.deferred()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
         requests = self._tasks.requests(new) if new else {}
@@ -217,7 +212,7 @@ class CopiedGuardRemover:
         return waiting & self._others.union(new).difference(copies)
 
     def _free(self, job: int, original: int) -> None:
-        """Give a qresub copy its own start time; the next check retries after a failure."""
+        """Give a copied job its own start time back; the next check retries after a failure."""
         try:
             self._tasks.free_copy(job)
         except (GridbridgeError, OSError) as error:
@@ -227,17 +222,17 @@ class CopiedGuardRemover:
             _log.info("event=freed job=%d why=%r", job, why)
 
 
-AGAIN_S = 60.0  # first pause between requests to a starter
-SELDOM_S = 3600.0  # longest pause between requests to a starter that does nothing
-FEW = 3  # number of requests after which the history says that the starter does nothing
+AGAIN_S = 60.0  # first pause between two requests to a starter
+SELDOM_S = 3600.0  # longest pause between two requests to a starter
+FEW = 3  # after this number of requests the history says that the starter does nothing
 WHAT_FOLLOWS = (
-    "its starter does not act on suspension requests, which now come less often, at last hourly;"
+    "the starter does not act on suspension requests; later requests come less often, at most hourly;"
     " qdel of the local job still deletes the remote job, after half a minute"
 )
 
 
 class SuspensionReconciler:
-    """Finds suspension mismatches in snapshots, and requests starters' corrections."""
+    """Requests starters to suspend or resume remote jobs that do not follow their job at home."""
 
     def __init__(
         self, policy: Policy, ledger: TransferLedger, verdicts: VerdictFilesAndStarterFifos, clock: Callable[[], float]
@@ -251,17 +246,17 @@ class SuspensionReconciler:
         self._times: Counter[TransferKey] = Counter()
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed configuration."""
+        """Use a changed configuration."""
         self._policy = policy
 
     def forget(self) -> None:
-        """Forget the suspension mismatches in earlier snapshots after a clock change."""
+        """Forget the mismatches that earlier job lists showed, after the clock was set."""
         self._seen.clear()
 
     def decide(self, situation: TransferDecisionInputs, busy: Container[TransferKey]) -> None:
-        """Request corrections after two snapshots with a mismatch; withdraw old requests.
+        """Request starters to correct each mismatch that two successive job lists show; withdraw all other requests.
 
-        Transfers in `busy` are being recalled, and their recall requests use the same files.
+        Transfers in `busy` are being brought home, and use the same files.
         """
         shows = frozenset(
             name for name, cluster in self._policy.clusters.items() if ADAPTERS[cluster.kind].shows_suspension
@@ -278,10 +273,10 @@ class SuspensionReconciler:
             if key in before and shown.follows(before[key]):
                 self._publish_mismatch(key, shown)
             elif key in before and shown.is_like(before[key]):
-                self._seen[key] = before[key]  # only one of the two clusters has answered since
+                self._seen[key] = before[key]  # one of the two clusters has not answered since
 
     def _publish_mismatch(self, key: TransferKey, shown: SuspensionMismatch) -> None:
-        """Publish a suspension request to the starter, again after growing pauses."""
+        """Publish a request to a starter to suspend or resume its job, again after growing pauses."""
         last = self._out.get(key)
         if last and last.desired != shown.desired:
             self._forget(key)
@@ -291,7 +286,7 @@ class SuspensionReconciler:
         self._out[key] = shown
         self._times[key] += 1
         if self._times[key] <= FEW:
-            self._ledger.note(transfer, f"suspension request to its starter: {shown.why}")
+            self._ledger.note(transfer, f"suspension request to the starter: {shown.why}")
         elif self._times[key] == FEW + 1:
             self._ledger.note(transfer, WHAT_FOLLOWS)
         self._verdicts.publish(
@@ -301,7 +296,7 @@ class SuspensionReconciler:
         )
 
     def _take_back(self, key: TransferKey, busy: Container[TransferKey]) -> None:
-        """Withdraw a suspension request, unless a verdict or recall replaced the request."""
+        """Withdraw a request to a starter, unless a verdict has replaced the request."""
         del self._out[key]
         self._forget(key)
         transfer = self._ledger.open.get(key)
@@ -309,7 +304,6 @@ class SuspensionReconciler:
             self._verdicts.retract(transfer.name, transfer.uid)
 
     def _forget(self, key: TransferKey) -> None:
-        """Forget the pauses and the number of a transfer's requests."""
         self._backoff.forget(key)
         self._times.pop(key, None)
 

@@ -1,4 +1,4 @@
-"""Delete orphaned and surviving remote jobs, and old files and database rows."""
+"""Delete remote jobs that outlive their transfer or belong to no transfer, and old files and database rows."""
 
 import logging
 from collections.abc import Callable, Container
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class OrphanRemoteJobCleaner:
-    """Deletes remote jobs without a transfer or after their end, and transfers' files."""
+    """Deletes remote jobs without a transfer or after their transfer's end, and files of ended transfers."""
 
     def __init__(
         self,
@@ -50,9 +50,10 @@ class OrphanRemoteJobCleaner:
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
     def clean(self, situation: TransferDecisionInputs, waiting: Container[tuple[str, str]] = ()) -> None:
-        """Delete orphans and surviving remote jobs; stop watching transfers without jobs.
+        """Delete remote jobs without a transfer or after their end; stop watching transfers without jobs.
 
-        `waiting` has name and owner of transfers whose records wait; such jobs are no orphans.
+        `waiting` has name and owner of each transfer whose first message waits in the spool. The job of such a
+        transfer stays.
         """
         for orphan in home_and_remote_mismatches.find_orphan_jobs(self._ledger.all(), situation):
             if (orphan.name, orphan.owner) in waiting:
@@ -67,26 +68,25 @@ class OrphanRemoteJobCleaner:
                 self._stop_watching(transfer)
 
     def let_go(self, before: datetime) -> None:
-        """Stop watching transfers closed before a time; log files that remain remotely."""
+        """Stop watching transfers that closed before the given time; log files that stay at the remote cluster."""
         for transfer in tuple(self._ledger.ended.values()):
             if transfer.closed_at and transfer.closed_at < before:
                 if folder := self._inbox.stage_of(transfer.record):
                     words = f"cluster={transfer.remote} owner={transfer.owner} folder={folder}"
                     held = home_and_remote_mismatches.may_remote_folder_have_outputs(transfer)
-                    why = "its outputs may not be home" if held else "it could not be removed"
+                    why = "the outputs may not be home" if held else "the folder could not be removed"
                     _log.error("event=left_behind %s why=%r", words, why)
                 if transfer.claimed:
                     words = f"cluster={transfer.remote} owner={transfer.owner} claim={transfer.claim}"
-                    _log.error("event=left_behind %s why='its job may still start'", words)
+                    _log.error("event=left_behind %s why='the remote job may still start'", words)
                 self._stop_watching(transfer)
 
     def _is_cleared(self, ended: Transfer) -> bool:
-        """Return whether an ended transfer has no files; else start the removal of its files."""
         is_unstaged = self._is_unstaged(ended)
         return self._claims.are_removed(ended) and is_unstaged
 
     def _is_unstaged(self, ended: Transfer) -> bool:
-        """Return whether a transfer's remote stage folder is gone, else begin removal."""
+        """Return whether a transfer's folder at the remote cluster is gone; if not, begin to remove it."""
         name = ended.key
         if name in self._unstaging and self._unstaging[name].done():
             removal = self._unstaging.pop(name)
@@ -101,19 +101,18 @@ class OrphanRemoteJobCleaner:
             return True
         if home_and_remote_mismatches.may_remote_folder_have_outputs(ended):
             reason = f"kept at {ended.remote}, {folder}"
-            self._ledger.note(ended, f"its output files may not be home: {reason}")
+            self._ledger.note(ended, f"the output files may not be home: {reason}")
             return False
         if self._backoff.may_try(name):
             self._unstaging[name] = self._workers.do(ended.owner, self._remote.unstage, ended)
         return False
 
     def _stop_watching(self, ended: Transfer) -> None:
-        """Remove a transfer's record before its row: a record without a row looks new."""
+        """Remove a transfer's message file before its row, because a message without a row looks new."""
         self._inbox.remove(ended.record)
         self._ledger.stop_watching(ended)
 
     def _delete(self, orphan: OrphanRemoteJob) -> None:
-        """Start to delete an orphan job, unless a deletion is in progress or pauses."""
         for finished in [finished for finished, deletion in self._deleting.items() if deletion.done()]:
             self._tell_failure(finished, self._deleting.pop(finished))
         job = orphan.cluster, orphan.job_id
@@ -124,19 +123,19 @@ class OrphanRemoteJobCleaner:
         self._deleting[job] = self._workers.do(orphan.owner, self._remote.delete_orphan, orphan)
 
     def _tell_failure(self, job: tuple[str, int], deletion: Future[None]) -> None:
-        """Log an orphan job's failed deletion: over ssh the service may be no operator."""
+        """Log why the deletion of a job failed: over ssh the service may be no operator of the cluster."""
         if error := deletion.exception():
             _log.warning("event=failed act=delete_orphan cluster=%s job=%d why=%r", *job, str(error))
 
 
 SWEEP_S = 3600.0
-PORTION_S = 5.0  # pause between two portions of a long folder sweep
-UNFETCHED_S = 86400.0  # age at which verdicts that no starter has read are removed
+PORTION_S = 5.0  # pause between two parts of the clean-up of a large folder
+UNFETCHED_S = 86400.0  # age at which the service removes results that no starter has read
 
 
 @dataclass(slots=True)
 class OldTransferDataSweeper:
-    """Removes old data once an hour from all parts of the service that store data."""
+    """Removes old rows and files once an hour from all parts of the service that store data."""
 
     policy: Policy
     database: StateFile
@@ -152,11 +151,11 @@ class OldTransferDataSweeper:
     portion_at: float = 0.0
 
     def follow(self, policy: Policy) -> None:
-        """Apply the retention times of a changed configuration."""
+        """Use the storage times of a changed configuration."""
         self.policy = policy
 
     def sweep_if_due(self) -> None:
-        """Remove old data once an hour; continue an unfinished folder sweep every 5 s."""
+        """Remove old data once an hour; every 5 s go on with the clean-up of a large folder."""
         now_s = self.clock.steady_s()
         if now_s - self.portion_at > PORTION_S:
             self.portion_at = now_s
@@ -179,7 +178,6 @@ class OldTransferDataSweeper:
         self.usage_records.sweep()
 
     def _sweep_names(self, *, is_new: bool) -> None:
-        """Begin a sweep of the spool's folders, or continue an unfinished sweep."""
         if is_new or self.inbox.is_amid_sweep:
             self.inbox.sweep(frozenset(transfer.wake for transfer in self.ledger.all()))
         if is_new or self.claims.is_amid_sweep:

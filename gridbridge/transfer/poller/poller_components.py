@@ -1,4 +1,4 @@
-"""The transfer service's resources: files, cluster observers, threads and clock."""
+"""Build the components of the transfer service from a configuration, in the order of their dependencies."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -45,7 +45,7 @@ from gridbridge.transfer.poller.waiting_task_recalls import WaitingTaskMoveServi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerResources:
-    """The files, observers, threads and clock that the transfer service works with."""
+    """The files, cluster queries, threads and clock with which the transfer service works."""
 
     database: StateFile
     inbox: SpoolInbox
@@ -60,7 +60,7 @@ class PollerResources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerStateComponents:
-    """The poller's parts that hold state; the state file has all data that must survive."""
+    """The components of the poller that hold state; the state file has all data that a restart needs."""
 
     job_history: TaskHistoryPublisher
     breakers: ClusterBreakers
@@ -76,7 +76,7 @@ class PollerStateComponents:
 
 
 def build_poller_state(policy: Policy, at: PollerResources) -> PollerStateComponents:
-    """Build the poller's parts that hold state from a configuration and resources."""
+    """Build the components of the poller that hold state."""
     job_history = TaskHistoryPublisher(policy.site.cluster, at.database, at.views)
     breakers = ClusterBreakers(policy.breaker, at.views, at.clock)
     ledger = TransferLedger(at.database, job_history, breakers, at.clock)
@@ -110,7 +110,7 @@ def build_poller_state(policy: Policy, at: PollerResources) -> PollerStateCompon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerActComponents:
-    """The parts of the service that act for transfers."""
+    """The components of the poller that act for transfers."""
 
     claims: RemoteJobClaimService
     dispatcher: TransferActDispatcher
@@ -119,7 +119,7 @@ class PollerActComponents:
 
 
 def build_poller_acts(policy: Policy, at: PollerResources, state: PollerStateComponents) -> PollerActComponents:
-    """Build the poller's parts that act for transfers from resources and state."""
+    """Build the components of the poller that act for transfers."""
     claims = RemoteJobClaimService(policy, state.ledger, at.acts.claims, at.workers, at.clock)
     dispatcher = TransferActDispatcher(at.acts, at.workers, state.usage_records, at.clock.steady_s)
     late_guards = StaleGuardRemover(at.database, state.ledger, dispatcher, at.clock)
@@ -141,7 +141,6 @@ def build_poller_acts(policy: Policy, at: PollerResources, state: PollerStateCom
 def _let_go(
     state: PollerStateComponents, dispatcher: TransferActDispatcher, late_guards: StaleGuardRemover, closed: Transfer
 ) -> None:
-    """Tell all parts that keep data of a transfer that the transfer is over."""
     state.situations.deleted_at_home.pop(closed.name, None)
     state.ledger.forget(closed)
     state.mail.questions.with_new_starter.discard(closed.key)
@@ -153,7 +152,7 @@ def _let_go(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerReconcilers:
-    """The reconcilers of guards, recalls, moves, suspensions and leftovers."""
+    """The components that compare local tasks with remote jobs and act on the differences."""
 
     guards: MissingGuardRestorer
     copies: CopiedGuardRemover
@@ -166,7 +165,7 @@ class PollerReconcilers:
 def build_poller_reconcilers(
     policy: Policy, at: PollerResources, state: PollerStateComponents, acting: PollerActComponents
 ) -> PollerReconcilers:
-    """Build the poller's reconcilers from resources, state and acts."""
+    """Build the components that compare local tasks with remote jobs."""
     steady_s, act = at.clock.steady_s, acting.actions.act
     ledger, acts, workers, claims = state.ledger, at.acts, at.workers, acting.claims
     recalls = WaitingTaskRecallService(
@@ -189,7 +188,7 @@ def build_poll_round(
     acting: PollerActComponents,
     maintenance: PollerReconcilers,
 ) -> PollRoundSteps:
-    """Build a poll round's program from resources, state, acts and reconcilers."""
+    """Build the steps of a poller's round."""
     return PollRoundSteps(
         policy=policy,
         journal=state.journal,

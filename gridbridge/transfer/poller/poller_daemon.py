@@ -1,7 +1,7 @@
-"""Run gridbridge-poller's rounds by the newest valid gridbridge.toml.
+"""Run gridbridge-poller's rounds, and apply a changed gridbridge.toml without a restart.
 
-Unchanged clusters keep their polling and their last snapshot, so the queues to these clusters stay open. The
-service keeps all its transfers and running acts.
+The poller goes on querying unchanged clusters, so their transfer queues stay open. All transfers and running acts
+stay.
 """
 
 import logging
@@ -39,13 +39,13 @@ from gridbridge.transfer.poller.transfer_round import PollRoundSteps
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.transfer_rows import TransferRows
 
-ANOTHER_RUNS = 1  # exit status of a poller if another poller has the lock
+ANOTHER_RUNS = 1  # exit status if another poller runs
 
 _log = logging.getLogger(__name__)
 
 
 def run_poller(signals: StopAndReloadSignals) -> None:
-    """Run poll rounds until a stop signal; SystemExit if another poller runs."""
+    """Run rounds of the poller until a stop signal; SystemExit if another poller runs."""
     clock = Clock()
     configuration = ReloadableConfiguration(clock, earlier=lambda: read_config_saved_by_service(clock.now()))
     service_cycle.require_service_account(configuration.policy)
@@ -58,18 +58,17 @@ def run_poller(signals: StopAndReloadSignals) -> None:
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
     service_cycle.run_cycles_forever(poller, signals, life_sign, clock)
     _log.info("event=stop")
-    os._exit(0)  # do not wait for threads that query silent clusters
+    os._exit(0)  # threads may still wait for silent clusters
 
 
 def _go_on_from_the_last(configuration: ReloadableConfiguration, clock: Clock) -> None:
-    """Use the last configuration if the new file is invalid or drops open transfers."""
+    """Use the last valid configuration if the new file is invalid or lacks parts that open transfers need."""
     if earlier := read_config_saved_by_service(clock.now()):
         configuration.go_on_from(earlier, _away_jobs)
     configuration.tell()
 
 
 def _away_jobs(policy: Policy) -> Iterable[AwayJob]:
-    """Return owner, cluster and queue of each open transfer in the state file."""
     try:
         database = StateFile.open(policy.site.state)
         try:
@@ -81,10 +80,9 @@ def _away_jobs(policy: Policy) -> Iterable[AwayJob]:
 
 
 class PollerDaemon:
-    """Runs the transfer service's rounds under the newest valid gridbridge.toml."""
+    """Runs the transfer service's rounds, each with the newest valid gridbridge.toml."""
 
     def __init__(self, configuration: ReloadableConfiguration, signals: StopAndReloadSignals, clock: Clock) -> None:
-        """Build the transfer service; StateError if its state can't be loaded."""
         self._configuration = configuration
         self._signals = signals
         self._clock = clock
@@ -93,12 +91,12 @@ class PollerDaemon:
 
     @property
     def pause_s(self) -> float:
-        """The pause between two reads of the spool, in seconds."""
+        """The pause between two reads of users' messages, in seconds."""
         return self._configuration.policy.poller.spool_interval_s
 
     @contextmanager
     def open_cycle(self) -> Iterator[PollRoundSteps]:
-        """Open a poll round under the newest valid configuration."""
+        """Open a round of the poller with the newest valid configuration."""
         if self._configuration.take(self._signals.hung_up(), self.service.away_jobs):
             apply_new_poller_configuration(self._configuration, self.service)
         with self.service.open_round() as a_round:
@@ -111,11 +109,11 @@ class PollerDaemon:
         self.service.shut_down()
 
     def has_news(self) -> bool:
-        """Return False: the next round always waits for the spool interval."""
+        """Return False: each round begins after the usual pause."""
         return False
 
     def recover(self) -> None:
-        """Rebuild the service after a failed round, and read the round's messages again."""
+        """Build the service anew after a failed round; the next round reads the same messages again."""
         self._configuration.take(self._signals.hung_up(), self.service.away_jobs)
         self.service = build_transfer_service(self._configuration, self._clock)
         self._configuration.keep()
@@ -123,7 +121,7 @@ class PollerDaemon:
 
 
 def apply_new_poller_configuration(configuration: ReloadableConfiguration, service: TransferService) -> None:
-    """Apply a changed gridbridge.toml to the service, and publish the file in force."""
+    """Apply a changed gridbridge.toml to the service, and publish which file is in force."""
     configuration.keep()
     if configuration.policy is not service.policy:
         reload_transfer_service(service, configuration.policy)
@@ -142,15 +140,15 @@ UNASKED = {  # cluster keys that do not affect a status query
 
 
 class ReloadablePollerComponent(Protocol):
-    """A part of the service that keeps its state under a changed configuration."""
+    """A component of the service that keeps its state when the configuration changes."""
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed configuration."""
+        """Use a changed configuration."""
         ...
 
 
 def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock) -> TransferService:
-    """Build the transfer service, and load the state that an earlier service left."""
+    """Build the transfer service, and load what an earlier process left in the state file."""
     policy = configuration.policy
     keep_ssh_connections_open(policy)
     database = StateFile.open(policy.site.state)
@@ -175,7 +173,7 @@ def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock)
 
 
 def reload_transfer_service(service: TransferService, policy: Policy) -> None:
-    """Apply a changed configuration to the service; StateError if publishing fails."""
+    """Apply a changed configuration to the running service; StateError if a file can't be published."""
     keep_ssh_connections_open(policy)
     ledger, observers = service.known.ledger, service.resources.observers
     clusters = _clusters(policy, (*ledger.all(), *ledger.ended.values()))
@@ -192,7 +190,6 @@ def reload_transfer_service(service: TransferService, policy: Policy) -> None:
 
 
 def _parts(service: TransferService) -> tuple[ReloadablePollerComponent, ...]:
-    """Return the service's parts that need the changed configuration."""
     at, state, program = service.resources, service.known, service.program
     return (
         *(at.acts, at.views),
@@ -206,7 +203,6 @@ def _parts(service: TransferService) -> tuple[ReloadablePollerComponent, ...]:
 
 
 def _follow_observers(service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]) -> None:
-    """Keep unchanged clusters' observers; replace others and drop their snapshots."""
     observers = service.resources.observers
     for name in observers.keys() - same:
         observers.pop(name).dismiss()
@@ -218,7 +214,6 @@ def _follow_observers(service: TransferService, policy: Policy, clusters: frozen
 
 
 def _follow_pushes(service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]) -> None:
-    """Keep unchanged clusters' push listeners; stop or start all other listeners."""
     pushes, clock = service.resources.pushes, service.resources.clock
     alike = frozenset(name for name in same if _push_of(service.policy, name) == _push_of(policy, name))
     for name in pushes.keys() - alike:
@@ -229,7 +224,6 @@ def _follow_pushes(service: TransferService, policy: Policy, clusters: frozenset
 
 
 def _is_asked_alike(before: Policy, after: Policy, name: str) -> bool:
-    """Return whether two configurations query a cluster's status in the same way."""
     was, is_now = (replace(policy.clusters[name], **UNASKED) for policy in (before, after))
     return was == is_now
 
@@ -255,12 +249,11 @@ def _observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:
 
 
 def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
-    """Return the home cluster's transfer queues, whose slots are at remote clusters."""
+    """Return the transfer queues if a cluster is home; their slots are at remote clusters."""
     return tuple(policy.queues) if name == policy.site.cluster else ()
 
 
 def _push(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | OarJobEndListener:
-    """Return the listener for job ends that a cluster pushes."""
     cluster, far = policy.clusters[name], configured_cluster_address(policy, name)
     adapter, limit_per_s = batch_adapter_of_cluster(far), cluster.push_limit_per_s
     if adapter.listens:
@@ -272,16 +265,15 @@ def _push(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | Oar
 
 
 def _clusters(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:
-    """Return the clusters to query: home, and each cluster of a queue or transfer.
+    """Return the clusters to query: home, and each cluster of a transfer queue or transfer.
 
-    A site without transfer queues queries all clusters, because campaigns may use each of them.
+    In a site without transfer queues, campaigns may use any cluster, so all clusters are queried.
     """
     used = {policy.site.cluster, *(policy.clusters if policy.why_no_queues else policy.remotes)}
     return frozenset(policy.clusters) & used.union(transfer.remote for transfer in transfers)
 
 
 def _unfinished(database: StateFile) -> tuple[Transfer, ...]:
-    """Return an earlier process's transfers that are open or still need cleaning up."""
     try:
         transfers = TransferRows(database)
         return (*transfers.open(), *transfers.ended())

@@ -1,4 +1,4 @@
-"""Journal the poller's plans, recalls and refused messages, and replay the journal."""
+"""Store the poller's decisions with their inputs, and repeat stored decisions for `gridbridge replay`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -34,12 +34,12 @@ from gridbridge.state.decision_journal import (
 )
 
 PLAN_PROGRAM = "poller"
-FIRST = 3  # number of transfer names in a sentence about many transfers
+FIRST = 3  # number of transfers that a sentence names
 KEPT = re.compile(f"({'|'.join(act.value for act in TransferActKind)}) (gb[^ ]+): (.*)", re.DOTALL)
 
 
 class TransferPlanJournal:
-    """Journals each decision once; later rounds do not repeat an unchanged decision."""
+    """Makes a journal entry of each new decision about a transfer; repeated decisions make no entry."""
 
     def __init__(self) -> None:
         self._last: dict[TransferKey, frozenset[str]] = {}
@@ -51,7 +51,7 @@ class TransferPlanJournal:
         policy: PollerSection,
         plan: TransferRoundPlan,
     ) -> DecisionJournalEntry | None:
-        """Return a journal entry of the new decisions about transfers; None without any."""
+        """Return a journal entry of the decisions that differ from the last round's; None if all are unchanged."""
         sentences: dict[TransferKey, list[str]] = {transfer.key: [] for transfer in concerned}
         for action in plan.actions:
             sentences[action.transfer.key].append(transfer_action_sentence(action))
@@ -82,7 +82,7 @@ def _plan_entry(
 
 
 def encode_transfer_journal_rows(transfers: Sequence[Transfer], situation: TransferDecisionInputs) -> dict[str, object]:
-    """Encode the first transfers for the journal, with their rows of the snapshots."""
+    """Encode transfers for the journal with the rows of job lists that concern them, up to a limit."""
     first = transfers[:ROWS]
     return {
         "not_kept": len(transfers) - len(first),
@@ -92,14 +92,14 @@ def encode_transfer_journal_rows(transfers: Sequence[Transfer], situation: Trans
 
 
 def decode_transfer_journal_row(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferDecisionInputs]:
-    """Decode a journal row into transfers and decision inputs."""
+    """Decode the transfers and the inputs of a decision from a journal row."""
     return [model_value_from_json(encoded, Transfer) for encoded in row["transfers"]], model_value_from_json(
         row["situation"], TransferDecisionInputs
     )
 
 
 def replay_transfer_plan(row: Mapping[str, Any]) -> list[str]:
-    """Replay a journalled decision; return each action as one sentence."""
+    """Repeat a stored decision about transfers; return a sentence for each act."""
     transfers, situation = decode_transfer_journal_row(row)
     planned = transfer_decisions.update_and_plan_transfers(
         transfers, situation, model_value_from_json(row["policy"], PollerSection)
@@ -108,12 +108,12 @@ def replay_transfer_plan(row: Mapping[str, Any]) -> list[str]:
 
 
 def transfer_action_sentence(action: TransferAction) -> str:
-    """Return an action as one sentence, as the journal keeps actions."""
+    """Return an act as the journal stores acts: in one sentence."""
     return f"{action.act.value} {action.transfer.name}: {action.why}"
 
 
 def summarize_transfer_actions(actions: Sequence[str]) -> list[str]:
-    """Summarize journalled actions: one sentence for each pair of act and reason."""
+    """Summarize the acts of a journal entry: one sentence for all acts of one kind and reason."""
     alike: dict[tuple[str, str, str], list[str]] = {}
     for action in actions:
         act, name, why = _parts(action)
@@ -122,7 +122,7 @@ def summarize_transfer_actions(actions: Sequence[str]) -> list[str]:
 
 
 def _parts(action: str) -> tuple[str, str, str]:
-    """Split a journalled action into act, transfer and reason; empty if malformed."""
+    """Split a stored sentence into act, transfer and reason; all empty if the sentence has another form."""
     match = KEPT.fullmatch(action)
     return (match[1], match[2], match[3]) if match else ("", "", "")
 
@@ -146,7 +146,7 @@ def recall_journal_entry(
     troubles: Mapping[str, str],
     free: int,
 ) -> DecisionJournalEntry:
-    """Return a journal entry of the due recalls and the candidates considered."""
+    """Return a journal entry of the tasks to bring home, and of the tasks that were considered."""
     considered = candidates[: 1 + candidates.index(due[-1].transfer)]
     inputs = {
         **encode_transfer_journal_rows(considered, situation),
@@ -160,7 +160,7 @@ def recall_journal_entry(
 
 
 def replay_recalls(row: Mapping[str, Any]) -> list[str]:
-    """Replay a recall decision; return a sentence about each recalled task."""
+    """Repeat a stored decision to bring tasks home; return a sentence for each task."""
     transfers, situation = decode_transfer_journal_row(row)
     queues = {name: model_value_from_json(queue, TransferQueueSection) for name, queue in row["queues"].items()}
     due = recall_policy.plan_recalls_into_home_slots(transfers, situation, queues, row["troubles"], row["free"])
@@ -172,19 +172,19 @@ def _recall_sentence(recall: TaskRecall) -> str:
 
 
 REFUSAL_PROGRAM = "poller refusal"
-AN_HOUR = 20  # largest number of journalled refusals per person and hour
+AN_HOUR = 20  # largest number of stored rejections an hour for one person
 
 
 class RefusedStarterMessageJournal:
-    """Journals a limited number of refused messages per person and hour."""
+    """Stores starters' messages that the service rejected, up to an hourly limit for each person."""
 
     def __init__(self, journal: DecisionJournal, clock: Clock) -> None:
         self._journal = journal
         self._quota = LogLineQuotaByPerson(clock.steady_s, AN_HOUR, 3600.0)
 
     def keep(self, received: ReceivedStarterMessage, refusal: RejectedStarterMessage) -> None:
-        """Journal a refused message with all inputs of the refusal."""
-        self._quota.left_out()  # this call restarts the quota's count after an hour
+        """Store a rejected message with all inputs of the rejection."""
+        self._quota.left_out()  # begins a new count after an hour
         if not self._quota.allows(received.uid):
             return
         way = received.message.queue, received.message.remote
@@ -193,7 +193,7 @@ class RefusedStarterMessageJournal:
 
 
 def replay_refused_starter_message(row: Mapping[str, Any]) -> list[str]:
-    """Judge a journalled refused message again; return the result as one sentence."""
+    """Judge a stored message again; return the result as a sentence."""
     verdict = accept_or_reject_message(model_value_from_json(row["received"], ReceivedStarterMessage))
     return [_refusal_sentence(verdict) if isinstance(verdict, RejectedStarterMessage) else f"take {verdict.name}"]
 

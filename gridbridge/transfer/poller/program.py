@@ -1,6 +1,6 @@
 """gridbridge-poller: query the clusters for all transferred jobs, in one process.
 
-systemd starts the poller; the load sensor does if no poller runs. A lock allows one poller. The
+systemd starts the poller; the load sensor starts a missing poller. A lock lets only one poller run. The
 poller takes no arguments: gridbridge.toml configures the poller. Exit status: 0 stopped by a
 signal, 1 another poller runs, 2 wrong set-up.
 
@@ -19,7 +19,7 @@ def main() -> None:
     """Run the poller until SIGTERM; exit 0, 1 if another runs, 2 on wrong set-up."""
     program_startup.print_help_or_version_if_asked(__doc__, version_with_commit)
     if words := sys.argv[1:]:
-        print(f"gridbridge-poller: {words[0]!r}: it takes no arguments", file=sys.stderr)  # noqa: T201 - as below
+        print(f"gridbridge-poller: {words[0]!r}: unexpected argument; expected none", file=sys.stderr)  # noqa: T201 - as below
         sys.exit(2)
     signals = StopAndReloadSignals()  # before slow imports: an unhandled SIGHUP ends the process
     from gridbridge.transfer.poller import poller_daemon  # a slow import, after the signals

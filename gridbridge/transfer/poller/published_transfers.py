@@ -1,4 +1,4 @@
-"""Publish transfers, their histories and usage, clusters and load values."""
+"""Publish transfers, their histories and usage, the clusters' answers and the load values, as files for all users."""
 
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -54,13 +54,13 @@ from gridbridge.state import (
 from gridbridge.state.published_files import publish_file
 from gridbridge.transfer import usage_rows
 
-MOST_RECORDS = 1000  # largest number of usage records published for one task
+MOST_RECORDS = 1000  # largest number of published usage records of one task
 
 History = tuple[Transfer, Sequence[TransferEvent]]
 
 
 def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | None = None) -> PublishedTransfer:
-    """Return a transfer's published row; snapshot `home` dates the local state."""
+    """Return a transfer as it is published; the job list `home` dates the state of its local job."""
     local = parse_transfer_name(transfer.name)
     task = home.find(local.job, local.task) if home else None
     return PublishedTransfer(
@@ -87,19 +87,19 @@ def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | No
 
 
 def published_row_for_all_users(transfer: Transfer, home: ClusterSnapshot | None) -> PublishedTransfer:
-    """Return a transfer's published row; omit reason and host of unconfirmed owners."""
+    """Return a transfer as all users may see it: without reason and host while its owner is not proved."""
     shown = published_row_with_all_fields(transfer, home)
     return shown if transfer.listed == OwnershipProof.YES else replace(shown, reason="", remote_host="")
 
 
 def published_remote_job_usage(local: str, records: tuple[RemoteJobRunAccounting, ...]) -> PublishedRemoteUsage:
-    """Return the published usage of the newest remote jobs of a local job or task."""
+    """Return the usage of a local task's newest remote jobs, as it is published."""
     last, left_out = transfers_in_job_lists.drop_oldest_attempts(records, MOST_RECORDS)
     return PublishedRemoteUsage(job=local, records=tuple(map(_printable, last)), left_out=left_out)
 
 
 def published_task_history(local: str, attempts: Sequence[History], is_proved: bool) -> PublishedTaskTransfers:
-    """Return the published history of a local job's or task's last attempts."""
+    """Return the history of a local task's last transfers, as it is published."""
     last, left_out = transfers_in_job_lists.drop_oldest_attempts(attempts)
     histories = tuple(map(_history, last))
     return PublishedTaskTransfers(job=local, attempts=histories, left_out=left_out, is_proved=is_proved)
@@ -122,7 +122,7 @@ def _event(event: TransferEvent) -> PublishedTransferEvent:
 
 
 def published_queue_routes(policy: Policy) -> Iterator[PublishedTransferQueue]:
-    """Yield the published row of each transfer queue: its remote cluster and limits."""
+    """Yield each transfer queue with its remote cluster and limits, as it is published."""
     for name, queue in policy.queues.items():
         yield PublishedTransferQueue(
             queue=name, cluster=queue.cluster, pending_limit=queue.pending_limit, slots=queue.slots
@@ -132,7 +132,7 @@ def published_queue_routes(policy: Policy) -> Iterator[PublishedTransferQueue]:
 def published_cluster_row(
     answer: ClusterQueryResult, last: ClusterSnapshot | None, now: datetime
 ) -> PublishedClusterAnswer:
-    """Return a cluster's published row: the last snapshot and the last query's error."""
+    """Return a cluster as it is published: the numbers of its last answer and the last query's error."""
     return PublishedClusterAnswer(
         cluster=answer.cluster,
         asked_at=now,
@@ -158,13 +158,13 @@ def _queue(queue: QueueInstanceStatus) -> PublishedQueueOnHost:
     )
 
 
-FRESHEN_S = 2.0  # period of rewriting load values, whose age shows that the poller lives
+FRESHEN_S = 2.0  # the poller rewrites load values this often, to show that the poller lives
 
-UNLISTED = timedelta(minutes=1)  # time within which home lists a new transfer's task
+UNLISTED = timedelta(minutes=1)  # time for the home job list to show the task of a new transfer
 
 
 class TransferStatePublisher:
-    """Writer of the published folder; remembers the load values written last."""
+    """Writes the published files; rewrites unchanged load values only every 2 s."""
 
     def __init__(
         self,
@@ -188,18 +188,18 @@ class TransferStatePublisher:
         return self._folder
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed configuration."""
+        """Use a changed configuration."""
         self._policy = policy
 
     def configured(self, configuration: PublishedConfigurationStatus) -> None:
-        """Publish the status of gridbridge.toml: the file in force, and refused changes."""
+        """Publish which gridbridge.toml is in force, and why a newer file is rejected."""
         self._configuration = configuration
         self._show_service()
 
     def routes(self, used: frozenset[str]) -> None:
-        """Publish each transfer queue's route for starters, and the service's start.
+        """Publish for starters the remote cluster and the mapping rules of each transfer queue.
 
-        A queue removed from the configuration keeps its route while its transfers are open.
+        `used` are the queues of open transfers: their files stay after a queue was removed from the configuration.
         """
         for queue, configured in self._policy.queues.items():
             rules = build_request_mapping(self._policy, configured.cluster, queue)
@@ -218,7 +218,7 @@ class TransferStatePublisher:
         self._show_service()
 
     def keep_only(self, clusters: Container[str]) -> None:
-        """Remove the published answers of clusters that are no longer queried."""
+        """Remove the published answers of clusters that the poller no longer queries."""
         published_json.remove_unlisted_cluster_files(clusters, self._folder)
 
     def load(
@@ -228,7 +228,7 @@ class TransferStatePublisher:
         closed: frozenset[str] = frozenset(),
         full: str = "",
     ) -> None:
-        """Publish the load values of every remote cluster; a full disk closes all queues."""
+        """Publish the load values of all remote clusters; if a disk is `full`, close all transfer queues."""
         if full != self._full:
             self._full = full
             self._show_service()
@@ -247,7 +247,7 @@ class TransferStatePublisher:
         publish_file(published_file_formats.load_values_path(self._folder), data)
 
     def transfers(self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]) -> None:
-        """Publish every open transfer, unless the home cluster does not list its job."""
+        """Publish the open transfers whose owner the home job list has proved, and all new transfers."""
         home = snapshots.get(self._policy.site.cluster)
         young = self._clock.now() - UNLISTED
         ours = (
@@ -258,7 +258,7 @@ class TransferStatePublisher:
         self._put(published_json.TRANSFERS, PublishedOpenTransfers(transfers=listed))
 
     def answer(self, answer: ClusterQueryResult, last: ClusterSnapshot | None) -> None:
-        """Publish a cluster's last snapshot, and the error of the last query if any."""
+        """Publish what a cluster answered last, and the error of the last query."""
         cluster = published_cluster_row(answer, last, self._clock.now())
         self._put(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
@@ -269,22 +269,22 @@ class TransferStatePublisher:
             publish_file(path, names_offered_by_cluster.encode_offered_names(answer.vocabulary))
 
     def shown_breakers(self) -> tuple[PublishedClusterBreaker, ...]:
-        """Return the breakers that an earlier service published; empty if unreadable."""
+        """Return the breakers that an earlier process published; none if the file is unreadable."""
         try:
             return published_json.read_published_breakers(self._folder).breakers
         except StateError:
             return ()
 
     def troubles(self, failing: Mapping[str, str]) -> dict[str, str]:
-        """Return the reason for each cluster that gets no new jobs: drained or failing."""
+        """Return each cluster that gets no new jobs, drained or failing, with the reason."""
         return {**failing, **{name: f"{name} is drained" for name in drains.list_drained_clusters(self._folder)}}
 
     def breakers(self, breakers: PublishedBreakersOfClusters) -> None:
-        """Publish the breakers of all remote clusters."""
+        """Publish for each remote cluster whether job failures close its queues."""
         self._put(published_json.BREAKERS, breakers)
 
     def task(self, local: str, attempts: Sequence[History]) -> None:
-        """Publish the history of a local job's or task's last attempts."""
+        """Publish the history of a local task's last transfers, with proved owner."""
         task = published_task_history(local, attempts, is_proved=True)
         publish_file(
             published_file_formats.verified_job_history_path(local, self._folder),
@@ -292,7 +292,7 @@ class TransferStatePublisher:
         )
 
     def unproved_task(self, local: str, uid: int, attempts: Sequence[History]) -> None:
-        """Publish a task's history from one uid's messages alone; remove an empty history."""
+        """Publish a task's history as the messages of one uid tell it; remove an empty history."""
         path = published_file_formats.unverified_history_path(local, uid, self._folder)
         if not attempts:
             safe_files.remove_file(path)
@@ -301,38 +301,38 @@ class TransferStatePublisher:
         publish_file(
             path, published_json.encode_published_value(published_task_history(local, attempts, is_proved=False))
         )
-        if is_new:  # only then count the person's histories, because listing files is slow
+        if is_new:  # for a new file only, because listing a person's files is slow
             published_json.limit_unverified_histories(self._folder, uid)
 
     def usage(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
-        """Publish the usage of a local job's or task's remote jobs."""
+        """Publish the usage of a local task's remote jobs."""
         job, _, task = local.partition(".")
         path = published_file_formats.remote_usage_path(int(job), int(task or 0), self._folder)
         publish_file(path, published_json.encode_published_value(published_remote_job_usage(local, records)))
 
     def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
-        """Publish a remote job's usage for the root epilog of the local job at home."""
+        """Publish a remote job's usage for the epilog that root runs after the local job."""
         publish_file(
             published_file_formats.root_epilog_usage_path(local, owner, self._folder),
             transfer_message.encode_key_value_lines(figures),
         )
 
     def readings(self, readings: Iterable[PublishedAccountingProgress]) -> None:
-        """Publish the read position of each cluster's accounting file."""
+        """Publish how far the service has read each cluster's accounting file."""
         self._put(usage_rows.READINGS, PublishedAccountingPositions(readings=tuple(readings)))
 
     def sweep_usage(self, before: datetime) -> None:
-        """Remove the published usage of jobs that ended before a time."""
+        """Remove the published usage of jobs that ended before the given time."""
         usage_rows.sweep_old_usage_files(self._folder, before)
 
     def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:
-        """Remove histories older than a time, except histories of open transfers."""
+        """Remove histories that are older than the given time; the histories of open transfers stay."""
         names = frozenset(parse_transfer_name(transfer.name).local for transfer in living)
         published_json.remove_old_transfer_histories(self._folder, before, names)
         published_json.remove_old_unverified_histories(self._folder, before)
 
     def shown_at(self) -> datetime | None:
-        """Return the time at which this or an earlier service last published transfers."""
+        """Return the time at which this or an earlier process last published transfers."""
         return published_json.transfers_published_at(self._folder)
 
     def _show_service(self) -> None:

@@ -1,13 +1,8 @@
-"""Claim files in the shared spool: a claim belongs to its first creator.
+"""Decide by claims whether a task runs at home or remotely, and keep the files of claims and grants.
 
-Creating a missing name is atomic, on NFS, too (open(2), O_EXCL; symlink(2)). The home cluster's claim is a
-symlink to itself, which can't be opened. The remote job's claim is a file that the wrapper creates as the
-owner. A claim's name begins with the owner's uid, and a file of any other uid is no claim. The service owns the
-folder and removes both kinds of claim.
-
-The state file has each grant before the poller sends the grant, and each recall before the starter learns of
-the recall. One process decides grants and recalls, so a claim has one holder. The poller sends a grant again
-until the remote cluster confirms the grant.
+A claim belongs to its first creator: creating a missing name is atomic, on NFS, too (open(2), O_EXCL; symlink(2)).
+Home's claim is a symlink to itself; a remote job's claim is a file that the job's wrapper script creates as the
+owner. Without a shared spool home grants the claim: the state file has each grant before the poller sends the grant.
 """
 
 import logging
@@ -47,8 +42,8 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.spool_reader import ResumableFolderScan
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
-MAX_AGE_S = 86400  # age at which a job's claim without a known transfer is removed
-# Jobs of other users must see a grant. A waiting job can't tell a hidden grant from a missing one.
+MAX_AGE_S = 86400  # age at which the claim file of a job without a transfer is removed
+# All users must see a grant, because a job can't tell a hidden grant from a missing grant.
 GIVE = f"""umask 022
 mkdir -p {GRANTS} && chmod a+x .gridbridge && chmod a+rx {GRANTS} || exit
 case $(ls -ld .) in
@@ -60,9 +55,9 @@ REMOVE = f'rm -f -- "{GRANTS}/$1"'
 
 
 def take_home_claim(name: str, uid: int, spool: str = SPOOL) -> bool:
-    """Take a claim for home, repeatably; False if the remote job has the claim.
+    """Take the claim on a task for home; return False if the remote job has the claim. Safe to repeat.
 
-    Raises StateError when the claim's holder can't be found out.
+    Raises StateError if nobody can tell who has the claim.
     """
     path = f"{spool}/{FOLDER}/{name}"
     try:
@@ -76,7 +71,7 @@ def take_home_claim(name: str, uid: int, spool: str = SPOOL) -> bool:
 
 
 def _shown(path: str) -> str:
-    """Return a claim file's path for messages, without the secret part of its name."""
+    """Return the path of a claim file for messages, without the secret part of its name."""
     return f"{path[: -len(path.rpartition('.')[2]) // 2]}..."
 
 
@@ -87,7 +82,7 @@ def _is_homes(path: str, uid: int) -> bool:
         raise StateError(f"{_shown(path)}: {error.strerror}") from error
     is_link = stat.S_ISLNK(facts.st_mode)
     if facts.st_uid != (os.geteuid() if is_link else uid):
-        raise StateError(f"{_shown(path)}: made by uid {facts.st_uid}, which may not claim")
+        raise StateError(f"{_shown(path)}: made by uid {facts.st_uid}; expected the job's owner or the service")
     return is_link
 
 
@@ -108,16 +103,16 @@ def remove_claim(name: str, spool: str = SPOOL) -> None:
 def remove_old_claim_files(
     claimed: Container[str], now_s: float, spool: str = SPOOL, names: ResumableFolderScan | None = None
 ) -> None:
-    """Remove old claim files of remote jobs without a known transfer, but no home claim.
+    """Remove old claim files that remote jobs without a transfer have left; home's claims stay.
 
-    A home claim fences a late remote job. The next sweep with the same `names` continues.
+    A claim of home stops a late remote job. The next call with the same `names` goes on where this call ended.
     """
     try:
         _refuse_foreign(f"{spool}/{FOLDER}")
         entries = (names or ResumableFolderScan()).take(f"{spool}/{FOLDER}")
         strange = [entry.path for entry in entries if entry.name not in claimed]
     except (OSError, StateError):
-        return  # the folder is missing if no cluster uses claims
+        return  # no cluster uses claims
     for path in strange:
         with suppress(OSError):  # the claim's owner may have removed the file
             _remove_old(path, now_s)
@@ -132,12 +127,12 @@ def _remove_old(path: str, now_s: float) -> None:
 
 
 def create_remote_grant_files(remote: Away, names: tuple[str, ...]) -> None:
-    """Create grant files at a remote cluster; CommandFailed unless all files exist."""
+    """Create grant files at a remote cluster, which let jobs run; CommandFailed unless all files exist."""
     _ask(remote, GIVE, names)
 
 
 def remove_remote_grant_file(remote: Away, name: str) -> None:
-    """Remove a grant file at a remote cluster; safe to repeat."""
+    """Remove the file at a remote cluster that lets a job run; safe to repeat."""
     _ask(remote, REMOVE, (name,))
 
 
@@ -149,7 +144,7 @@ def _ask(remote: Away, script: str, names: tuple[str, ...]) -> None:
 
 
 class ClaimAndGrantFiles:
-    """The files of claims and grants, which decide whether a remote job may run."""
+    """The files by which a remote job learns whether it may run: claims at home, grants at remote clusters."""
 
     def __init__(self, policy: Policy, spool: str = SPOOL) -> None:
         self._policy = policy
@@ -158,28 +153,28 @@ class ClaimAndGrantFiles:
 
     @property
     def is_amid_sweep(self) -> bool:
-        """Whether a sweep of the claims folder is unfinished and goes on in the next sweep."""
+        """Whether the clean-up of the folder of claims is unfinished."""
         return self._names.is_amid
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed gridbridge.toml to later acts on claims."""
+        """Use a changed gridbridge.toml for later acts on claims."""
         self._policy = policy
 
     def take(self, transfer: Transfer) -> bool:
-        """Take a transfer's claim for home; False if the remote job has the claim."""
+        """Take the claim on a transfer's task for home; return False if the remote job has the claim."""
         return take_home_claim(claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool)
 
     def remove(self, transfer: Transfer) -> None:
-        """Remove a transfer's claim key, so that no job takes the claim, then its file."""
+        """Remove a transfer's claim key first, so that no job can take the claim, and then the claim's file."""
         remove_claim(claim_key_file(transfer.claim, transfer.uid)[0], self._spool)
         remove_claim(claim_file_name(transfer.claim, transfer.uid), self._spool)
 
     def sweep(self, claimed: frozenset[str], now_s: float) -> None:
-        """Remove the claim files of jobs without a known transfer."""
+        """Remove old claim files whose names are not in `claimed`."""
         remove_old_claim_files(claimed, now_s, self._spool, self._names)
 
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
-        """Make the grants of transfers at a remote cluster; safe to repeat."""
+        """Let the remote jobs of transfers run, by grant files at their cluster; safe to repeat."""
         names = tuple(claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
         create_remote_grant_files(configured_cluster_address(self._policy, cluster), names)
 
@@ -191,15 +186,15 @@ class ClaimAndGrantFiles:
 
 
 AT_ONCE = 500  # largest number of grants in one command
-FIRST_S, LONGEST_S = 2.0, 20.0  # first and longest pause before a grant is sent again
+FIRST_S, LONGEST_S = 2.0, 20.0  # first and longest pause before a retry
 
-DOUBT_S = 30.0  # longest time between claim_wait_s and the end of a job without its grant
+DOUBT_S = 30.0  # a job without a grant ends within this time after claim_wait_s
 
 _log = logging.getLogger(__name__)
 
 
 class RemoteJobClaimService:
-    """Sends grants and removes claims; the state file has the holder of each claim."""
+    """Decides which side runs a task, lets remote jobs run by grants, and removes old claims."""
 
     def __init__(
         self, policy: Policy, ledger: TransferLedger, files: ClaimAndGrantFiles, workers: OwnerThreadPools, clock: Clock
@@ -210,30 +205,30 @@ class RemoteJobClaimService:
         self._workers = workers
         self._clock = clock
         self._backoff = BackoffBySubject(clock.steady_s, FIRST_S, LONGEST_S)
-        self._due: dict[str, dict[TransferKey, Transfer]] = {}  # unsent grants by cluster
+        self._due: dict[str, dict[TransferKey, Transfer]] = {}  # transfers whose grant is not sent yet, by cluster
         self._sent: dict[str, tuple[tuple[Transfer, ...], Future[None]]] = {}
         self._removing: dict[TransferKey, Future[None]] = {}
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed configuration."""
+        """Use a changed configuration."""
         self._policy = policy
 
     def load(self) -> None:
-        """Schedule the grants that an earlier poller process may not have sent."""
+        """Send again all grants that an earlier poller process may not have sent."""
         for transfer in self._ledger.all():
             if does_claim_need_home_grant(transfer.claim) and transfer.claimed == JOB and not transfer.verdict:
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def decide(self, situation: TransferDecisionInputs) -> None:
-        """Record a grant for each remote job that waits for its claim; `send` delivers."""
+        """Record a grant for each remote job that waits for home's permission to run."""
         for transfer in tuple(self._ledger.all()):
             if transfer.claim and does_job_wait_for_claim_grant(transfer, situation):
                 self._ledger.keep(transfer.but(claimed=JOB))
-                self._ledger.note(transfer, f"granted: its job has started at {transfer.remote}")
+                self._ledger.note(transfer, f"granted: the remote job has started at {transfer.remote}")
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def send(self) -> None:
-        """Send due grants to the remote clusters, one command at a time per cluster."""
+        """Send the recorded grants to the remote clusters, by one command at a time for each cluster."""
         for cluster in tuple(self._sent):
             self._take(cluster)
         for cluster, due in tuple(self._due.items()):
@@ -247,9 +242,9 @@ class RemoteJobClaimService:
                 self._sent[cluster] = batch, self._workers.do(f"cluster {cluster}", give, batch)
 
     def recall(self, transfer: Transfer, why: str) -> bool:
-        """Take a task's claim for the home cluster, so that the task is requeued at home.
+        """Take the claim on a waiting task for home, so that the task runs at home; return whether that worked.
 
-        Return False if the remote job has the claim or the claim can't be read.
+        Return False, too, if nobody can tell who holds the claim.
         """
         try:
             is_had = transfer.claimed != JOB and self._take_claim(transfer)
@@ -270,14 +265,14 @@ class RemoteJobClaimService:
             self._ledger.note(transfer, f"claimed by home: {why}")
         else:
             self._ledger.keep(transfer.but(claimed=JOB))
-            self._ledger.note(transfer, f"recall: too late, its job at {transfer.remote} has the claim")
+            self._ledger.note(transfer, f"recall: too late, the remote job at {transfer.remote} has the claim")
         return is_had
 
     def _take_claim(self, transfer: Transfer) -> bool:
         return does_claim_need_home_grant(transfer.claim) or self._files.take(transfer)
 
     def limited(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:
-        """Return a transfer's end; too many ends without a claim become the task's error."""
+        """Return a remote job's end; after too many jobs without a grant, the end is an error of the task."""
         self._doubt(transfer, end)
         queue = self._policy.queues.get(transfer.queue)
         if end.claim != FENCED or queue is None:
@@ -290,17 +285,17 @@ class RemoteJobClaimService:
         return end.but(outcome=TransferOutcome.ERROR, reason=f"{end.reason}, {times} times")
 
     def _doubt(self, transfer: Transfer, end: TransferMessage) -> None:
-        """Log a remote job that ended without a claim although its grant was sent."""
+        """Log a remote job that ended for lack of its grant, although the grant was sent."""
         cluster = self._policy.clusters.get(transfer.remote)
         if not cluster or not does_claim_need_home_grant(transfer.claim) or end.exit_status != str(REQUEUE):
             return
         waited_s = float(end.wallclock_s or 0)
         if transfer.claimed == JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:
             _log.warning("event=unseen_grant name=%s cluster=%s", transfer.name, transfer.remote)
-            self._ledger.note(transfer, f"ended with 99 after {waited_s:.0f} s: its grant may be unseen")
+            self._ledger.note(transfer, f"ended with 99 after {waited_s:.0f} s: the grant may be unseen")
 
     def are_removed(self, ended: Transfer) -> bool:
-        """Return whether a transfer's claim files are gone, else start their removal."""
+        """Return whether a transfer's files of claim and grant are gone; if not, begin to remove the files."""
         kind, _ = split_claim(ended.claim)
         if kind == FILE:
             return self._is_removed(ended)
@@ -331,7 +326,7 @@ class RemoteJobClaimService:
 
     @property
     def is_amid_sweep(self) -> bool:
-        """Whether a sweep of the claims folder is unfinished."""
+        """Whether the clean-up of the folder of claims is unfinished."""
         return self._files.is_amid_sweep
 
     def sweep(self) -> None:
@@ -345,7 +340,6 @@ class RemoteJobClaimService:
         self._files.sweep(names, self._clock.now_s())
 
     def _take(self, cluster: str) -> None:
-        """Take the result of a cluster's grant command; failed grants are sent again."""
         batch, sent = self._sent[cluster]
         if not sent.done():
             return

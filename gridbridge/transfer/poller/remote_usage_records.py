@@ -1,7 +1,7 @@
-"""Read new lines of a cluster's accounting file, and pick transfers' records.
+"""Read the remote clusters' accounting files, and store and publish the usage of transferred jobs.
 
-One transaction stores a file's new records and moves the read cursor, so a killed service loses no record. A
-line that is read twice makes one record.
+One transaction stores the records that were read and how far the file was read, so a killed service loses no record.
+A line that is read twice makes one record.
 """
 
 import logging
@@ -44,7 +44,7 @@ _reader_log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountingFileReadResult:
-    """The result of reading an accounting file once: records, cursor and error."""
+    """What one reading of an accounting file gave: usage records, the position reached, and any error."""
 
     cursor: ClusterAccountingProgress
     records: tuple[RemoteJobRunAccounting, ...] = ()
@@ -54,7 +54,7 @@ class AccountingFileReadResult:
 
 
 class RemoteAccountingFileReader:
-    """Reads a cluster's accounting file regularly, in a thread as the disk may hang."""
+    """Reads new lines of a cluster's accounting file in a thread, because the disk may hang."""
 
     def __init__(
         self,
@@ -74,24 +74,24 @@ class RemoteAccountingFileReader:
         self._open: Future[AccountingFileReadResult] | None = None
 
     def is_of(self, cluster: ClusterSection) -> bool:
-        """Return whether the reader still reads the file that a cluster configuration names."""
+        """Return whether a cluster's configuration still names the accounting file that the reader reads."""
         ours, theirs = (
             (section.kind, section.accounting, section.users, bool(section.ssh)) for section in (self._cluster, cluster)
         )
         return ours == theirs
 
     def look_if_due(self, interval_s: float) -> None:
-        """Start to read the accounting file if a reading is due and none is in progress."""
+        """Begin to read the accounting file, if `interval_s` has passed and no reading runs."""
         if self._open is None and self._clock.steady_s() >= self._due:
             self._due = self._clock.steady_s() + interval_s
             self._open = self._threads.submit(self.look)
 
     def hasten(self) -> None:
-        """Make the next reading of the accounting file due now."""
+        """Make the next reading of the accounting file due at once."""
         self._due = self._clock.steady_s()
 
     def take(self) -> AccountingFileReadResult | None:
-        """Return a finished reading of the accounting file once; None without a new reading."""
+        """Return the result of a finished reading, once; None if no new reading has finished."""
         if self._open is None or not self._open.done():
             return None
         look, self._open = self._read(self._open), None
@@ -107,7 +107,7 @@ class RemoteAccountingFileReader:
             return AccountingFileReadResult(cursor=self.cursor, trouble=str(error))
 
     def look(self) -> AccountingFileReadResult:
-        """Read the accounting file's new lines; the result holds an error, if any."""
+        """Read the new lines of the accounting file; an error is part of the result."""
         try:
             return self._look(self.cursor)
         except GridbridgeError as error:
@@ -134,14 +134,13 @@ class RemoteAccountingFileReader:
 def remote_job_usage_records(
     lines: tuple[tuple[str, JobRunAccounting], ...], name: str, cluster: ClusterSection
 ) -> Iterator[RemoteJobRunAccounting]:
-    """Yield the usage records of transfers' remote jobs from parsed accounting lines."""
+    """Yield the usage records of transferred jobs among the lines of an accounting file."""
     for line, record in lines:
-        if is_transfer_name(record.account):  # a user's own account name may begin with gb, too
+        if is_transfer_name(record.account):  # a user's account name may begin with gb, too
             yield _remote_record(line, record, name, cluster)
 
 
 def _remote_record(line: str, record: JobRunAccounting, name: str, cluster: ClusterSection) -> RemoteJobRunAccounting:
-    """Convert an accounting record to its stored form, with the owner's home account."""
     owner = cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner
     return RemoteJobRunAccounting(
         transfer=record.account,
@@ -165,39 +164,37 @@ def _remote_record(line: str, record: JobRunAccounting, name: str, cluster: Clus
     )
 
 
-MOST_TOLD = 1000  # largest number of a person's unconfirmed job ends between two sweeps
-UNHEARD = timedelta(minutes=1)  # longest time between two answers of a cluster
-FRESHEN = timedelta(seconds=20)  # period of publishing unchanged read positions
+MOST_TOLD = 1000  # largest number of stored ends an hour for one person, if the jobs are not proved to exist
+UNHEARD = timedelta(minutes=1)  # longest usual time between two answers of a cluster
+FRESHEN = timedelta(seconds=20)  # unchanged positions are published again after this time
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
 class RemoteUsageService:
-    """Usage records of remote clusters whose accounting file the service can read."""
+    """Stores and publishes the usage of remote jobs, from clusters whose accounting file is readable."""
 
     policy: Policy
     database: StateFile
     views: TransferStatePublisher
     clock: Clock
     readers: dict[str, RemoteAccountingFileReader] = field(default_factory=dict)
-    readings: dict[str, PublishedAccountingProgress] = field(
-        default_factory=dict
-    )  # published reading progress by cluster
-    cursors: dict[str, ClusterAccountingProgress] = field(default_factory=dict)  # stored read position by cluster
+    readings: dict[str, PublishedAccountingProgress] = field(default_factory=dict)  # as published, by cluster
+    cursors: dict[str, ClusterAccountingProgress] = field(default_factory=dict)  # as stored, by cluster
     accounting: RemoteUsageRows = field(init=False)
-    told: dict[int, int] = field(default_factory=dict)  # number of unconfirmed job ends by uid
+    told: dict[int, int] = field(default_factory=dict)  # number of unproved job ends by uid
 
     def __post_init__(self) -> None:
         self.accounting = RemoteUsageRows(self.database)
 
     def load(self) -> None:
-        """Resume reading accounting files at the stored cursors."""
+        """Go on with each accounting file at the position that the state file has."""
         self.cursors = {cursor.cluster: cursor for cursor in self.accounting.cursors()}
         self.follow(self.policy)
 
     def follow(self, policy: Policy) -> None:
-        """Read a changed configuration's accounting files; keep the positions of known files."""
+        """Read the accounting files that a changed configuration names; go on in files read before."""
         self.policy = policy
         clusters = {
             name: cluster
@@ -222,7 +219,7 @@ class RemoteUsageService:
         self.readings[name] = PublishedAccountingProgress(cluster=name, path=cluster.accounting)
 
     def look_if_due(self) -> None:
-        """Start to read each accounting file whose reading is due."""
+        """Begin to read each accounting file whose reading is due."""
         for reader in self.readers.values():
             reader.look_if_due(self.policy.poller.interval_s)
 
@@ -233,7 +230,7 @@ class RemoteUsageService:
                 self.keep(look)
 
     def keep(self, look: AccountingFileReadResult) -> None:
-        """Store and publish the usage records of one reading."""
+        """Store and publish the usage records of one reading, and store its position."""
         changed: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
         for record in look.records:
             changed[parse_transfer_name(record.transfer).local] = self.accounting.put_record(record, self.clock.now())
@@ -245,7 +242,7 @@ class RemoteUsageService:
         self._note(look)
 
     def _show(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
-        """Publish a task's usage records, without records of other owners' jobs."""
+        """Publish the usage records of a task, without records of jobs of other owners."""
         if len({(record.owner, record.job_id) for record in records}) > 1:
             name = parse_transfer_name(records[0].transfer)
             transfers = TransferRows(self.database).of_task(name.cluster, name.job, name.task)
@@ -271,14 +268,14 @@ class RemoteUsageService:
             self.views.readings(self.readings.values())
 
     def tells(self, transfer: Transfer) -> bool:
-        """Return whether the service reads a job's accounting file, so needs no qacct."""
+        """Return whether the accounting file that the service reads will show the job's end, without qacct."""
         reading = self.readings.get(transfer.remote)
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 
     def end(self, transfer: Transfer) -> JobEnd | None:
-        """Return a remote job's end from its accounting records; None without a record.
+        """Return a remote job's end by its records in the accounting file; None without a record.
 
-        Raises ConflictingRemoteJobEnds if the records disagree on the end.
+        Raises ConflictingRemoteJobEnds if two records show different ends.
         """
         if transfer.remote not in self.readers:
             return None
@@ -291,7 +288,7 @@ class RemoteUsageService:
         return end
 
     def _accounted(self, transfer: Transfer) -> list[RemoteJobRunAccounting]:
-        """Return a job's accounting records since the remote cluster last listed the job."""
+        """Return a job's accounting records that are newer than the last job list with the job."""
         name = parse_transfer_name(transfer.name)
         records = self.accounting.records_of(name.cluster, name.job, name.task, remote_job_last_listed_at(transfer))
         is_its = (transfer.name, transfer.remote_id, transfer.owner, transfer.remote)
@@ -303,9 +300,9 @@ class RemoteUsageService:
         ]
 
     def tell_end(self, transfer: Transfer) -> None:
-        """Store a verdict's usage if no accounting file is read; publish epilog usage.
+        """Store and publish a remote job's usage by its verdict, unless the accounting file shows the usage soon.
 
-        An accounting file that is read has the job's record within seconds.
+        The epilog at home gets the usage in either case.
         """
         queue = self.policy.queues.get(transfer.queue)
         has_epilog = bool(queue and queue.remote_usage)
@@ -322,16 +319,15 @@ class RemoteUsageService:
             self._tell_epilog(local, record)
 
     def _tell_epilog(self, local: str, record: RemoteJobRunAccounting) -> None:
-        """Publish a job's usage for the root epilog; only log a failed publication."""
         try:
             self.views.epilog_usage(local, record.owner, format_shepherd_usage(record))
         except StateError as error:
             _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
     def _may_tell(self, transfer: Transfer) -> bool:
-        """Return whether to store a verdict's usage; limit jobs that are not confirmed.
+        """Return whether to store a job's usage by its verdict; the number of unproved jobs is limited.
 
-        A short job may end before the home cluster lists the job, as may an invented job.
+        A short job may end before the home job list shows the job, and anybody may invent a job.
         """
         if transfer.listed:
             return transfer.listed == OwnershipProof.YES
@@ -339,24 +335,23 @@ class RemoteUsageService:
         return self.told[transfer.uid] <= MOST_TOLD
 
     def sweep(self) -> None:
-        """Delete old usage records, and reset the count of unconfirmed ends."""
+        """Delete old usage records, and begin to count unproved job ends anew."""
         self.told.clear()
         before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
         self.accounting.forget_records(before)
         self.views.sweep_usage(before)
 
     def dismiss(self) -> None:
-        """Stop all accounting readers."""
+        """Stop the readers of all accounting files."""
         for reader in self.readers.values():
             reader.dismiss()
 
 
 def remote_job_last_listed_at(transfer: Transfer) -> datetime | None:
-    """Return when the remote cluster last listed a transfer's job, None if never.
+    """Return the time of the last remote job list with a transfer's job; None if no list had the job.
 
-    A qmaster writes a job's accounting record when the job leaves its list, so an older record is
-    false. If the service learns of a transfer after its job's end, for example because the state
-    file was lost, no snapshot has listed the job.
+    A qmaster writes the accounting record when the job leaves the list, so an older record belongs to another job. No
+    list has the job if the service learns of a transfer only after the job's end, as when the state file was lost.
     """
     if not transfer.remote_state.is_listed:
         return None
@@ -366,7 +361,7 @@ def remote_job_last_listed_at(transfer: Transfer) -> datetime | None:
 
 
 def must_publish_accounting_status(before: PublishedAccountingProgress, after: PublishedAccountingProgress) -> bool:
-    """Return whether an accounting reading has changed or its published time is old."""
+    """Return whether the progress of reading an accounting file has changed or was published too long ago."""
     if replace(before, read_at=after.read_at) != after or before.read_at is None:
         return before != after
     return after.read_at is not None and after.read_at - before.read_at > FRESHEN

@@ -1,8 +1,7 @@
-"""Limit each person's transfers that the home job list has not confirmed.
+"""Read starters' messages from the spool, and limit each person's transfers without proved owner.
 
-Anybody may write invented records. Above the limit, a new record stays in the spool until the home cluster has
-been queried. No real job is lost: home lists each job that is away. A job that home no longer lists is still
-accepted while the remote cluster lists the job with the same owner.
+Anybody may write messages about invented jobs. Above the limit, the first message of a transfer stays in the spool
+until home has been queried. No real job is lost, because the home job list shows each job that is away.
 """
 
 import logging
@@ -45,26 +44,26 @@ from gridbridge.transfer.poller.answers_to_starters import (
 from gridbridge.transfer.poller.poller_decision_journal import RefusedStarterMessageJournal
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
-KEPT = timedelta(hours=1)  # storage time of closed transfers that home never confirmed
+KEPT = timedelta(hours=1)  # storage time of closed transfers without proved owner
 SWEEP_S = 600.0
 
 _quota_log = logging.getLogger(__name__)
 
 
 class _Waiting(NamedTuple):
-    """A transfer whose record and messages wait for the home cluster's job list."""
+    """A new transfer whose messages wait in the spool for the home job list."""
 
     transfer: Transfer
     since: datetime
-    others: tuple[str, ...] = ()  # spool paths of the transfer's messages besides the record
+    others: tuple[str, ...] = ()  # paths of further messages
 
     def moved(self, step: timedelta) -> "_Waiting":
-        """Return the waiting transfer with its time moved by a clock change."""
+        """Return the waiting transfer with its time shifted, after the clock was set."""
         return self._replace(since=self.since + step)
 
 
 class UnconfirmedTransferQuota:
-    """Counts unconfirmed transfers per uid, and lets records above the limit wait."""
+    """Counts each uid's transfers without proved owner, and lets new transfers above the limit wait."""
 
     def __init__(self, ledger: TransferLedger, inbox: SpoolInbox, clock: Clock) -> None:
         self.most = MOST_UNPROVED
@@ -72,16 +71,16 @@ class UnconfirmedTransferQuota:
         self._inbox = inbox
         self._clock = clock
         self._waiting: dict[TransferKey, _Waiting] = clock.dated(_Waiting.moved)
-        self._admitted: dict[TransferKey, str] = {}  # OwnershipProof of each admitted transfer
+        self._admitted: dict[TransferKey, str] = {}  # proof of the owner, by accepted transfer
         self._count: Counter[int] | None = None
         self._swept_s = 0.0
 
     def begin(self) -> None:
-        """Reset the count of unconfirmed transfers at the start of a round."""
+        """Count the transfers without proved owner anew, at the start of a round."""
         self._count = None
 
     def keeps(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> bool:
-        """Return whether a new transfer's message must wait for the home job list."""
+        """Return whether a message of a new transfer must wait for the home job list."""
         name = spooled.message.transfer, spooled.uid
         if spooled.message.kind != TransferMessageKind.RECORD:
             return name in self._waiting
@@ -90,7 +89,7 @@ class UnconfirmedTransferQuota:
         return name in self._waiting or self._counted()[spooled.uid] >= self.most
 
     def park(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> list[str]:
-        """Let a message wait in the spool; return the older record that is replaced."""
+        """Let a message wait in the spool; return the path of an older message that it replaces."""
         name = spooled.message.transfer, spooled.uid
         entry = self._waiting.get(name)
         if isinstance(verdict, RejectedStarterMessage):
@@ -104,12 +103,12 @@ class UnconfirmedTransferQuota:
         return [entry.transfer.record] if entry.transfer.record != verdict.record else []
 
     def admit(self, transfer: Transfer) -> Transfer:
-        """Count an accepted transfer; mark its owner confirmed if home listed the task."""
+        """Count an accepted transfer; mark its owner as proved if the home job list showed the task."""
         self._counted()[transfer.uid] += 1
         return transfer.but(listed=self._admitted.pop(transfer.key, ""))
 
     def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> list[str]:
-        """Judge waiting records by new snapshots; return the paths of refused messages."""
+        """Judge the waiting transfers by new job lists; return the paths of rejected messages."""
         refused: list[str] = []
         uids: Counter[int] = Counter()
         for name, entry in tuple(self._waiting.items()):
@@ -129,7 +128,7 @@ class UnconfirmedTransferQuota:
         return refused
 
     def jobs(self) -> set[int]:
-        """Return the waiting transfers' local and remote job ids for the next snapshots."""
+        """Return the waiting transfers' local and remote job ids, which the next job lists must include."""
         waiting = [entry.transfer for entry in self._waiting.values()]
         return {parse_transfer_name(transfer.name).job for transfer in waiting} | {
             transfer.remote_id for transfer in waiting if transfer.remote_id
@@ -140,7 +139,6 @@ class UnconfirmedTransferQuota:
         return frozenset((entry.transfer.name, entry.transfer.owner) for entry in self._waiting.values())
 
     def _counted(self) -> "Counter[int]":
-        """Return each uid's number of unconfirmed transfers, open and closed."""
         if self._count is None:
             transfers = chain(self._ledger.open.values(), self._ledger.ended.values())
             self._count = Counter(transfer.uid for transfer in transfers if transfer.listed != OwnershipProof.YES)
@@ -149,7 +147,7 @@ class UnconfirmedTransferQuota:
         return self._count
 
     def _forget(self, asked_at: datetime) -> None:
-        """Delete unconfirmed closed transfers above a person's limit or older than an hour."""
+        """Delete closed transfers without proved owner, above a person's limit or after an hour."""
         for uid, rested in self._ledger.rested.items():
             while len(rested) > self.most and rested[0][1] < asked_at:
                 self._ledger.forget_unproved(rested.popleft()[0], uid)
@@ -159,9 +157,9 @@ class UnconfirmedTransferQuota:
 
 
 def _judge(entry: _Waiting, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> str | None:
-    """Return YES for a task listed at home, NO for a job listed only remotely, or ''.
+    """Return YES if the home job list shows the task, NO if only the remote job list shows the job, else ''.
 
-    Return None while a snapshot newer than the record is missing.
+    Return None while a job list that is newer than the message is missing.
     """
     transfer = entry.transfer
     if home.taken_at <= entry.since:
@@ -177,10 +175,10 @@ def _judge(entry: _Waiting, home: ClusterSnapshot, snapshots: Mapping[str, Clust
     return OwnershipProof.NO if row and row.owner == transfer.owner else ""
 
 
-PREMATURE_S = 60.0  # longest time for which a message waits for its transfer's record
-PREMATURE_OF_UID = 100  # largest number of a uid's messages that wait for a record
-LINGER_S = 1.5  # longest time for which a `closed` message waits for more such messages
-LINGERING = 20  # largest number of `closed` messages that wait for a round
+PREMATURE_S = 60.0  # a message waits at most this time for the first message of its transfer
+PREMATURE_OF_UID = 100  # largest number of waiting messages of one uid
+LINGER_S = 1.5  # longest time for which `closed` messages wait for further messages
+LINGERING = 20  # largest number of `closed` messages that wait
 KIND_ORDER = (
     TransferMessageKind.RECORD,
     TransferMessageKind.INTENT,
@@ -194,7 +192,7 @@ _log = logging.getLogger(__name__)
 
 
 class StarterMessageReader:
-    """Takes a round's spool messages; keeps messages that arrive before their record."""
+    """Reads starters' messages each round; a message that arrives before its transfer's first message waits."""
 
     def __init__(
         self,
@@ -217,28 +215,28 @@ class StarterMessageReader:
         self._refusals = RefusedStarterMessageJournal(journal, clock)
         self._ledger = ledger
         self._routes: set[Destination] = set()
-        self._quota = LogLineQuotaByPerson(clock.steady_s)  # limit of log lines about each uid
+        self._quota = LogLineQuotaByPerson(clock.steady_s)  # limit of log lines, by uid
         self.follow(policy)
 
     def follow(self, policy: Policy) -> None:
-        """Judge spool messages by a changed configuration.
+        """Use a changed configuration.
 
-        Routes of older configurations stay valid: starters use routes that they have read.
+        Transfer queues of older configurations stay valid, because starters go on using what they have read.
         """
-        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # longest wait of messages
+        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # longest wait of `closed` messages
         self._home = policy.site.cluster
         self.allow((name, queue.cluster) for name, queue in policy.queues.items())
         self._limit = policy.poller.spool_files_per_uid
 
     def allow(self, routes: Iterable[Destination]) -> None:
-        """Accept records with the given routes, too, as starters can still read the routes."""
+        """Accept messages about these pairs of transfer queue and cluster, too."""
         self._routes.update(routes)
 
     def take(self, at_once: bool) -> tuple[Transfer, ...]:
-        """Take new messages into the ledger; return the transfers that changed.
+        """Apply new messages to the transfers; return the transfers that changed.
 
-        Without `at_once`, messages that close transfers may wait for other messages. All
-        messages stay in the spool until `put_away`, so a killed process loses no message.
+        Without `at_once`, messages that close transfers may wait for other messages. All messages stay in the spool
+        until `put_away`, so a killed process loses no message.
         """
         new = (*self._lingering, *self._inbox.read())
         if not at_once and self._may_linger(new):
@@ -258,7 +256,7 @@ class StarterMessageReader:
         return tuple(self._ledger.open[key] for key in changed)
 
     def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> None:
-        """Judge the records that wait for the home cluster's job list."""
+        """Judge the transfers that wait for the home job list."""
         self._done += self.unproved.take_answer(home, snapshots)
 
     def put_away(self) -> None:
@@ -270,7 +268,7 @@ class StarterMessageReader:
         self._quota.tell_left_out(_log)
 
     def _may_linger(self, new: tuple[MessageWithAuthorUid, ...]) -> bool:
-        """Return whether new messages only close transfers, so that the messages may wait."""
+        """Return whether all new messages close transfers, so that the messages may wait."""
         if self.premature or not 0 < len(new) <= LINGERING:
             return False
         if any(spooled.message.kind != TransferMessageKind.CLOSED for spooled in new):
@@ -281,7 +279,7 @@ class StarterMessageReader:
         return self._clock.steady_s() - self._lingering_since < self.linger_s
 
     def _take(self, spooled: MessageWithAuthorUid, changed: set[TransferKey]) -> list[str]:
-        """Process one message; return the spool files that can be removed."""
+        """Process one message; return the paths of messages that can be removed."""
         message = spooled.message
         if message.kind == TransferMessageKind.ASK:
             wrong = self.questions.answer(spooled)
@@ -305,7 +303,7 @@ class StarterMessageReader:
     def _keep(
         self, spooled: MessageWithAuthorUid, previous: Transfer | None, transfer: Transfer, changed: set[TransferKey]
     ) -> list[str]:
-        """Store the transfer after a message; return the spool files that can be removed."""
+        """Store a transfer after a message; return the paths of messages that can be removed."""
         if transfer == previous:
             return [spooled.path] if spooled.path != transfer.record else []
         changed.add(transfer.key)
@@ -317,9 +315,9 @@ class StarterMessageReader:
         return [previous.record] if previous and previous.record != spooled.path else []
 
     def _received(self, spooled: MessageWithAuthorUid, previous: Transfer | None) -> ReceivedStarterMessage:
-        """Return a spool message with all inputs that decide about the message.
+        """Return a message with all facts that decide about its acceptance.
 
-        A known transfer keeps its route after its queue is removed from the configuration.
+        A stored transfer stays valid after its transfer queue is removed from the configuration.
         """
         return ReceivedStarterMessage(
             message=spooled.message,
@@ -333,10 +331,10 @@ class StarterMessageReader:
         )
 
     def _has_many(self, uid: int) -> bool:
-        """Return whether a uid has reached the limit of its transfers.
+        """Return whether a uid has reached its limit of transfers.
 
-        The spool keeps each transfer's record until some time after the end. At least a quarter of
-        the uid's files is left for other messages.
+        The spool keeps a file of each transfer until some time after its end. At least a quarter of the uid's files
+        is left for other messages.
         """
         open_, ended = (
             sum(owner == uid for _, owner in transfers) for transfers in (self._ledger.open, self._ledger.ended)
@@ -345,7 +343,6 @@ class StarterMessageReader:
         return open_ >= half or open_ + ended >= half + half // 2 + 1
 
     def _postpone(self, spooled: MessageWithAuthorUid) -> list[str]:
-        """Keep a new transfer's record waiting until its owner may have more transfers."""
         if not self._may_wait(spooled):
             reason = f"{self._limit // 2} transfers are open"
             return self._refuse(spooled, RejectedStarterMessage(what=spooled.message.transfer, reason=reason), False)
@@ -353,7 +350,7 @@ class StarterMessageReader:
         return []
 
     def _refuse(self, spooled: MessageWithAuthorUid, refusal: RejectedStarterMessage, is_early: bool) -> list[str]:
-        """Keep a message without a record for a minute; log and remove any other message."""
+        """Keep a message of an unknown transfer for a minute; log and remove any other rejected message."""
         first_at, _ = self.premature.get(spooled.path, (self._clock.steady_s(), spooled))
         if is_early and self._may_wait(spooled) and self._clock.steady_s() - first_at < PREMATURE_S:
             self.premature[spooled.path] = first_at, spooled
@@ -365,13 +362,12 @@ class StarterMessageReader:
         return [spooled.path]
 
     def _may_wait(self, spooled: MessageWithAuthorUid) -> bool:
-        """Return whether a message without a record may wait; the number is limited."""
         of_uid = sum(waiting.uid == spooled.uid for _, waiting in self.premature.values())
         return spooled.path in self.premature or of_uid < PREMATURE_OF_UID
 
 
 def _series(spooled: MessageWithAuthorUid) -> tuple[str, ...]:
-    """Return a sort key of a message; only the last record of each starter counts."""
+    """Return a key that all progress messages of one starter share, because only the last message counts."""
     message = spooled.message
     if message.kind != TransferMessageKind.RECORD:
         return (spooled.path,)
@@ -379,5 +375,5 @@ def _series(spooled: MessageWithAuthorUid) -> tuple[str, ...]:
 
 
 def _rank(kind: str) -> int:
-    """Return a message kind's order in a round, as hosts' clocks can't be compared."""
+    """Return the order of a message's kind in a round, because clocks of hosts can't be compared."""
     return KIND_ORDER.index(kind) if kind in KIND_ORDER else len(KIND_ORDER)

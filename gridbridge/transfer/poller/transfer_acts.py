@@ -1,4 +1,4 @@
-"""The service's acts and queries about remote jobs."""
+"""Do the service's acts on remote jobs: delete a job, look up a job's end, remove a job's files."""
 
 import logging
 import os
@@ -44,18 +44,18 @@ from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 
 
 class RemoteJobActs:
-    """The service's acts on the remote jobs of transfers."""
+    """Acts on the remote jobs of transfers; each act runs a command at the remote cluster."""
 
     def __init__(self, policy: Policy, tasks: LocalTaskActs) -> None:
         self._policy = policy
         self._tasks = tasks
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed gridbridge.toml to later acts on remote jobs."""
+        """Use a changed gridbridge.toml for later acts."""
         self._policy = policy
 
     def delete(self, action: TransferAction) -> None:
-        """Delete the remote job as its owner; at an embedded site the service is the owner."""
+        """Delete a remote job as its owner; in a site of embedded clusters the service is the owner."""
         if self._policy.is_personal:
             _delete_own(configured_cluster_address(self._policy, action.transfer.remote), action.transfer)
             return
@@ -65,9 +65,9 @@ class RemoteJobActs:
             self._delete_for_nobody(action.transfer)
 
     def _delete_for_nobody(self, transfer: Transfer) -> None:
-        """Delete the remote job of an owner without an account.
+        """Delete the remote job of an owner whose account was removed.
 
-        Raises OwnerlessJobNotDeleted if the cluster forbids this to the service.
+        Raises OwnerlessJobNotDeleted if the cluster does not let the service delete the job.
         """
         job = str(transfer.remote_id or "")
         jobs_of_removed_accounts.delete_job_of_removed_account(
@@ -75,7 +75,7 @@ class RemoteJobActs:
         )
 
     def give_up(self, action: TransferAction) -> TransferMessage:
-        """Delete a remote job in error state; return the verdict with the job's own error."""
+        """Delete a remote job that is in error state; return a verdict with the error that the cluster shows."""
         transfer = action.transfer
         where = configured_cluster_address(self._policy, transfer.remote)
         details = cluster_status_reader(where).query_job_details(where, transfer.remote_id)
@@ -85,26 +85,26 @@ class RemoteJobActs:
         return _error(transfer, TransferFailureCause.BLOCKED, reason)
 
     def look_up_end(self, action: TransferAction) -> TransferMessage | None:
-        """Return a transfer's verdict from the remote accounting; None without a record."""
+        """Return the verdict on a remote job by its accounting record; None without a record."""
         transfer = action.transfer
         where = configured_cluster_address(self._policy, transfer.remote)
         end = cluster_status_reader(where).query_job_end(where, transfer.remote_id, transfer.name)
         return self.judge(end, transfer) if end else None
 
     def judge(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
-        """Return the verdict for a remote job's end; home decides on a lost job's rerun."""
+        """Return the verdict on a remote job's end; if nobody saw the end, query whether the job may run again."""
         if end.is_unseen and not transfer.rerun:
             transfer = transfer.but(rerun=self._tasks.rerun(transfer))
         return home_verdict_from_accounting(transfer, end)
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
-        """Return the account of each given job that a remote cluster still has."""
+        """Return the account name of each of the given jobs that a remote cluster still lists."""
         where = configured_cluster_address(self._policy, cluster)
         system = batch_adapter_of_cluster(where).tells_accounts
         return system.query_job_accounts(where, jobs) if system else {}
 
     def delete_orphan(self, orphan: OrphanRemoteJob) -> None:
-        """Delete a held remote job without a transfer, as an operator instead of its owner."""
+        """Delete a held remote job that belongs to no transfer, as an operator and not as its owner."""
         where = configured_cluster_address(self._policy, orphan.cluster)
         if any(
             job.name == orphan.name and job.account == orphan.name
@@ -113,15 +113,14 @@ class RemoteJobActs:
             load_submit_adapter(where).delete_job(where, str(orphan.job_id))
 
     def unstage(self, transfer: Transfer) -> None:
-        """Remove a closed transfer's carried files from the remote cluster."""
+        """Remove the files that were copied to the remote cluster for a closed transfer."""
         _as_owner("unstage", transfer)
 
 
 def _as_owner(verb: str, transfer: Transfer) -> None:
-    """Run a verb of gridbridge-as-user for a transfer's owner; CommandFailed on failure.
+    """Run a verb of gridbridge-as-user as a transfer's owner; CommandFailed on failure.
 
-    Raises OwnerAccountGone without an account, RemoteJobNotOurs if the job's id is another job's by
-    now.
+    Raises OwnerAccountGone without an account, and RemoteJobNotOurs if the id now belongs to another job.
     """
     result = privileged_helper_calls.run_gridbridge_as_user(verb, os.path.basename(transfer.record))
     if result.status == NO_OWNER:
@@ -130,21 +129,21 @@ def _as_owner(verb: str, transfer: Transfer) -> None:
 
 
 def _delete_own(where: Away, transfer: Transfer) -> None:
-    """Delete a transfer's remote job as this user, if the job's account matches."""
+    """Delete a transfer's remote job as this user, if the job's account name is the transfer's name."""
     far, job = load_submit_adapter(where), str(transfer.remote_id)
     if far.query_owner_and_account(where, job)[1] == transfer.name:
         far.delete_job(where, job)
 
 
 def untraceable_job_verdict(action: TransferAction) -> TransferMessage:
-    """Return the verdict on a remote job that is neither listed nor accounted for."""
+    """Return the verdict on a remote job that its cluster neither lists nor has in its accounting."""
     transfer = action.transfer
     reason = f"{transfer.remote} has no trace of job {transfer.remote_id}"
     return _error(transfer, TransferFailureCause.VANISHED, reason)
 
 
 def disputed_end_verdict(action: TransferAction) -> TransferMessage:
-    """Return the verdict on a remote job whose accounting records have different ends."""
+    """Return the verdict on a remote job whose accounting records show different ends."""
     transfer = action.transfer
     reason = f"two records of job {transfer.remote_id} at {transfer.remote} disagree on its end"
     return _error(transfer, TransferFailureCause.DISPUTED, reason)
@@ -155,7 +154,7 @@ def _error(transfer: Transfer, cause: str, reason: str) -> TransferMessage:
 
 
 class TransferActRunner:
-    """Runs acts on transfers; an act that needs a cluster has a thread of its own."""
+    """Runs the service's acts on transfers, on local tasks and on remote jobs."""
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
         self.verdicts = VerdictFilesAndStarterFifos(policy, folder, spool)
@@ -173,21 +172,21 @@ class TransferActRunner:
         }
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed gridbridge.toml to later acts on transfers."""
+        """Use a changed gridbridge.toml for later acts."""
         for subject in (self.verdicts, self.claims, self.tasks, self.remote):
             subject.follow(policy)
 
     def far(self, action: TransferAction) -> TransferMessage | None:
-        """Run an act at a cluster; return a verdict if the act found the job's end."""
+        """Run an act that needs a command at a cluster; return a verdict if the act found the job's end."""
         return self._far[action.act](action)
 
     def judge(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
-        """Return the verdict for a remote job's end."""
+        """Return the verdict on a remote job's end."""
         return self.remote.judge(end, transfer)
 
 
-AGAIN_S = 2.0  # first pause before a failed act is retried; each retry doubles the pause
-LONGEST_S = 60.0  # longest pause before a failed act is retried
+AGAIN_S = 2.0  # pause before the first retry of a failed act; each retry doubles the pause
+LONGEST_S = 60.0  # longest pause before a retry
 
 Name = tuple[TransferActKind, str, int]
 
@@ -195,7 +194,7 @@ _log = logging.getLogger(__name__)
 
 
 class TransferActDispatcher:
-    """The acts that threads do for transfers now, and the pauses of failed acts."""
+    """Starts acts in the threads of job owners, retries failed acts after pauses, and takes the results."""
 
     def __init__(
         self,
@@ -208,17 +207,17 @@ class TransferActDispatcher:
         self._workers = workers
         self._usage_records = usage_records
         self._clock = clock
-        self._backoff = BackoffBySubject(clock)  # pauses between look-ups of a job's end
-        self._failing: dict[Name, BackoffBySubject] = {}  # pauses of acts whose last run failed
-        self.disputed: set[TransferKey] = set()  # transfers with conflicting ends
-        self.not_ours: list[Transfer] = []  # transfers whose remote job id is another job's
-        self.not_deleted: list[tuple[Transfer, str]] = []  # owner's account is gone
+        self._backoff = BackoffBySubject(clock)  # pauses between two look-ups of a job's end
+        self._failing: dict[Name, BackoffBySubject] = {}  # pauses before retries of failed acts
+        self.disputed: set[TransferKey] = set()  # transfers whose accounting records show different ends
+        self.not_ours: list[Transfer] = []  # transfers whose remote job id belongs to another job
+        self.not_deleted: list[tuple[Transfer, str]] = []  # transfers of removed accounts, with the reason
         self.open: dict[Name, tuple[TransferAction, Future[TransferMessage | None]]] = {}
 
     def may_begin(self, action: TransferAction) -> bool:
-        """Return whether an act's retry pause is over and no thread is doing the act.
+        """Return whether an act may begin: its pause is over, and no thread runs the act.
 
-        Look-ups of a job's end and failed acts are retried after growing pauses.
+        Failed acts and look-ups of a job's end are retried after growing pauses.
         """
         name = _name(action)
         failing = self._failing.get(name)
@@ -227,11 +226,11 @@ class TransferActDispatcher:
         return action.act is not TransferActKind.LOOK_UP_END or self._backoff.may_try(action.transfer.key)
 
     def begin(self, action: TransferAction) -> None:
-        """Start an act in a thread; a job's end known from accounting needs no query."""
+        """Start an act in a thread of the job's owner; the end of an accounted job needs no thread."""
         self.open[_name(action)] = action, self._future(action)
 
     def take_done(self) -> Iterator[tuple[TransferAction, TransferMessage | None]]:
-        """Yield each finished act, with the job's end if found; log failed acts."""
+        """Yield each finished act, with the verdict if the act found the job's end; log failed acts."""
         for name in [name for name, (_, future) in self.open.items() if future.done()]:
             action, future = self.open.pop(name)
             try:
@@ -260,18 +259,18 @@ class TransferActDispatcher:
                 yield action, verdict
 
     def forget(self, transfer: TransferKey) -> None:
-        """Forget a transfer's retry pauses, so that the transfer's next act begins at once."""
+        """Forget the pauses of a transfer's acts, so that its next act begins at once."""
         self.disputed.discard(transfer)
         self._backoff.forget(transfer)
         for act in TransferActKind:
             self._failing.pop((act, *transfer), None)
 
     def recover(self) -> None:
-        """Forget the retry pauses of all failed acts, as a silent cluster answers again."""
+        """Forget the pauses of all failed acts, because a silent cluster answers again."""
         self._failing.clear()
 
     def _pause(self, name: Name) -> None:
-        """Pause a failed act before its retry, except the release of a local task."""
+        """Make a failed act wait before its retry; the release of a local task is retried at once."""
         if name not in self._failing and name[0] is not TransferActKind.RELEASE_LOCAL:
             self._failing[name] = BackoffBySubject(self._clock, AGAIN_S, LONGEST_S)
             self._failing[name].may_try(name)

@@ -1,6 +1,6 @@
-"""Publish each local task's history from the state file when transfers change.
+"""Hold the open and ended transfers in memory and in the state file, and publish each task's history.
 
-The histories of open transfers are cached: reading a history for every change would cost as much as writing the
+Histories of open transfers are cached, because reading a history at every change costs as much as writing the
 history.
 """
 
@@ -28,21 +28,21 @@ from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.published_transfers import History, TransferStatePublisher
 from gridbridge.transfer.transfer_rows import TransferRows
 
-UNSHOWN = timedelta(minutes=1)  # longest time between a transfer's close and its publication
+UNSHOWN = timedelta(minutes=1)  # a closed transfer is published within this time
 
 
 class TaskHistoryPublisher:
-    """Publishes task histories; remembers tasks with an outdated published history."""
+    """Publishes the histories of local tasks: their transfers, with the events of each transfer."""
 
     def __init__(self, cluster: str, database: StateFile, views: TransferStatePublisher) -> None:
         self._cluster = cluster
         self._transfers = TransferRows(database)
         self._views = views
         self._behind: set[str] = set()
-        self._known: dict[str, dict[TransferKey, _Attempt]] = {}  # attempts by local task
+        self._known: dict[str, dict[TransferKey, _Attempt]] = {}  # transfers by local task
 
     def load(self) -> None:
-        """Mark for publication the histories that an earlier service may not have published."""
+        """Mark for publication all histories that an earlier process may not have published."""
         recent: tuple[Transfer, ...] = ()
         if shown_at := self._views.shown_at():
             recent = self._transfers.closed_since(shown_at - UNSHOWN)
@@ -50,30 +50,30 @@ class TaskHistoryPublisher:
             self.touch(transfer)
 
     def touch(self, transfer: Transfer) -> None:
-        """Mark a transfer's task, so that this round publishes the task's history."""
+        """Mark the task of a transfer, so that the next publication includes the task's history."""
         name = parse_transfer_name(transfer.name)
         if name.cluster == self._cluster:
             self._behind.add(name.local)
 
     def keep(self, before: Transfer | None, after: Transfer) -> None:
-        """Update a transfer in its task's history; republish the task after a change."""
+        """Put a changed transfer into its task's history, and mark the history for publication."""
         if attempts := self._attempts(after.name):
             attempts.setdefault(after.key, _Attempt(after)).transfer = after
         if before and before.but(seen_at=after.seen_at, missed_polls=after.missed_polls) != after:
             self.touch(after)
 
     def add(self, event: TransferEvent) -> None:
-        """Add an event to a transfer's cached history."""
+        """Add an event to the cached history of a transfer."""
         if attempt := self._attempts(event.name).get((event.name, event.uid)):
             attempt.events.append(event)
 
     def _attempts(self, transfer: str) -> "dict[TransferKey, _Attempt]":
-        """Return the cached attempts of a transfer's task; empty before a publication."""
+        """Return the cached transfers of a transfer's task; empty if the task was not published yet."""
         name = parse_transfer_name(transfer)
         return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
 
     def publish(self) -> None:
-        """Publish the history of each task that changed."""
+        """Publish the history of each task that was marked."""
         for local in self._behind:
             self._show(local)
         self._behind.clear()
@@ -101,44 +101,43 @@ class TaskHistoryPublisher:
         }
 
     def sweep(self, before: datetime, living: tuple[Transfer, ...]) -> None:
-        """Remove published histories unchanged since `before`, and clear the cache."""
+        """Remove published histories that did not change since `before`, and clear the cache."""
         self._known.clear()
         self._views.sweep(before, living)
 
 
 def _of(attempts: "dict[TransferKey, _Attempt]", uids: frozenset[int]) -> list[History]:
-    """Return the histories of some uids' attempts, except attempts that home refuted."""
     theirs = (attempt for attempt in attempts.values() if attempt.transfer.uid in uids)
     return [(attempt.transfer, attempt.events) for attempt in theirs if attempt.transfer.listed != OwnershipProof.NO]
 
 
 @dataclass(slots=True)
 class _Attempt:
-    """One transfer of a task, with its history events in order."""
+    """One transfer of a task, with the events of its history in order."""
 
     transfer: Transfer
     events: list[TransferEvent] = field(default_factory=list)
 
 
-EVENTS_AN_HOUR = 60  # largest number of a transfer's history events per hour
-LOGGED_AN_HOUR = 4000  # largest number of log lines per hour about a person's transfers
+EVENTS_AN_HOUR = 60  # largest number of events an hour in one transfer's history
+LOGGED_AN_HOUR = 4000  # largest number of log lines an hour about one person's transfers
 
 _log = logging.getLogger(__name__)
 
 
 class TransferLedger:
-    """Holds the open and ended transfers; the state file has the same data."""
+    """Holds the open transfers, and ended transfers whose remote jobs are still watched; the state file has both."""
 
     def __init__(
         self, database: StateFile, job_history: TaskHistoryPublisher, breakers: ClusterBreakers, clock: Clock
     ) -> None:
         self.open: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
-        # closed transfers whose remote jobs may still be listed
+        # closed transfers whose remote jobs may still be in job lists
         self.ended: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
-        self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # unconfirmed closed transfers
+        self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # closed transfers without proved owner, by uid
         self._told_of = LogLineQuotaByPerson(clock.steady_s, EVENTS_AN_HOUR, 3600.0)
         self._logged_of = LogLineQuotaByPerson(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
-        self._withheld = WithheldLogLines()  # log lines about unconfirmed transfers
+        self._withheld = WithheldLogLines()  # log lines about transfers without proved owner
         self._clock = clock
         self._database = database
         self._transfers = TransferRows(database)
@@ -148,7 +147,7 @@ class TransferLedger:
 
     def load(self) -> None:
         """Load the transfers that an earlier process left in the state file."""
-        now = self._clock.now()  # the clock may have been set back while no process ran
+        now = self._clock.now()  # the clock may have been set back meanwhile
         for transfer in self._transfers.open():
             self.open[transfer.key] = transfer.not_after(now)
         for transfer in self._transfers.ended():
@@ -160,35 +159,35 @@ class TransferLedger:
         return self.open.values()
 
     def clusters(self) -> frozenset[str]:
-        """Return the clusters of the open transfers."""
+        """Return the remote clusters of the open transfers."""
         return frozenset(transfer.remote for transfer in self.all())
 
     def away_jobs(self) -> frozenset[AwayJob]:
-        """Return owner, cluster and queue of each open transfer."""
+        """Return owner, remote cluster and transfer queue of each open transfer."""
         return frozenset(map(config_sections_of_transfer, self.all()))
 
     def among(self, keys: Iterable[TransferKey]) -> tuple[Transfer, ...]:
-        """Return each open transfer with one of the given keys once."""
+        """Return the open transfers that have one of the given keys."""
         return tuple(self.open[key] for key in set(keys) & self.open.keys())
 
     def find(self, key: TransferKey) -> Transfer | None:
-        """Return an open or closed transfer; None if no transfer has the key."""
+        """Return the open or closed transfer with this key; None without such a transfer."""
         return self.open.get(key) or self._transfers.find(*key)
 
     def attempts(self, transfer: str, uid: int) -> tuple[Transfer, ...]:
-        """Return all open and closed transfers of one uid's task."""
+        """Return all transfers, open and closed, of a transfer's task by one uid."""
         name = parse_transfer_name(transfer)
         all_attempts = self._transfers.of_task(name.cluster, name.job, name.task)
         return tuple(attempt for attempt in all_attempts if attempt.uid == uid)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Store all changes of a `with` block in the state file, or none of the changes."""
+        """Store all changes of a `with` block in the state file, or no change at all."""
         with self._database.transaction():
             yield
 
     def keep(self, transfer: Transfer) -> None:
-        """Store a changed transfer in memory and in the state file."""
+        """Store a new or changed transfer in memory and in the state file."""
         if not transfer.is_over:
             self.ended.pop(transfer.key, None)
         before = self.open.get(transfer.key)
@@ -199,14 +198,14 @@ class TransferLedger:
         self._tell_withheld(transfer)
 
     def reopen(self, ended: Transfer) -> None:
-        """Reopen a transfer whose end home has missed, unless its task was sent again."""
+        """Open a closed transfer again because home missed its end, unless the task was sent again since."""
         names = [attempt.name for attempt in self.attempts(ended.name, ended.uid)]
         if names[-1:] == [ended.name] and ended.key not in self.open:
             self.keep(ended.but(closed_at=None, updated_at=self._clock.now()))
             self.note(ended, UNDELIVERED_REASON)
 
     def prove(self, closed: Transfer) -> None:
-        """Store and publish whether the home cluster listed a closed transfer's task."""
+        """Store and publish whether the home job list proves the owner of a closed transfer."""
         if transfer := self._transfers.find(*closed.key):
             transfer = transfer.but(listed=closed.listed)
             self._transfers.put(transfer)
@@ -217,21 +216,21 @@ class TransferLedger:
             self.ended[closed.key] = self.ended[closed.key].but(listed=closed.listed)
 
     def release(self, closed: Transfer) -> None:
-        """Record that a closed transfer's local task no longer has a guard."""
+        """Record that nothing keeps a closed transfer's task from starting at home any more."""
         newest = self._transfers.find(*closed.key) or closed
         self._transfers.put(newest.but(reguarded=False))
         if transfer := self.ended.get(closed.key):
             self.ended[closed.key] = transfer.but(reguarded=False)
 
     def rewrite(self) -> None:
-        """Rewrite all transfers in the state file, as a clock change moved their times."""
+        """Store all transfers in the state file again, because a change of the clock has moved their times."""
         with self.transaction():
             for transfer in (*self.open.values(), *self.ended.values()):
                 self._job_history.keep(None, transfer)
                 self._transfers.put(transfer)
 
     def note(self, transfer: Transfer, text: str) -> None:
-        """Add a line to a transfer's history and the log, unless the line repeats."""
+        """Add a line to a transfer's history and to the log, unless the last line has the same text."""
         if self._told.get(transfer.key) == text:
             return
         self._told[transfer.key] = text
@@ -249,7 +248,7 @@ class TransferLedger:
             self._withheld.keep(transfer.uid, transfer.key, text)
 
     def _tell_withheld(self, transfer: Transfer) -> None:
-        """Log a transfer's withheld lines once the home cluster confirms the owner."""
+        """Log the lines that were withheld until the home job list proved the transfer's owner."""
         is_proved = transfer.listed == OwnershipProof.YES
         if is_proved or (transfer.listed and transfer.is_over):
             for text in self._withheld.take(transfer.uid, transfer.key):
@@ -257,20 +256,19 @@ class TransferLedger:
                     _log_transfer(transfer, text)
 
     def _tell_left_out(self) -> None:
-        """Log how many log lines and history events the hourly limits suppressed."""
         self._logged_of.tell_left_out(_log)
         for of, count in self._told_of.left_out().items():
             _log.warning("event=left_out of=%s events=%d", of, count)
 
     def forget(self, transfer: Transfer) -> None:
-        """Remove a closed transfer from the open transfers; keep watching its record."""
+        """Take a closed transfer off the open transfers; its remote job is still watched."""
         self.open.pop(transfer.key, None)
         self._told.pop(transfer.key, None)
         if transfer.record:
             self.ended[transfer.key] = transfer
 
     def stop_watching(self, transfer: Transfer) -> None:
-        """Stop watching an ended transfer whose record was removed."""
+        """Stop watching the remote job of an ended transfer, whose message file was removed."""
         self.ended.pop(transfer.key, None)
         self._told.pop(transfer.key, None)
         self._transfers.put(transfer.but(record=""))
@@ -279,11 +277,11 @@ class TransferLedger:
             rested.append((transfer.name, transfer.closed_at))
 
     def forget_unproved(self, name: str, uid: int) -> None:
-        """Delete a closed transfer that home never confirmed from the state file."""
+        """Delete a closed transfer without proved owner from the state file."""
         self._transfers.forget_unproved(name, uid)
 
     def sweep_unproved(self, before: datetime) -> None:
-        """Delete transfers that closed before a time and that home has not confirmed."""
+        """Delete transfers without proved owner that closed before the given time."""
         self._transfers.sweep_unproved(before)
         for uid, rested in tuple(self.rested.items()):
             while rested and rested[0][1] < before:
@@ -297,5 +295,5 @@ def _log_transfer(transfer: Transfer, text: str) -> None:
 
 
 def config_sections_of_transfer(transfer: Transfer) -> AwayJob:
-    """Return owner, cluster and queue: an open transfer's parts of gridbridge.toml."""
+    """Return the parts of gridbridge.toml that a transfer needs: its owner, cluster and transfer queue."""
     return transfer.owner, transfer.remote, transfer.queue

@@ -1,4 +1,4 @@
-"""Do a round's quick acts at once, and begin slow acts in the owner's threads."""
+"""Run a round of the poller: gather answers and messages, decide about transfers, act and publish."""
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ from gridbridge.transfer.poller.waiting_task_recalls import WaitingTaskMoveServi
 
 @dataclass(slots=True, kw_only=True)
 class PollRoundActionRunner:
-    """Does the planned acts of transfers; no act runs twice at the same time."""
+    """Does the acts that a round has planned; one act never runs twice at the same time."""
 
     policy: Policy
     ledger: TransferLedger
@@ -57,16 +57,16 @@ class PollRoundActionRunner:
     usage_records: RemoteUsageService
     claims: RemoteJobClaimService
     late_guards: StaleGuardRemover
-    asked: Container[str]  # names of the clusters that are queried
-    over: Callable[[Transfer], None]  # function to call with each closed transfer
+    asked: Container[str]  # clusters that the poller queries
+    over: Callable[[Transfer], None]  # is called with each closed transfer
     clock: Clock
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed configuration."""
+        """Use a changed configuration."""
         self.policy = policy
 
     def act(self, action: TransferAction) -> None:
-        """Do a quick act at once; begin an act at a cluster in the owner's thread."""
+        """Do a quick act at once; begin an act that needs a command in a thread of the job's owner."""
         transfer = action.transfer
         if action.act is TransferActKind.CLOSE:
             self._close(action.transfer, action.why)
@@ -78,13 +78,13 @@ class PollRoundActionRunner:
             self.dispatcher.begin(action)
 
     def look_up(self, cluster: str, ids: frozenset[int]) -> None:
-        """Look up job ends that a cluster has pushed, without the usual retry pause."""
+        """Look up the ends of jobs that a cluster has announced by their ids, without a pause."""
         for action in transfer_decisions.plan_pushed_end_lookups(self.ledger.all(), cluster, ids):
             self.dispatcher.forget(action.transfer.key)
             self.act(action)
 
     def take_results(self) -> list[TransferKey]:
-        """Apply the results of finished acts; return the transfers that changed."""
+        """Record the results of finished acts; return the transfers that changed."""
         changed = []
         for action, verdict in self.dispatcher.take_done():
             transfer = self.ledger.find(action.transfer.key)
@@ -96,7 +96,6 @@ class PollRoundActionRunner:
         return changed
 
     def _tell_not_deleted(self) -> None:
-        """Record in histories undeleted remote jobs of owners without an account."""
         for action_of, why in self.dispatcher.not_deleted:
             if (transfer := self.ledger.find(action_of.key)) and not transfer.is_over:
                 self.ledger.keep(transfer.but(reason=why))
@@ -104,7 +103,7 @@ class PollRoundActionRunner:
         self.dispatcher.not_deleted.clear()
 
     def _take_result(self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None) -> bool:
-        """Record an act's result; return whether the transfer needs a new decision."""
+        """Record the result of an act; return whether the transfer needs a new decision."""
         if action.act is TransferActKind.RELEASE_LOCAL:
             self._close(transfer, action.why)
             return False
@@ -124,7 +123,7 @@ class PollRoundActionRunner:
     def _end(
         self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None
     ) -> TransferMessage | None:
-        """Return the job's end that a look-up found, or a substitute end for a lost job."""
+        """Return the verdict that a look-up found; for a job that is looked up too long, a verdict of failure."""
         is_sought = action.act is TransferActKind.LOOK_UP_END
         if is_disputed := is_sought and transfer.key in self.dispatcher.disputed:
             self.ledger.note(transfer, disputed_end_verdict(action).reason)
@@ -137,7 +136,6 @@ class PollRoundActionRunner:
         return verdict
 
     def _close(self, transfer: Transfer, why: str) -> None:
-        """Close a transfer that no longer has a job."""
         now = self.clock.now()
         closed = transfer.but(closed_at=now, updated_at=now, reason=why)
         self.ledger.keep(closed)
@@ -145,23 +143,20 @@ class PollRoundActionRunner:
         self.forget(closed)
 
     def forget(self, closed: Transfer) -> None:
-        """Remove a closed transfer's verdict and FIFO, but not yet its record."""
+        """Remove the published verdict and the FIFO of a closed transfer."""
         self.over(closed)
         self.verdicts.tidy(closed)
 
 
 class StarterWakerAfterSilence:
-    """Wakes starters that wait to submit when a silent cluster answers again."""
+    """Wakes starters that wait to submit to a silent cluster, once the cluster answers again."""
 
     def __init__(self, folder: str) -> None:
         self._silent: set[str] = set()
         self._folder = folder
 
     def take_answer(self, answer: ClusterQueryResult, transfers: Iterable[Transfer]) -> bool:
-        """Wake starters that wait to submit when a silent cluster answers again.
-
-        Return whether the answer ended a cluster's silence.
-        """
+        """Wake starters if the answer ends the cluster's silence; return whether the silence ended."""
         if answer.snapshot is None:
             self._silent.add(answer.cluster)
         elif answer.cluster in self._silent:
@@ -178,7 +173,7 @@ class StarterWakerAfterSilence:
 
 @dataclass(slots=True, kw_only=True)
 class ClusterAnswerHandlers:
-    """The parts of the service that process clusters' answers."""
+    """The components of the service that process the clusters' answers."""
 
     policy: Policy
     answers: LastClusterSnapshots
@@ -193,7 +188,7 @@ class ClusterAnswerHandlers:
     situations: TransferDecisionInputGatherer
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed configuration."""
+        """Use a changed configuration."""
         self.policy = policy
 
     def take(self, came: tuple[ClusterQueryResult, ...]) -> None:
@@ -219,7 +214,7 @@ class ClusterAnswerHandlers:
 
 @dataclass(slots=True, kw_only=True)
 class PollRoundInputSources:
-    """The parts that deliver a round's input."""
+    """The components from which a round gets its input."""
 
     answers: LastClusterSnapshots
     mail: StarterMessageReader
@@ -229,8 +224,8 @@ class PollRoundInputSources:
     answer_handlers: ClusterAnswerHandlers
 
     def take(self) -> tuple[tuple[ClusterQueryResult, ...], list[TransferKey]]:
-        """Return the new cluster answers, and the transfers that other input changed."""
-        came = self.answers.take()  # before the messages, which must not be older than answers
+        """Return the new answers of clusters, and the transfers that messages and acts have changed."""
+        came = self.answers.take()  # first, because messages must be newer than the answers
         changed = [*self._take_messages(at_once=bool(came)), *self.actions.take_results()]
         self.usage_records.take()
         self._take_pushes()
@@ -238,7 +233,6 @@ class PollRoundInputSources:
         return came, changed
 
     def _take_messages(self, at_once: bool) -> list[TransferKey]:
-        """Process the spool's messages; return the transfers that changed."""
         changed = self.mail.take(at_once)
         for transfer in changed:
             if transfer.is_over:
@@ -246,7 +240,6 @@ class PollRoundInputSources:
         return [transfer.key for transfer in changed]
 
     def _take_pushes(self) -> None:
-        """Look up the job ends that clusters have pushed."""
         for cluster, push in self.pushes.items():
             if ids := push.ended():
                 self.actions.look_up(cluster, ids)
@@ -254,7 +247,7 @@ class PollRoundInputSources:
 
 @dataclass(slots=True, kw_only=True)
 class PollRoundReconcilers:
-    """The reconcilers of guards, recalls, moves, suspensions and leftovers."""
+    """The components that compare local tasks with remote jobs and act on the differences."""
 
     policy: Policy
     ledger: TransferLedger
@@ -271,11 +264,11 @@ class PollRoundReconcilers:
     breakers: ClusterBreakers
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed configuration."""
+        """Use a changed configuration."""
         self.policy = policy
 
     def take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
-        """Run all reconcilers, once the ledger has the transfers' new states."""
+        """Compare local tasks with remote jobs, once the transfers have their new states."""
         self.guards.take_answers(came, self.policy.site.cluster)
         self.copies.take_answers(came)
         self.cleaner.clean(self.situations.gather(()), self.unproved.names())
@@ -286,14 +279,14 @@ class PollRoundReconcilers:
         self.suspensions.decide(everything, self.recalls.out())
 
     def send(self) -> None:
-        """Send the grants and restore the guards that the state file has recorded."""
+        """Let remote jobs run and guard local tasks again, as the state file has recorded."""
         self.claims.send()
         self.guards.send()
 
 
 @dataclass(slots=True, kw_only=True)
 class PollRoundPublishers:
-    """The parts that publish a round's results."""
+    """The components that publish what a round has changed."""
 
     ledger: TransferLedger
     answers: LastClusterSnapshots
@@ -306,7 +299,7 @@ class PollRoundPublishers:
     sweeper: OldTransferDataSweeper
 
     def publish(self, is_news: bool) -> None:
-        """Publish load values and histories; publish transfers if `is_news` is true."""
+        """Publish load values and histories; with `is_news`, publish the open transfers, too."""
         closed = self.breakers.closed(self.ledger.all()) | self.answers.silent()
         self.views.load(self.answers.good, self.observers, closed, self.room.lacks())
         self.job_history.publish()
@@ -317,17 +310,17 @@ class PollRoundPublishers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollRoundInput:
-    """A round's input: new cluster answers, and the transfers to decide about."""
+    """A round's input: new answers of clusters, and the transfers to decide about."""
 
     came: tuple[ClusterQueryResult, ...]
     is_news: bool  # whether a cluster has answered or a transfer has changed
     concerned: tuple[Transfer, ...]
-    situation: TransferDecisionInputs | None  # None: no transfer to decide about
+    situation: TransferDecisionInputs | None  # None: nothing to decide
 
 
 @dataclass(slots=True, kw_only=True)
 class PollRoundSteps:
-    """The steps of a poll round, which the poller's cycle calls in turn."""
+    """The steps of a round of the poller: gather, decide, store the decision, and act."""
 
     policy: Policy
     journal: DecisionJournal
@@ -340,11 +333,11 @@ class PollRoundSteps:
     publication: PollRoundPublishers
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed configuration."""
+        """Use a changed configuration."""
         self.policy = policy
 
     def gather(self) -> PollRoundInput:
-        """Gather a round's input; any cluster answer concerns all open transfers."""
+        """Gather a round's input; the answer of any cluster concerns all open transfers."""
         came, changed = self.intake.take()
         concerned = tuple(self.ledger.all()) if came else self.ledger.among(changed)
         return PollRoundInput(
@@ -355,7 +348,7 @@ class PollRoundSteps:
         )
 
     def decide(self, round_input: PollRoundInput) -> TransferRoundPlan:
-        """Plan the actions for the transfers that a round's input concerns."""
+        """Plan the acts for the transfers that a round's input concerns."""
         if round_input.situation is None:
             return TransferRoundPlan()
         return transfer_decisions.update_and_plan_transfers(
@@ -363,13 +356,13 @@ class PollRoundSteps:
         )
 
     def entry(self, round_input: PollRoundInput, plan: TransferRoundPlan) -> DecisionJournalEntry | None:
-        """Return a journal entry of the round's new decisions; None without any."""
+        """Return a journal entry of the round's new decisions; None if nothing new was decided."""
         if round_input.situation is None:
             return None
         return self.plan_journal.entry(round_input.concerned, round_input.situation, self.policy.poller, plan)
 
     def apply(self, round_input: PollRoundInput, plan: TransferRoundPlan) -> None:
-        """Store changed transfers, do the planned actions, reconcile and publish."""
+        """Store changed transfers, do the planned acts, compare tasks with remote jobs, and publish."""
         if round_input.situation:
             self._note(round_input.concerned, plan, round_input.situation)
         for action in plan.actions:

@@ -1,7 +1,7 @@
-"""Start and stop the transfer service, and run its rounds.
+"""Build, load and stop the transfer service, and run its rounds (transfer_round has a round's steps).
 
-A killed service loses no transfer: a message leaves the spool only after the state file has its
-content, and every act is safe to repeat. Module `transfer_round` has the steps of a round.
+A killed service loses no transfer: a message leaves the spool only after the state file has the message's content,
+and every act is safe to repeat.
 """
 
 import logging
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class TransferService:
-    """The transfer service: configuration, resources, state, acts and rounds."""
+    """The service of gridbridge-poller: its configuration, resources, state, acts and rounds."""
 
     policy: Policy
     resources: PollerResources
@@ -46,7 +46,7 @@ class TransferService:
 
     @classmethod
     def of(cls, policy: Policy, resources: PollerResources) -> Self:
-        """Build the service from groups of parts, in order of their dependencies."""
+        """Build the service from groups of components, each group after the groups that it needs."""
         state = poller_components.build_poller_state(policy, resources)
         acts = acting.build_poller_acts(policy, resources, state)
         looks_after = maintenance.build_poller_reconcilers(policy, resources, state, acts)
@@ -60,9 +60,9 @@ class TransferService:
         )
 
     def load(self) -> None:
-        """Load the state that an earlier process left in the state file."""
+        """Load the transfers, claims and recalls that an earlier process left in the state file."""
         verdicts, clock, state = self.resources.acts.verdicts, self.resources.clock, self.known
-        clock.step()  # called before load, because a clock step moves loaded times
+        clock.step()  # first, because a change of the clock moves the loaded times
         verdicts.hide_names()
         state.ledger.load()
         state.unheard_ends.load(clock.now())
@@ -75,10 +75,10 @@ class TransferService:
         self.show_routes()
 
     def show_routes(self) -> None:
-        """Publish the queues' routes; log removed clusters that have open transfers."""
+        """Publish the remote cluster of each transfer queue; log unconfigured clusters with open transfers."""
         state, views = self.known, self.resources.views
         used = {(transfer.queue, transfer.remote) for transfer in state.ledger.all()}
-        state.mail.allow(used)  # starters of open transfers still use routes of removed queues
+        state.mail.allow(used)  # starters of open transfers may still use a removed queue
         views.routes(frozenset(queue for queue, _ in used))
         views.keep_only(self.resources.observers)
         for cluster in sorted(state.situations.dropped()):
@@ -89,13 +89,13 @@ class TransferService:
             )
 
     def round(self) -> None:
-        """Run a single poll round."""
+        """Run one round of the poller."""
         with self.open_round() as a_round:
             service_cycle.run_cycle_once(a_round, _log.debug)
 
     @contextmanager
     def open_round(self) -> Iterator[PollRoundSteps]:
-        """Store a round's changes in one transaction, then send its commands and queries."""
+        """Store all changes of a round in one transaction; afterwards send its commands and queries."""
         self._keep_time()
         with self.known.ledger.transaction():
             yield self.program
@@ -105,14 +105,14 @@ class TransferService:
         self.known.usage_records.look_if_due()
 
     def _ask_clusters(self) -> None:
-        """Query each cluster that is due; one transaction reads the job ids to watch."""
+        """Query each cluster whose query is due; read the ids of jobs to watch at most once."""
         job_ids = cache(self.watched_jobs)
         with self.known.ledger.transaction():
             for observer in self.resources.observers.values():
                 observer.ask_if_due(job_ids, self.sent)
 
     def _keep_time(self) -> None:
-        """Shift all times after a clock change, so that durations and ages stay correct."""
+        """Shift all stored times after the clock was set, so that ages stay correct."""
         if step := self.resources.clock.step():
             _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
             self.known.ledger.rewrite()
@@ -121,19 +121,20 @@ class TransferService:
         self.known.situations.notice_pause()
 
     def has_unasked(self) -> bool:
-        """Return whether a configured cluster has open transfers and is not queried.
+        """Return whether the poller does not query a configured cluster that has open transfers.
 
-        A cluster whose last queue was removed is not queried, but records may come later.
+        The poller stops querying a cluster whose last transfer queue was removed; a message about a transfer may come
+        later.
         """
         unasked = self.policy.clusters.keys() - self.resources.observers.keys()
         return bool(self.known.ledger.clusters() & unasked)
 
     def away_jobs(self) -> frozenset[AwayJob]:
-        """Return owner, cluster and queue of each open transfer."""
+        """Return owner, remote cluster and transfer queue of each open transfer."""
         return self.known.ledger.away_jobs()
 
     def watched_jobs(self) -> frozenset[int]:
-        """Return the local and remote job ids that a snapshot must keep."""
+        """Return the ids of the local and remote jobs that the job lists must include."""
         state = self.known
         watched = (*state.ledger.all(), *state.ledger.ended.values())
         remote = {transfer.remote_id for transfer in watched}
@@ -143,7 +144,7 @@ class TransferService:
         return frozenset(remote | local | queried | late | moved)
 
     def sent(self, cluster: str) -> CampaignJobsAtCluster:
-        """Return the jobs that campaigns sent to a cluster, which delay no transfer."""
+        """Return the jobs that campaigns have sent to a cluster; transfers do not wait for these jobs."""
         return live_campaign_jobs_at(self.resources.database, cluster)
 
     def shut_down(self) -> None:

@@ -1,10 +1,7 @@
-"""Recall waiting tasks by requests, which the tasks' starters carry out.
+"""Bring waiting tasks home from remote clusters, into free slots or on the way to another cluster.
 
-A recall request is published in the verdict's file, so a later verdict replaces the request.
-
-Before the recall, the job's queue list is changed to exclude the queues to the cluster that the task leaves.
-The job gets its queue list back once the task has started. After a kill, each move goes on by its stage in the
-state file and its transfer's state. Every step may be repeated.
+Home takes the claim of a task with a claim. For any other task the service publishes a request, which the task's
+starter carries out; the verdict later replaces the request in the same file.
 """
 
 import logging
@@ -43,15 +40,15 @@ from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.transfer_rows import TaskMoveRows as Kept
 
-HEED_S = 60.0  # time after which a recall request that no starter carries out is withdrawn
-AGAIN_S = 60.0  # first pause before the next recall of a task that could not run at home
+HEED_S = 60.0  # a request that no starter carries out is withdrawn after this time
+AGAIN_S = 60.0  # first pause before a task that could not run at home is tried again
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 _log = logging.getLogger(__name__)
 
 
 class WaitingTaskRecallService:
-    """Recalls waiting tasks into free slots of the home cluster."""
+    """Brings waiting tasks home into free slots of the home cluster."""
 
     def __init__(
         self,
@@ -75,27 +72,26 @@ class WaitingTaskRecallService:
         self._backoff = BackoffBySubject(clock.steady_s, AGAIN_S, 16 * AGAIN_S)
         self._checking: dict[TransferKey, tuple[TaskRecall, Future[None]]] = {}
         self._out: dict[TransferKey, TaskRecall] = {}
-        self._wished_at_s: dict[TransferKey, float] = {}  # time of each recall request
-        self._free = (0, 0)  # number of free slots in each of the last two home snapshots
-        # time of the last home snapshot by cluster
+        self._wished_at_s: dict[TransferKey, float] = {}  # time of each request to a starter
+        self._free = (0, 0)  # free slots in the last two job lists of home
         self._free_at: dict[str, datetime] = clock.dated(operator.add)
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed configuration."""
+        """Use a changed configuration."""
         self._policy = policy
 
     def load(self) -> None:
-        """Withdraw an earlier process's recall requests, except recalls that have begun."""
+        """Withdraw the requests that an earlier process made to starters."""
         for transfer in self._ledger.all():
             if not transfer.verdict:
                 self._verdicts.retract(transfer.name, transfer.uid)
 
     def out(self) -> Set[TransferKey]:
-        """Return the keys of the transfers that are being recalled."""
+        """Return the keys of the transfers whose tasks are being brought home."""
         return self._out.keys()
 
     def decide(self, situation: TransferDecisionInputs, troubles: dict[str, str]) -> None:
-        """Withdraw late recall requests, and start the recalls that are due."""
+        """Withdraw requests that came too late, and begin to bring home the tasks that are due."""
         self._count_free(situation)
         for key in tuple(self._out):
             self._follow(key, situation)
@@ -110,7 +106,6 @@ class WaitingTaskRecallService:
     def _begin(
         self, candidates: tuple[Transfer, ...], situation: TransferDecisionInputs, troubles: dict[str, str], free: int
     ) -> None:
-        """Start to check the tasks that are due for recall, and journal the decision."""
         queues = self._policy.queues
         due = tuple(recall_policy.plan_recalls_into_home_slots(candidates, situation, queues, troubles, free))
         begun = [recall for recall in due if self._backoff.may_try(recall.transfer.key)]
@@ -129,15 +124,15 @@ class WaitingTaskRecallService:
             self._free_at[home.cluster] = home.taken_at
 
     def bring(self, transfer: Transfer, why: str) -> bool:
-        """Recall a task for the given reason; return whether its recall is in progress."""
+        """Bring a task home for the given reason; return whether its return has begun."""
         if transfer.key not in self._out and transfer.key not in self._checking:
             self._bring(TaskRecall(transfer=transfer, slots=0, why=why), transfer)
         return transfer.key in self._out
 
     def may(self, transfer: Transfer) -> bool:
-        """Return whether a task's owner is confirmed and its queue allows one more recall.
+        """Return whether a waiting task may come home: its owner is proved, and its limit of returns is not reached.
 
-        A job without a claim needs a batch system that shows whether the job has started.
+        Without a claim, the remote batch system must be able to show whether the job has started.
         """
         queue = self._policy.queues.get(transfer.queue)
         cluster = self._policy.clusters.get(transfer.remote)
@@ -151,7 +146,6 @@ class WaitingTaskRecallService:
         return sum(attempt.cause == TransferFailureCause.RECALLED for attempt in before) < queue.recall_limit
 
     def _take_checks(self, situation: TransferDecisionInputs) -> None:
-        """Recall the checked tasks that a queue of the home cluster can run."""
         for key in [key for key, (_, check) in self._checking.items() if check.done()]:
             recall, check = self._checking.pop(key)
             transfer = self._ledger.open.get(key)
@@ -161,7 +155,6 @@ class WaitingTaskRecallService:
                 self._bring(recall, transfer)
 
     def _bring(self, recall: TaskRecall, transfer: Transfer) -> None:
-        """Recall a task by taking its claim, or by a request to the task's starter."""
         if not transfer.claim:
             self._publish_request(recall, transfer)
         elif self._claims.recall(transfer, recall.why):
@@ -178,14 +171,14 @@ class WaitingTaskRecallService:
         self._verdicts.publish(TransferAction(act=TransferActKind.PUBLISH, transfer=transfer, why=why, verdict=message))
 
     def _follow(self, key: TransferKey, situation: TransferDecisionInputs) -> None:
-        """Forget a finished recall; withdraw a recall that is late or not carried out."""
+        """Forget a finished return; withdraw a request that came too late or that no starter carries out."""
         transfer = self._ledger.open.get(key)
         if transfer is None or (transfer.verdict and transfer.claimed != HOME):
             self._forget(key)
         elif not transfer.verdict and _has_started(transfer, situation):
             self._take_back(transfer, f"recall: too late, running at {transfer.remote}")
         elif not transfer.verdict and self._is_unheeded(key):
-            self._take_back(transfer, "recall: withdrawn, its starter did not act")
+            self._take_back(transfer, "recall: withdrawn, the starter did not act")
 
     def _is_unheeded(self, key: TransferKey) -> bool:
         return self._clock.steady_s() - self._wished_at_s.get(key, math.inf) > HEED_S
@@ -206,13 +199,17 @@ def _has_started(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
 
 
 KEPT = timedelta(days=7)
-NOBODY = "moves"  # name of the thread for moves whose job owner is unknown
+NOBODY = "moves"  # name of the thread for moves of unknown owners
 
 _move_log = logging.getLogger(__name__)
 
 
 class WaitingTaskMoveService:
-    """Moves waiting tasks off clusters by recalls; the state file has each move's stage."""
+    """Moves waiting tasks to other clusters: home excludes the queues to the old cluster, and brings the task home.
+
+    A job gets its own queue list back once its task has started. After a kill, each move goes on at its stage in the
+    state file; every step may be repeated.
+    """
 
     def __init__(
         self,
@@ -231,28 +228,26 @@ class WaitingTaskMoveService:
         self._recalls = recalls
         self._workers = workers
         self._clock = clock
-        self._keeping: dict[TransferKey, Future[None]] = {}  # changes of queue lists in progress
+        self._keeping: dict[TransferKey, Future[None]] = {}  # queue lists being changed
         self._wished: set[TransferKey] = set()
-        self._ending: dict[
-            TransferKey, tuple[WaitingTaskMove, Future[None]]
-        ] = {}  # restorations of queue lists in progress
+        self._ending: dict[TransferKey, tuple[WaitingTaskMove, Future[None]]] = {}  # queue lists being restored
 
     def follow(self, policy: Policy) -> None:
-        """Apply a changed configuration."""
+        """Use a changed configuration."""
         self._policy = policy
 
     def jobs(self) -> set[int]:
-        """Return the local job ids that the home cluster's next snapshot must keep."""
+        """Return the ids of local jobs that the home job list must include."""
         return {parse_transfer_name(move.name).job for move in self._kept.in_flight()}
 
     def decide(self, situation: TransferDecisionInputs) -> None:
-        """Advance each task move by its next step."""
+        """Do the next step of each move."""
         self._take_ends(situation)
         moves = [move for move in self._kept.in_flight() if move.key not in self._ending]
         for move in moves:
             transfer = self._ledger.find(move.key)
             if transfer is None:
-                self._give_back(move, NOBODY, TaskMoveStage.DROPPED, "its transfer is unknown")
+                self._give_back(move, NOBODY, TaskMoveStage.DROPPED, "the transfer is unknown")
             elif move.stage is TaskMoveStage.HOME:
                 self._follow(move, transfer, situation)
             else:
@@ -261,21 +256,21 @@ class WaitingTaskMoveService:
             self._kept.forget(self._clock.now() - KEPT)
 
     def _bring(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
-        """Recall a moved task, or give up the move if a recall is not possible."""
+        """Bring the task of a move home; give up the move if the task can't come home."""
         keeping = self._keeping.get(transfer.key)
         if keeping and not keeping.done():
-            return  # the change of the queue list must precede its restoration
+            return  # a queue list is changed before it is restored
         if transfer.is_over and transfer.cause == TransferFailureCause.RECALLED:
             self._kept.put(replace(move, stage=TaskMoveStage.HOME))
             return
         if transfer.verdict and transfer.verdict.cause == TransferFailureCause.RECALLED:
-            return  # the task is about to be requeued at home
+            return  # the task is about to wait at home
         if why := recall_policy.why_task_move_is_impossible(transfer, situation):
             self._give_up(move, transfer, situation, why)
         elif transfer.key in self._recalls.out():
             return
         elif transfer.key in self._wished:
-            self._give_up(move, transfer, situation, "its starter did not carry out the recall")
+            self._give_up(move, transfer, situation, "the starter did not carry out the recall")
         elif keeping is None:
             self._keep_off(move, transfer, situation)
         else:
@@ -283,7 +278,7 @@ class WaitingTaskMoveService:
 
     def _keep_off(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
         if not self._recalls.may(transfer):
-            self._give_up(move, transfer, situation, "its queue's recall limit is reached")
+            self._give_up(move, transfer, situation, "the recall limit of the task's queue is reached")
         elif situation.now - move.asked_at > recall_policy.MOVE_DEADLINE:
             self._give_up(move, transfer, situation, "the move could not begin in time")
         elif recall_policy.is_waiting_task_recallable(transfer, situation):
@@ -297,21 +292,21 @@ class WaitingTaskMoveService:
         why = f"recalled from {move.source}: rebalanced, {move.target} had room"
         self._wished.add(transfer.key)
         if not self._recalls.bring(transfer, why):
-            self._give_up(move, transfer, situation, "its recall can't begin now")
+            self._give_up(move, transfer, situation, "the recall can't begin now")
 
     def _follow(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
-        """Restore a job's queue list once its task has started, ended or found no queue."""
+        """Restore a job's queue list once its task has started, ended or waited too long."""
         newest = self._ledger.attempts(move.name, move.uid)[-1]
         if newest.name != move.name:
-            self._ledger.note(newest, f"moved: it waited at {move.source} before")
-            self._give_back(move, transfer.owner, TaskMoveStage.DONE, f"it went to {newest.remote}")
+            self._ledger.note(newest, f"moved: the task waited at {move.source} before")
+            self._give_back(move, transfer.owner, TaskMoveStage.DONE, f"the task went to {newest.remote}")
         elif ended := recall_policy.describe_move_end_at_home(transfer, situation):
             self._give_back(move, transfer.owner, TaskMoveStage.DONE, ended)
 
     def _give_up(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs, why: str) -> None:
-        """Drop a move; restore the queue list that an earlier process may have changed.
+        """Give up a move; restore the queue list that an earlier process may have changed.
 
-        The queue list of a requeued job that awaits adoption does not belong to the move.
+        The queue list of a rescheduled job that waits for a new starter has another reason, and stays.
         """
         if parse_transfer_name(move.name).job in situation.requeued_jobs:
             self._end(move, TaskMoveStage.DROPPED, why)
@@ -324,13 +319,13 @@ class WaitingTaskMoveService:
         ended = replace(move, stage=stage, reason=why)
         other_moves = (other_move for other_move in self._kept.in_flight() if other_move.key != move.key)
         if any(parse_transfer_name(other_move.name).job == job for other_move in other_moves):
-            self._end(move, stage, why)  # only a job's last move restores the job's queue list
+            self._end(move, stage, why)  # a later move restores the job's queue list
             return
         giving = self._workers.do(owner, self._tasks.give_queues_back, move.name)
         self._ending[move.key] = ended, giving
 
     def _take_ends(self, situation: TransferDecisionInputs) -> None:
-        """End task moves whose job has its queue list back or is gone."""
+        """End each move whose job has its own queue list back or is gone."""
         for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
             move, giving = self._ending.pop(key)
             error, transfer = giving.exception(), self._ledger.find(key)

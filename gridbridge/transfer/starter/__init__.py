@@ -1,1 +1,1 @@
-"""The programs of a transfer queue: starter, methods and load sensor."""
+"""The programs of a transfer queue: starter, suspend, resume and terminate methods, and load sensor."""

@@ -1,9 +1,8 @@
-"""The suspend, resume and terminate methods and the epilog (queue_conf(5)).
+"""Run the suspend, resume and terminate methods of a transfer queue, and its epilog (queue_conf(5)).
 
-Grid Engine runs a method instead of sending a signal, ignores its exit status, and waits for its
-end without a limit. So each method notes its intent, wakes the starter, and ends in bounded time;
-the service finishes the starter's work. Methods may run at the same time or twice, and the
-shepherd may skip a method: the last intent counts, and DEAD is final.
+Grid Engine runs a method instead of sending a signal, and waits for the method's end without a limit. So each method
+notes what is wanted, wakes the starter, and ends soon. Methods may run side by side or twice, or may be skipped: the
+last note counts, and a deletion is final.
 """
 
 import os
@@ -19,18 +18,18 @@ from gridbridge.transfer.starter.local_task import BACK, LocalTask
 from gridbridge.transfer.starter.remote_job_state_match import delete_remote_job
 from gridbridge.transfer.starter.starter_step_and_answers import log_step_error
 
-PATIENCE_S = 8.0  # time for a starter to end by itself before the method kills the starter
+PATIENCE_S = 8.0  # the method kills a starter that has not ended after this time
 EPILOG_S = 3.0  # timeout of each of the epilog's two commands
 
 
 def main() -> None:
-    """Run the method that the first argument names; report errors to the log and exit 0."""
+    """Run the method that the first argument names; log errors and exit with 0."""
     task = LocalTask(dict(os.environ))
     try:
         task.open_notes()
         task.open_log()
     except GridbridgeError as error:
-        log_step_error(error)  # the starter meets this error, too, and ends the job
+        log_step_error(error)  # the starter has the same error and ends the job
     try:
         METHODS[sys.argv[1]](task)
     except (GridbridgeError, OSError) as error:
@@ -38,20 +37,20 @@ def main() -> None:
 
 
 def note_local_job_suspended(task: LocalTask) -> None:
-    """Note that the local job was suspended: by hand, with its queue, or by a threshold."""
+    """Note that the local job is suspended: by hand, with its queue, or by a threshold."""
     note_intent_and_wake_starter(task, DesiredLocalJobState.SUSPENDED)
 
 
 def note_local_job_resumed(task: LocalTask) -> None:
-    """Note that the local job was resumed."""
+    """Note that the local job runs again after a suspension."""
     note_intent_and_wake_starter(task, DesiredLocalJobState.RUNNING)
 
 
 def terminate_local_job(task: LocalTask) -> None:
-    """End the local job, unless only its local time limit struck while the job is away.
+    """End the local job, unless only its time limit at home has passed while the remote job goes on.
 
-    Any doubt ends the job, since Grid Engine calls no second method for the same `qdel`. While this
-    method queries the home cluster, the starter does not release the remote job.
+    If nobody can tell, the job ends, because Grid Engine runs no second method for one `qdel`. During the check the
+    starter does not release the remote job.
     """
     doubt = _doubt(task)
     if not _is_deleted(task) and not task.is_dead():
@@ -87,10 +86,10 @@ def _is_deleted(task: LocalTask) -> bool:
 
 
 def delete_job_of_killed_starter(task: LocalTask) -> None:
-    """Delete the remote job of a killed starter; do nothing after a regular end.
+    """Delete the remote job of a starter that was killed; do nothing if the starter ended regularly.
 
-    The service deletes a remote job that the epilog can't delete, and the remote folder of a job
-    that has ended, as the folder may hold outputs that are not yet at home.
+    If this fails, the service deletes the remote job. The service also removes the remote folder of an ended job,
+    because the folder may have outputs that are not at home yet.
     """
     record = task.record()
     if not record or task.closed() or task.is_dead():
@@ -104,20 +103,19 @@ def delete_job_of_killed_starter(task: LocalTask) -> None:
 
 
 def _has_ended(task: LocalTask, record: TransferMessage) -> bool:
-    """Say whether the service published a transfer's end, not just a request."""
     message = published_file_formats.read_verdict_or_reply(task.verdict(record.transfer))
     return message is not None and message.outcome not in TransferOutcome.WISHES
 
 
 def note_intent_and_wake_starter(task: LocalTask, desired: str) -> None:
-    """Note an intent for the local job (suspend, resume, delete), and wake its starter."""
+    """Note that the local job is to be suspended, resumed or deleted, and wake its starter."""
     task.open_notes()
     task.ask(desired)
     task.wake()
 
 
 class StarterProcess:
-    """The starter's first process, identified by a pidfd in case its pid is reused."""
+    """A starter's first process, held by a pidfd in case its pid is used again."""
 
     def __init__(self, task: LocalTask) -> None:
         try:
@@ -128,12 +126,12 @@ class StarterProcess:
             self.pid = 0
 
     def end_within(self, patience_s: float) -> None:
-        """Wait for the starter to end by itself; after the time, kill its process group."""
+        """Wait until the starter ends by itself; after `patience_s`, kill its process group."""
         if self.pid and not self._ends_within(patience_s):
             os.killpg(self.pid, SIGKILL)
 
     def be_alone_in(self, patience_s: float) -> None:
-        """Wait for the starter to end by itself; after the time, kill its running step."""
+        """Wait until the starter ends by itself; after `patience_s`, kill its running step."""
         if not self.pid or self._ends_within(patience_s):
             return
         with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as file:

@@ -1,8 +1,7 @@
-"""Carries a job's files to a cluster without a shared filesystem, and back.
+"""Copy a job's files to a cluster without a shared filesystem, and the job's outputs back home.
 
-Each step may be killed anywhere and is then repeated. Inputs go into a remote folder with the
-transfer's name before the job's release. Outputs go to their places at home, the streams once;
-then the folder is removed.
+Each step may be killed anywhere and is then repeated. Inputs go into a remote folder with the transfer's name before
+the job is released. Once the outputs are home, the folder is removed.
 """
 
 import errno
@@ -25,17 +24,17 @@ if TYPE_CHECKING:
 
     from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
 
-STDIN, STREAMS = "stdin", ("stdout", "stderr")  # file names in the remote staging folder
-HOME = "home"  # the note that all outputs are at home and verified
-CARRIED = "carried"  # the note that all inputs are at the remote cluster
+STDIN, STREAMS = "stdin", ("stdout", "stderr")  # file names in the remote folder
+HOME = "home"  # note that all outputs are at home
+CARRIED = "carried"  # note that all inputs are at the remote cluster
 NOTE = "stage"
-BEHIND = "/./"  # mark before the part of a path that rsync recreates (rsync(1), --relative)
-SHORT_BYTES = 1 << 20  # largest size of a stream that is fetched without rsync
-LONG_S = 40.0  # timeout for listing or removing a remote folder
+BEHIND = "/./"  # rsync recreates the part of a path after this mark (rsync(1), --relative)
+SHORT_BYTES = 1 << 20  # a larger standard stream is fetched by rsync
+LONG_S = 40.0  # timeout of a command that lists or removes a remote folder
 
 
 class RemoteStagingFolder:
-    """A job's remote folder for carried files, and the job's lists of files to carry."""
+    """A job's remote folder for copied files, and the job's lists of inputs and outputs."""
 
     __slots__ = ("cwd", "folder", "stage_in", "stage_out")
 
@@ -47,10 +46,10 @@ class RemoteStagingFolder:
 
 
 def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:
-    """Note the files to carry and create the remote folder; return the folder's path.
+    """Note which files to copy, and create the remote folder; return the folder's path.
 
-    If an earlier starter already submitted the job, only the note is written. Raises
-    UnstageablePaths, before the folder is created, for a wrong list or a missing input.
+    If an earlier starter already submitted the job, only the note is written. Raises UnstageablePaths, before the
+    folder is created, for a wrong list or a missing input.
     """
     stage = _declared(step, request, config)
     step.record = step.record.but(stage=stage.folder)
@@ -75,7 +74,7 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
 
 
 def _make_at_home(step: "StarterStepContext", stage: RemoteStagingFolder) -> str:
-    """Create and note a private folder below the remote home directory."""
+    """Create the folder below the home directory of the remote account instead, and note its path."""
     stage.folder = f"{folder.STAGE_DIR}/{step.record.transfer}"
     _note(step.task, stage)
     step.note(stage=stage.folder)
@@ -83,9 +82,9 @@ def _make_at_home(step: "StarterStepContext", stage: RemoteStagingFolder) -> str
 
 
 def carry_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
-    """Carry the inputs to the remote folder; False if the local job was deleted.
+    """Copy the inputs to the remote folder; False if the local job was deleted meanwhile.
 
-    Raises UnstageablePaths when an input is gone, CommandFailed when a retry is needed.
+    Raises UnstageablePaths if an input is gone, CommandFailed if the copy must be retried.
     """
     task, login, at = step.task, _login(step), step.record.stage
     if task.is_done(CARRIED):
@@ -105,9 +104,9 @@ def carry_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
 
 
 def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool:
-    """Bring the outputs home and remove the remote folder; False if the job was deleted.
+    """Copy the outputs home and remove the remote folder; False if the local job was deleted meanwhile.
 
-    If the job has not run and its cluster is unreachable now, the service removes the folder later.
+    If the job has not run and its cluster is unreachable, the service removes the folder later.
     """
     try:
         if has_run and not _bring_home(step):
@@ -122,10 +121,9 @@ def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool
 
 
 def _bring_home(step: "StarterStepContext") -> bool:
-    """Carry the outputs home once; False if the local job was deleted meanwhile.
+    """Copy the outputs home once; False if the local job was deleted meanwhile.
 
-    Missing outputs are skipped, even all outputs if the folder is gone. A symlink is carried as
-    the file or folder that the symlink leads to.
+    Missing outputs are skipped. A symlink is copied as the file or folder to which the symlink leads.
     """
     task, login, at = step.task, _login(step), step.record.stage
     if task.is_done(HOME):
@@ -154,7 +152,7 @@ def _bring_home(step: "StarterStepContext") -> bool:
 
 
 def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
-    """Fetch a short stream over the open connection; False for a long stream."""
+    """Fetch a short standard stream over the open ssh connection; False if the stream is long."""
     data = folder.read_remote_file(login, at, name, SHORT_BYTES + 1, LONG_S)
     is_whole = len(data) <= SHORT_BYTES
     if is_whole:
@@ -163,7 +161,7 @@ def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
 
 
 def _declared(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> RemoteStagingFolder:
-    """Return the lists of files to carry; a job's list overrides its queue's list."""
+    """Return the lists of files to copy; a job's list replaces its queue's list."""
     route = step.route
     lists = staged_paths.job_stage_in_and_out_paths(route.stage_in, route.stage_out, request.context)
     base = folder.remote_stage_parent(route.remote_stage_dir, _login(step).user or own_login_name())
@@ -187,7 +185,7 @@ def _staging_note(task: LocalTask) -> RemoteStagingFolder:
 
 def _login(step: "StarterStepContext") -> SshLogin:
     login = step.away.login
-    assert login  # only routes with an ssh login carry files
+    assert login  # files are copied over ssh only
     return login
 
 
@@ -197,14 +195,13 @@ def _standard_input(task: LocalTask) -> str:
 
 
 def _source(stage: RemoteStagingFolder, path: str) -> str:
-    """Return an input's path for rsync, with `/./` before its name in the remote folder."""
+    """Return an input's path for rsync, with `/./` before the part that rsync recreates."""
     name = staged_paths.path_in_remote_job_folder(path)
     above = os.path.dirname(os.path.normpath(path)) if path.startswith("/") else stage.cwd
     return f"{os.path.normpath(above)}{BEHIND}{name}"
 
 
 def _refuse_missing(task: LocalTask, stage: RemoteStagingFolder) -> None:
-    """Raise UnstageablePaths for an unreadable input."""
     declared = [_source(stage, path) for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)]
     for source in filter(None, [*declared, _standard_input(task)]):
         path = source.replace(BEHIND, "/")
@@ -214,7 +211,6 @@ def _refuse_missing(task: LocalTask, stage: RemoteStagingFolder) -> None:
 
 
 def _wrong(path: str) -> str:
-    """Return the reason why an input can't be carried; empty for a good input."""
     if not os.path.exists(path):
         return "a dangling symlink" if os.path.islink(path) else "no such file or folder"
     if not (os.path.isfile(path) or os.path.isdir(path)):
@@ -226,9 +222,9 @@ def _wrong(path: str) -> str:
 
 
 def _endless(top: str) -> "Iterator[str]":
-    """Yield symlinks to a parent folder, on which rsync would never end.
+    """Yield symlinks that lead to a parent folder, which rsync would follow forever.
 
-    Unreadable folders are skipped, as rsync reports such folders.
+    Unreadable folders are skipped, because rsync reports them.
     """
     pending = [(top, _holders(os.path.realpath(top)))]
     while pending:
@@ -246,7 +242,6 @@ def _endless(top: str) -> "Iterator[str]":
 
 
 def _holders(path: str) -> frozenset[tuple[int, int]]:
-    """Return the device and inode numbers of a folder and all its parents."""
     ancestors = {_identity(path)}
     while path != "/":
         path = os.path.dirname(path)
@@ -260,10 +255,10 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _append_once(fetched: str, path: str) -> None:
-    """Append a fetched stream to the owner's file, which other programs may write to.
+    """Append a standard stream to the owner's file, which other programs may write, too.
 
-    A note keeps the offset of the first byte, so a repeated step continues behind the bytes that a
-    killed step wrote. A pipe, device or unreadable file is simply appended to.
+    A note has the file's size before the first byte, so a repeated step goes on after the bytes that a killed step
+    wrote. A pipe, a device and an unreadable file are simply appended to.
     """
     note = f"{fetched}.from"
     try:
@@ -291,9 +286,9 @@ def _lock(descriptor: int) -> None:
 
 
 def _agreeing(fetched: str, path: str, begun: int) -> int:
-    """Return how many fetched bytes the output file already has from `begun` on.
+    """Return how many bytes of the stream the output file already has after position `begun`.
 
-    Return 0 if other writers' bytes follow: duplicate output is better than lost output.
+    Return 0 if other programs have written since: duplicate output is better than lost output.
     """
     if not os.access(path, os.R_OK):
         return 0

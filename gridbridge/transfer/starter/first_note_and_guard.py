@@ -1,4 +1,4 @@
-"""Guards a local task, by a hold or start time, from running beside its remote job."""
+"""Begin a transfer in the starter: write the first note, and keep the local task from starting again at home."""
 
 from gridbridge.model.job_request import OWN_HOLD, OWN_START
 from gridbridge.model.transfer import claim_and_guard
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def choose_local_task_guard(step: "StarterStepContext") -> str:
-    """Return the kind of guard for a local task: a hold at a cluster without start times."""
+    """Return what is to keep a local task from starting again: a hold, a far start time, or nothing."""
     if not step.home.HAS_START_TIMES:
         return HomeStartGuard.HOLD
     request, task = step.request, step.task
@@ -23,7 +23,7 @@ def choose_local_task_guard(step: "StarterStepContext") -> str:
 
 
 def guard_running_local_task(step: "StarterStepContext") -> None:
-    """Guard the running local task, unless an earlier step of the starter set the guard."""
+    """Set the hold or start time that keeps the running task from starting again; later steps set nothing."""
     task, how = step.task, step.record.guard or HomeStartGuard.HOLD
     if task.is_done(GUARDED):
         return
@@ -35,7 +35,7 @@ def guard_running_local_task(step: "StarterStepContext") -> None:
 
 
 def remove_task_guard(step: "StarterStepContext") -> None:
-    """Remove the guard of a local task without a remote job, so that the task may start."""
+    """Remove the hold or start time of a task without a remote job, so that the task may start."""
     how = step.record.guard or HomeStartGuard.HOLD
     if how == HomeStartGuard.NONE:
         how = _put_by_the_service(step)
@@ -46,7 +46,7 @@ def remove_task_guard(step: "StarterStepContext") -> None:
 
 
 def _put_by_the_service(step: "StarterStepContext") -> str:
-    """Return the kind of guard that the service set after a change of the request."""
+    """Return the kind of guard that the service set after the job's request was changed."""
     context = dict(step.request.context)
     if OWN_START in context:
         return HomeStartGuard.START
@@ -54,9 +54,9 @@ def _put_by_the_service(step: "StarterStepContext") -> str:
 
 
 def write_first_transfer_note(step: "StarterStepContext") -> bool:
-    """Write a transfer's first note; False while the starter waits for the service.
+    """Write the first note of a transfer; return False while the starter waits for the service's answer.
 
-    Only the starter of a task that was sent before asks the service for the transfer to continue.
+    Only the starter of a task that was sent before asks the service, which may name an open transfer.
     """
     wake = step.record.wake or spool.create_starter_wake_fifo(step.task.our_spool)
     step.record = TransferMessage(remote=step.route.remote, queue=step.task.queue, wake=wake)
@@ -80,7 +80,7 @@ def write_first_transfer_note(step: "StarterStepContext") -> bool:
 
 
 def _learn_of_the_last(step: "StarterStepContext") -> bool:
-    """Ask the service whether to begin a new transfer or to adopt the last transfer."""
+    """Ask the service whether the task gets a new transfer or continues its last transfer."""
     reply = published_file_formats.read_verdict_or_reply(step.task.verdict(step.record.wake))
     if reply is None:
         put_back = "yes" if step.task.restarted else ""
@@ -96,7 +96,6 @@ def _learn_of_the_last(step: "StarterStepContext") -> bool:
 
 
 def _adopt(step: "StarterStepContext", reply: TransferMessage) -> None:
-    """Use the route of the queue that began the adopted transfer."""
     step.go_by(step.task.route(reply.queue))
     step.require_same(reply)
     step.may_be_there = True

@@ -1,7 +1,7 @@
-"""The local task of a starter or method: execd's files and the task's own notes.
+"""Represent the local task of a starter or method: execd's files about the task, and the starter's own notes.
 
-The notes are in TMPDIR/.gridbridge, which belongs to the job's owner and goes with the task; the
-spool has a copy of each note that must outlive the task.
+The notes are in TMPDIR/.gridbridge, which belongs to the job's owner and is removed with the task. The spool has a
+copy of each note that must outlive the task.
 """
 
 import os
@@ -23,18 +23,18 @@ from gridbridge.shell import safe_files
 from gridbridge.state import published_file_formats, spool
 from gridbridge.transfer.starter import task_notes
 
-NO_TASK = "undefined"  # SGE_TASK_ID of a job that is not an array
-GUARDED = "guarded"  # the note that the local task has its guard
-WARNED = "warned"  # the note that a -notify signal announced the job's deletion
-BACK = "back"  # the note that the local task was rescheduled (qmod -rj)
-INTENT = "intent"  # name of the mark file for a new intent, which wakes the starter's shell
+NO_TASK = "undefined"  # SGE_TASK_ID of a job that is no array
+GUARDED = "guarded"  # note that the task can't start again beside its remote job
+WARNED = "warned"  # note that a -notify signal announced the job's deletion
+BACK = "back"  # note that the task was rescheduled (qmod -rj)
+INTENT = "intent"  # file that tells the starter's shell of a method's new note
 UNLIMITED = ("", "INFINITY", "NONE")
-WHY_CHARACTERS = 400  # largest number of characters of a reason in a record
+WHY_CHARACTERS = 400  # longest reason in a message, in characters
 INFINITE_S = float("inf")
 
 
 class LocalTask:
-    """A task of a job in a transfer queue, with its starter's notes and messages."""
+    """A task of a job in a transfer queue, with its starter's notes and its messages to the service."""
 
     def __init__(self, env: dict[str, str], spool_dir: str = SPOOL, published_dir: str = PUBLISHED) -> None:
         self.env = env
@@ -50,8 +50,8 @@ class LocalTask:
     def open_notes(self) -> None:
         """Create the task's private folder for notes, before the first step or method.
 
-        Another user may have created TMPDIR before execd, which then gave TMPDIR to the owner. So
-        other users lose write access to TMPDIR, and their files are moved aside.
+        Another user may have created TMPDIR before execd did. So other users lose write access to TMPDIR, and their
+        files are moved aside.
         """
         folder = self.env["TMPDIR"]
         try:
@@ -62,7 +62,7 @@ class LocalTask:
             raise task_notes.tmpdir_full_error_of(error, folder) or why from error
 
     def open_log(self) -> None:
-        """Redirect standard error to the task's private log, unless TMPDIR is full."""
+        """Send standard error to the task's own log, unless TMPDIR is full."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         try:
             log = os.open(f"{self.private}/log", flags, 0o600)
@@ -73,60 +73,60 @@ class LocalTask:
 
     @property
     def local(self) -> str:
-        """The local task's id for Grid Engine's commands, such as 12.3."""
+        """The task's id for Grid Engine's commands, such as 12.3."""
         return TransferAttemptId("", self.job, self.task, 0).local
 
     def route(self, queue: str = "") -> TransferRoute:
-        """Return the route of a transfer queue, by default the task's current queue."""
+        """Return what the service has published about a transfer queue, by default about the task's own queue."""
         return published_file_formats.read_published_route(queue or self.queue, self.published)
 
     def remote_system(self, route: TransferRoute) -> Away:
-        """Return the job owner's access to the remote cluster of a route."""
+        """Return the address of a remote cluster, with the job owner's ssh login if any."""
         return route.away_as(own_login_name()) if route.remote_ssh else route.away
 
     def verdict(self, transfer: str) -> str:
-        """Return the path of the verdict file of a transfer."""
+        """Return the path of the file in which the service publishes a transfer's verdict."""
         return published_file_formats.transfer_verdict_path(transfer, os.getuid(), self.published)
 
     def was_sent_before(self) -> bool:
-        """Say whether an earlier starter has begun a transfer of the local task.
+        """Say whether an earlier starter has begun a transfer of the task.
 
-        Grid Engine sets RESTARTED for a task that was rescheduled, not for a task whose error
-        state was cleared (qmod -cj).
+        Grid Engine sets RESTARTED for a rescheduled task, and not for a task whose error state was cleared (qmod
+        -cj).
         """
         unproved = published_file_formats.unverified_history_path(self.local, os.getuid(), self.published)
         proved = published_file_formats.verified_job_history_path(self.local, self.published)
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
 
     def wake(self) -> None:
-        """Wake the task's sleeping starter."""
+        """Wake the task's starter."""
         record = self.record()
         if record and record.wake:
             spool.wake_starter(record.wake, self.our_spool)
 
     def transfer(self, route: TransferRoute, attempt: int) -> TransferAttemptId:
-        """Return the name of the task's transfer number `attempt`; 0: an unknown attempt."""
+        """Return the name of the task's transfer number `attempt`; 0 stands for an unknown attempt."""
         return TransferAttemptId(route.cluster, self.job, self.task, attempt)
 
     def config(self) -> dict[str, str]:
-        """Return execd's view of the job (active_jobs/N.T/config)."""
+        """Return execd's settings of the job (active_jobs/N.T/config)."""
         return parse_execd_config(_whole(f"{self.spool_dir}/config"))
 
     def environment(self) -> dict[str, str]:
-        """Return the job's environment from execd's file, with long values whole."""
+        """Return the job's environment from execd's file, without cutting long values."""
         return parse_execd_environment(_whole(f"{self.spool_dir}/environment"))
 
     def record(self) -> TransferMessage | None:
-        """Return the record of the transfer's progress; None before the starter's first act."""
+        """Return the starter's last note about the transfer; None before the starter's first act."""
         return task_notes.read_note_message(f"{self.private}/record")
 
     def save(self, record: TransferMessage) -> None:
-        """Send the record of the transfer's progress to the service, then note the record."""
+        """Send a note about the transfer to the service first, and then write the note."""
         spool.send_spool_message(record, self.our_spool)
         self._keep("record", record)
 
     def excuse(self, why: str, cause: str) -> TransferMessage:
-        """Report to the service why the starter retries a step; return the record."""
+        """Tell the service why the starter retries a step; return the note about the transfer."""
         record = self.record() or TransferMessage()
         why = f"tried in vain: {why}".replace("\n", " ")[:WHY_CHARACTERS]
         excused = record.but(cause=cause, reason=why)
@@ -136,7 +136,7 @@ class LocalTask:
         try:
             self.save(excused)
         except GridbridgeError:
-            return excused  # the spool is full; the starter's next try reports the reason
+            return excused  # the spool is full; the next retry tells the reason
         return excused
 
     def is_dead(self) -> bool:
@@ -144,18 +144,18 @@ class LocalTask:
         return os.path.exists(f"{self.private}/dead")
 
     def doubt(self) -> str:
-        """Note that this method checks whether the local job is to end; return the note."""
+        """Note that this method checks whether the local job is to end; return the note's path."""
         self.open_notes()
         return task_notes.note_termination_check(self.private)
 
     def is_in_doubt(self) -> bool:
-        """Say whether a living method is still checking whether the local job is to end."""
+        """Say whether a living method still checks whether the local job is to end."""
         return task_notes.is_termination_check_running(self.private)
 
     def ask(self, desired: str) -> None:
-        """Note a method's intent for the starter, and report a deletion to the service.
+        """Note for the starter what a method wants of the local job; report a deletion to the service at once.
 
-        The starter, which knows the order of intents, reports all other intents.
+        The starter, which knows the order of the notes, reports all other notes.
         """
         if desired == DesiredLocalJobState.DEAD:
             self.note_done("dead")
@@ -166,11 +166,11 @@ class LocalTask:
             self.report_intent(desired)
 
     def report_intent(self, desired: str) -> None:
-        """Report an intent to the service, if the local task has a transfer."""
+        """Tell the service what is wanted of the local job, if the task has a transfer."""
         self._send(TransferMessage(kind=TransferMessageKind.INTENT, desired=desired, at=message_timestamp()))
 
     def tell_spared(self) -> None:
-        """Report to the service that a local time limit did not end the job."""
+        """Tell the service that the job goes on although its time limit at home has passed."""
         self._send(TransferMessage(kind=TransferMessageKind.SPARED, at=message_timestamp()))
 
     def _send(self, news: TransferMessage) -> None:
@@ -179,10 +179,10 @@ class LocalTask:
             spool.send_spool_message(news.but(transfer=record.transfer), self.our_spool)
 
     def desired(self) -> str:
-        """Return the latest intent (DesiredLocalJobState); empty without an intent.
+        """Return what is wanted of the local job by the latest note (DesiredLocalJobState); empty without a note.
 
-        The service gets a new intent before the starter acts on the intent. A note that arrives
-        meanwhile renews the mark file, so the starter's next step handles that note.
+        The service learns of a new note before the starter acts. A note that arrives meanwhile makes a new mark file,
+        so the next step handles this note.
         """
         if self.is_dead():
             return DesiredLocalJobState.DEAD
@@ -195,34 +195,34 @@ class LocalTask:
         return desired
 
     def learn(self, desired: str, order: task_notes.Order) -> None:
-        """Note a state of the local job that no method has noted, as if by a method."""
+        """Note a state of the local job that no method has noted, as if a method had noted the state."""
         if task_notes.is_intent_older(task_notes.newest_intent_note(self.private), order):
             task_notes.note_method_intent(self.private, desired, order)
 
     def close(self, outcome: TransferMessage) -> None:
-        """Report to the service that a transfer has no remote job and is to be closed."""
+        """Tell the service that a transfer has no remote job any more and is to be closed."""
         self._keep("closed", outcome)
         spool.send_spool_message(outcome, self.our_spool)
 
     def begun_recall(self) -> TransferMessage | None:
-        """Return the recall in progress, None without a recall."""
+        """Return the note about the task's return home; None if the task is not on its way home."""
         return task_notes.read_note_message(f"{self.private}/recall")
 
     def keep_recall(self, recall: TransferMessage) -> None:
-        """Note the progress of the task's recall."""
+        """Note the progress of the task's return home."""
         self._keep("recall", recall)
 
     def forget_recall(self) -> None:
-        """Remove the note of a recall whose task stays at the remote cluster."""
+        """Remove the note about a return home, because the task stays at the remote cluster."""
         safe_files.remove_file(f"{self.private}/recall")
 
     def closed(self) -> TransferMessage | None:
-        """Return the transfer's end, None while the transfer is open."""
+        """Return the end of the task's transfer; None while the transfer is open."""
         end = task_notes.read_note_message(f"{self.private}/closed")
         return end if end and end.tells_end() else None
 
     def limit(self, name: str) -> float:
-        """Return a time limit of the local job in seconds, from the starter's note."""
+        """Return a noted time limit of the local job in seconds; infinite without a note."""
         try:
             return parse_time_limit_s(_whole(f"{self.private}/{name}").decode())
         except (GridbridgeError, ValueError):
@@ -237,22 +237,22 @@ class LocalTask:
         return os.path.exists(f"{self.private}/{step}")
 
     def note_done(self, step: str) -> None:
-        """Note that `step` is done, so that no later step of the starter repeats it."""
+        """Note that `step` is done, so that later steps of the starter do not repeat it."""
         task_notes.write_note(f"{self.private}/{step}")
 
     def ran_for_s(self) -> float:
-        """Return the local job's run time; execd writes `config` at the job's start."""
+        """Return the local job's run time in seconds; execd writes `config` at the job's start."""
         return time.time() - os.stat(f"{self.spool_dir}/config").st_mtime
 
     def tries(self, of: str = "tries") -> int:
-        """Count another try of a starter's act; return the number of earlier tries."""
+        """Count one more try of an act of the starter; return the number of earlier tries."""
         path = f"{self.private}/{of}"
         before = int(task_notes.read_note_number(path) or 0)
         task_notes.write_note(path, b"%d" % (before + 1))
         return before
 
     def known_for_s(self, note: str) -> float:
-        """Return the seconds since the first call with this note's name."""
+        """Return the seconds since the first call with this name of a note."""
         path, now_s = f"{self.private}/{note}", time.clock_gettime(time.CLOCK_BOOTTIME)
         if (first_s := task_notes.read_note_number(path)) is None:
             first_s = now_s
@@ -278,12 +278,12 @@ def own_login_name() -> str:
 
 
 def message_timestamp() -> str:
-    """Return the current time in the format of messages between starter and service."""
+    """Return the current time as messages between starter and service have it."""
     return f"{time.time():.3f}"
 
 
 def parse_time_limit_s(limit: str) -> float:
-    """Parse a time limit, `[[hours:]minutes:]seconds` or INFINITY (sge_types(5))."""
+    """Parse a time limit, `[[hours:]minutes:]seconds` or INFINITY (sge_types(5)), into seconds."""
     if limit.upper() in UNLIMITED:
         return INFINITE_S
     total = 0.0

@@ -1,7 +1,7 @@
-"""Brings a transfer's verified remote job to the local job's state.
+"""Make a transfer's remote job follow its local job: release, suspend, resume or delete the remote job.
 
-An earlier step may have been killed before its note of the remote job's id. A reset remote cluster
-may have given a noted id to another job.
+Each remote job is checked first: an earlier step may have been killed before it noted the job's id, and a reset
+remote cluster may have given the id to another job.
 """
 
 import time
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def match_remote_job_state(step: "StarterStepContext", message: TransferMessage | None) -> bool:
-    """Bring the remote job to the local job's desired state; safe to repeat.
+    """Bring the remote job to the state that the local job is to have; safe to repeat.
 
-    `message` has the local job's state as the service listed the job. Returns False, for a retry,
-    while a process still checks whether the local job is to end.
+    `message` has the local job's state in the service's last job list. Returns False, for a retry, while a process
+    checks whether the local job is to end.
     """
     now = task_notes.boot_clock_sort_key()
     if step.noted and not _is_wanted(step):
         step.noted = ""
-    if step.noted == DesiredLocalJobState.DEAD:  # a -notify signal leaves time to wait
+    if step.noted == DesiredLocalJobState.DEAD:  # after a -notify signal the deletion may wait
         step.task.note_done(WARNED)
         delete_remote_job(step.away, step.record)
         return True
@@ -40,16 +40,15 @@ def match_remote_job_state(step: "StarterStepContext", message: TransferMessage 
 
 
 def _is_wanted(step: "StarterStepContext") -> bool:
-    """Say whether the home cluster confirms the intent that a -notify signal announced."""
     from gridbridge.transfer.starter import time_limit_or_deletion  # few jobs need this import
 
     return time_limit_or_deletion.is_notify_signal_genuine(step.task, step.route.home, step.noted)
 
 
 def _learn(step: "StarterStepContext", message: TransferMessage | None, now: task_notes.Order) -> None:
-    """Note the local job's states from this step and the service, in order of time."""
+    """Note the states of the local job that this step and the service know, in order of time."""
     desired = step.task.desired()
-    # The adopted transfer was suspended, and the rescheduled task runs.
+    # The transfer was suspended, and its rescheduled task runs.
     if not desired and step.record.desired == DesiredLocalJobState.SUSPENDED:
         step.task.learn(DesiredLocalJobState.RUNNING, now)
     if step.noted and step.noted != desired:
@@ -59,15 +58,15 @@ def _learn(step: "StarterStepContext", message: TransferMessage | None, now: tas
 
 
 def _release(step: "StarterStepContext") -> bool:
-    """Release the remote job if the local job is to run; False while in doubt.
+    """Release the remote job if the local job is to run; False while that is unclear.
 
-    Carrying the inputs may take hours, so the local job's state is read again afterwards.
+    Copying the inputs may take hours, so the local job's state is read again afterwards.
     """
     if not _is_to_run(step):
         return True
     _make_sure(step)
     is_carried = _is_carried(step)
-    if step.task.is_in_doubt():  # a deletion is noted before doubt ends
+    if step.task.is_in_doubt():  # a deletion is noted before the check ends
         return False
     if is_carried and _is_to_run(step):
         step.far.rename_and_release(step.away, step.record.remote_id, step.task.env["JOB_NAME"])
@@ -80,7 +79,7 @@ def _is_to_run(step: "StarterStepContext") -> bool:
 
 
 def _is_carried(step: "StarterStepContext") -> bool:
-    """Carry the declared inputs to the remote cluster; False if the job was deleted."""
+    """Copy the declared inputs to the remote cluster; False if the job was deleted."""
     if not step.record.stage:
         return True
     from gridbridge.transfer.starter import file_staging
@@ -89,7 +88,6 @@ def _is_carried(step: "StarterStepContext") -> bool:
 
 
 def _act(step: "StarterStepContext", desired: str) -> None:
-    """Suspend or resume the remote job, waiting or running."""
     if desired not in (DesiredLocalJobState.SUSPENDED, DesiredLocalJobState.RUNNING):
         return
     _make_sure(step)
@@ -100,23 +98,23 @@ def _act(step: "StarterStepContext", desired: str) -> None:
 
 
 def _make_sure(step: "StarterStepContext") -> None:
-    """Check the remote job's owner and account once a step; RemoteJobNotOurs on a mismatch."""
+    """Check the remote job's owner and account name once in a step; RemoteJobNotOurs on a mismatch."""
     if not step.is_sure:
         is_remote_job_known(step.away, step.record)
         step.is_sure = True
 
 
 def find_held_remote_job(remote: Away, record: TransferMessage) -> str:
-    """Return the id of a held remote job of this transfer, empty without such a job."""
+    """Return the id of the held remote job with a transfer's name; empty without such a job."""
     return load_submit_adapter(remote).find_held_job(remote, record.transfer, _owner(remote))
 
 
 def delete_remote_job(remote: Away, record: TransferMessage) -> None:
-    """Delete the remote job of a record, after a query that finds or verifies the job."""
+    """Delete the remote job of a transfer, after a query that finds or checks the job."""
     if record.kind != TransferMessageKind.RECORD:
         return
     if not record.remote_id:
-        remote_id = find_held_remote_job(remote, record)  # this search finds only the owner's jobs
+        remote_id = find_held_remote_job(remote, record)  # finds only jobs of the owner
     else:
         remote_id = record.remote_id if is_remote_job_known(remote, record) else ""
     if remote_id:
@@ -124,10 +122,9 @@ def delete_remote_job(remote: Away, record: TransferMessage) -> None:
 
 
 def is_remote_job_known(remote: Away, record: TransferMessage) -> bool:
-    """Say whether the remote cluster still lists the job of a record.
+    """Say whether the remote cluster still lists a transfer's remote job.
 
-    Raises RemoteJobNotOurs when the id belongs to another owner or transfer, as after a reset of
-    the remote cluster's job numbers.
+    Raises RemoteJobNotOurs if the id belongs to another owner or transfer, as after a reset of the cluster's job ids.
     """
     owner_account = load_submit_adapter(remote).query_owner_and_account(remote, record.remote_id)
     if owner_account[0] and owner_account != (_owner(remote), record.transfer):

@@ -1,10 +1,8 @@
-"""The load sensor: passes the poller's load values on to execd (sge_execd(8)).
+"""Run the load sensor, which passes the poller's load values on to execd (sge_execd(8)), as root.
 
-execd writes a newline for each report and reads the report with fscanf. So a report is one write of
-at most PIPE_BUF bytes, and several pending newlines get one report. The sensor fails closed: for
-stale published values, the sensor reports values that close every queue, or no values if no names
-are known. The sensor runs as root, so the sensor reads only files of the service account, through
-that account's folder. After a report the sensor starts a missing poller and kills a hung poller.
+A report is one write of at most PIPE_BUF bytes, because execd reads reports with fscanf; several pending requests get
+one report. If the published values are too old, the sensor reports values that close every transfer queue. The sensor
+reads only files of the service's account. It also starts a missing poller and kills a hung poller.
 """
 
 import os
@@ -16,17 +14,17 @@ from gridbridge.model.transfer.load_values import queue_closing_load_values
 from gridbridge.shell import poller_lock
 from gridbridge.state import published_file_formats
 
-START_AGAIN_S = 10  # shortest time between two starts of a poller
-HUNG_S = 60  # time without a sign of life after which a poller counts as hung
-PIPE_BUF = 4096  # largest size in bytes of an atomic write to a pipe on Linux (pipe(7))
+START_AGAIN_S = 10  # shortest time between two starts of the poller
+HUNG_S = 60  # a poller without a sign of life for this time counts as hung
+PIPE_BUF = 4096  # bytes of the largest atomic write to a pipe (pipe(7))
 QUIT, REPORT, NOTHING_YET = "quit", "report", ""  # execd's requests
-LINE_MAX = 64  # size in bytes that no request of execd reaches
+LINE_MAX = 64  # bytes; requests of execd are shorter
 POLLER = (PYTHON, "-I", "-c", "from gridbridge.transfer.poller.program import main; main()")
 CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
 
 def main() -> None:
-    """Answer execd's requests for reports until execd says quit or exits."""
+    """Answer execd's requests for load reports until execd says quit or ends."""
     HostLoadSensor(os.environ.get("HOST", "")).serve()
 
 
@@ -43,11 +41,11 @@ class HostLoadSensor:
         self._started = -1.0e9
         self._hung_s: float = HUNG_S
         self._beat = 0.0  # time of the poller's last sign of life
-        self._silent_s = 0.0  # time in which the sensor saw no newer sign of life of the poller
+        self._silent_s = 0.0  # time without a new sign of life of the poller
         self._looked = 0.0
 
     def serve(self) -> None:
-        """Answer each of execd's requests, and check the poller only after each answer."""
+        """Answer each request of execd, and check the poller after each answer."""
         requests = ExecdRequestLineBuffer()
         while came := os.read(0, 65536):
             request = requests.take(came)
@@ -61,7 +59,7 @@ class HostLoadSensor:
                 self.see_to_poller()
 
     def report(self, now: float) -> bytes:
-        """Return a load report, whose values close every queue if no values are fresh."""
+        """Return a load report; without fresh load values, a report that closes every transfer queue."""
         try:
             report = self._report(self._values(now))
         except (OSError, GridbridgeError) as error:
@@ -89,7 +87,7 @@ class HostLoadSensor:
         return f"begin\n{lines}end\n".encode("ascii", "replace")
 
     def see_to_poller(self) -> None:
-        """Start a missing poller, at most every START_AGAIN_S, and kill a hung poller."""
+        """Start a missing poller, at most every 10 s, and kill a hung poller."""
         path = f"{self._home}/poller.lock"
         if self._hangs(poller_lock.last_poller_heartbeat(path), time.time(), time.monotonic()):
             self._replace(path)
@@ -98,14 +96,14 @@ class HostLoadSensor:
         self._started = time.monotonic()
         try:
             start_poller(self._poller, self._home)
-        except OSError as error:  # fork failed; the next check tries again
+        except OSError as error:  # the next check tries again
             self._log_trouble(f"no poller could be started: {error.strerror}")
 
     def _hangs(self, beat: float, now: float, passed: float) -> bool:
         """Say whether the poller hangs: no sign of life for long, by the monotonic clock.
 
-        A sign of life with a future time announces a silence until then. A long pause of the
-        sensor counts little: the host may have been frozen, and the poller with it.
+        A sign of life with a future time announces a silence until then. A long pause of the sensor counts little,
+        because the whole host may have been frozen.
         """
         step, self._looked = passed - self._looked, passed
         is_heard = beat != self._beat or beat > now
@@ -114,15 +112,14 @@ class HostLoadSensor:
         return self._silent_s > self._hung_s
 
     def _replace(self, path: str) -> None:
-        """Kill the hung poller; the sensor's next check starts a new poller."""
-        from gridbridge.shell import lock_holder  # only a hung poller needs this import
+        from gridbridge.shell import lock_holder  # rarely needed
 
         self._silent_s = 0.0
         if pid := lock_holder.kill_poller_lock_holder(path):
             self._log_trouble(f"poller {pid} gave no sign of life for {self._hung_s:g} s: killed")
 
     def _log_trouble(self, trouble: str) -> None:
-        """Log a new failure, or its end, as execd discards the sensor's standard error."""
+        """Log a new failure and its end in a file, because execd discards the sensor's standard error."""
         if trouble == self._told:
             return
         self._told = trouble
@@ -139,13 +136,13 @@ class HostLoadSensor:
 
 
 class ExecdRequestLineBuffer:
-    """The buffer for execd's lines, which a pipe may deliver in parts."""
+    """Joins the parts in which a pipe may deliver execd's lines."""
 
     def __init__(self) -> None:
         self._begun = b""
 
     def take(self, came: bytes) -> str:
-        """Return the request of the complete lines; several lines request a single report."""
+        """Return the request that the complete lines make; several lines make a single request."""
         *lines, begun = (self._begun + came).split(b"\n")
         self._begun = begun[-LINE_MAX:]
         if any(line.strip() == QUIT.encode() for line in lines):
@@ -154,10 +151,9 @@ class ExecdRequestLineBuffer:
 
 
 def start_poller(program: tuple[str, ...], home: str) -> None:
-    """Start the poller as the service account, in its own session, with its own log.
+    """Start the poller as the service's account, in its own session and with its own log.
 
-    The sensor's own uid stays root: execd can't kill a sensor with another uid, and would wait
-    for ever.
+    The sensor's own uid stays root, because execd can't kill a sensor with another uid and would wait for it forever.
     """
     child = os.fork()
     if child:

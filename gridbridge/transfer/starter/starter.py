@@ -1,9 +1,8 @@
-"""One step of a transfer, run by sge-methods/starter as the job's owner.
+"""Run one step of a starter, for the shell sge-methods/starter, as the job's owner.
 
-A step reads the notes of the step before, acts, and answers the shell in one line:
-`wait SECONDS FIFO VERDICT`, `again SECONDS FIFO VERDICT`, `exit STATUS` or `signal NUMBER`.
-A note of the intent precedes every act, and every act is safe to repeat. So a step that was
-killed is simply run again (Transfer Queues how-to; design: exactly once).
+A step reads the notes of earlier steps, acts, and prints one line for the shell: `wait SECONDS FIFO VERDICT`, `again
+SECONDS FIFO VERDICT`, `exit STATUS` or `signal NUMBER`. A note precedes every act, and every act is safe to repeat,
+so a killed step is simply run again (Transfer Queues how-to).
 """
 
 import os
@@ -43,10 +42,10 @@ from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, mess
 from gridbridge.transfer.starter.remote_job_state_match import delete_remote_job, match_remote_job_state
 from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
 
-LOOK_S = 60  # period at which a sleeping starter reads its verdict
-LOOK = "look"  # the shell's argument after a long sleep without an intent
-DOUBT_S = 1  # pause between two checks whether the terminate method has decided
-DELETE_S = 3  # timeout of a command, because the terminate method kills a slow starter
+LOOK_S = 60  # a sleeping starter looks for a verdict this often
+LOOK = "look"  # the shell's argument after a long sleep
+DOUBT_S = 1  # pause while the terminate method checks whether the job is to end
+DELETE_S = 3  # timeout of a deletion, because the terminate method kills a slow starter
 
 
 def main() -> None:
@@ -55,11 +54,11 @@ def main() -> None:
     task = LocalTask(dict(os.environ))
     answer = end_without_notes_folder(task) or run_next_starter_step(task, intent, tuple(arguments))
     os.write(1, f"{answer}\n".encode())
-    os._exit(0)  # skip the interpreter's shutdown, which takes 2 ms
+    os._exit(0)  # the interpreter's own end would take 2 ms
 
 
 def end_without_notes_folder(task: LocalTask) -> str:
-    """Answer to end or wait if the task's notes folder is unusable; empty if usable."""
+    """Return an answer, to end or to wait, if the folder for the task's notes is unusable; else ''."""
     try:
         task.open_notes()
     except JobTmpdirFull as error:
@@ -71,7 +70,7 @@ def end_without_notes_folder(task: LocalTask) -> str:
 
 
 def run_next_starter_step(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
-    """Run the starter's next step; without space for notes, answer to try again."""
+    """Run the starter's next step; without space for notes, tell the shell to try again."""
     try:
         return _try(task, intent, arguments)
     except JobTmpdirFull as error:
@@ -85,7 +84,7 @@ def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
             return step.take()
         except UnstageablePaths as error:
             if step.record.phase == StarterPhase.RELEASED:
-                raise  # a released remote job runs or has run
+                raise  # the remote job may have run
             return step.unstageable(error)
     except JobTmpdirFull:
         raise
@@ -103,10 +102,10 @@ def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
 
 
 class DueStarterStep(StarterStepContext):
-    """One step of a transfer's starter, which decides by the notes of earlier steps."""
+    """The next step of a starter, chosen by the notes of earlier steps."""
 
     def take(self) -> str:
-        """Run the starter's next step, even after a killed step; return the answer."""
+        """Do the starter's next step, even if the last step was killed; return the answer for the shell."""
         if closed := self.task.closed():
             return self.finish(closed, has_run=False)
         if self.task.is_dead():
@@ -125,7 +124,7 @@ class DueStarterStep(StarterStepContext):
         return self.go_on()
 
     def go_on(self) -> str:
-        """Take a submitted job's next step by its verdict and the local job's state."""
+        """Do the next step of a submitted job, by the service's verdict and the local job's state."""
         message = published_file_formats.read_verdict_or_reply(self.task.verdict(self.record.transfer))
         agreement = message if message and message.outcome == TransferOutcome.AGREE else None
         if answer := self.obey_service(None if agreement else message):
@@ -138,7 +137,7 @@ class DueStarterStep(StarterStepContext):
         return starter_step_and_answers.retry_step_later(self.task, self.record) if agreement else self.wait()
 
     def obey_service(self, verdict: TransferMessage | None) -> str:
-        """Carry out a verdict, request or recall of the service; empty without any."""
+        """Do what the service's verdict or request says; return '' without either."""
         begun = self.task.begun_recall()
         request = verdict or begun
         if request and request.outcome == TransferOutcome.RECALL:
@@ -157,17 +156,17 @@ class DueStarterStep(StarterStepContext):
         from gridbridge.transfer.starter import task_return_home as recall
 
         if (system := load_job_recaller(self.away)) is None:
-            return self.wait()  # the service withdraws recalls from clusters that support none
+            return self.wait()  # the service withdraws the request
         result = recall.do_recall_step(system, self.task, self.away, self.record, request)
         if isinstance(result, TransferMessage):
             return self.finish(result, has_run=False)
         return starter_step_and_answers.tell_starter_shell_to_sleep(self.task, "again", result, self.record)
 
     def send_record_again(self) -> str:
-        """Send the transfer's record again, in case the service lost or refused the record.
+        """Send the transfer's state to the service again, in case the service lost or rejected the message.
 
-        The starter's next step handles an intent that arrived meanwhile. The FIFO and the claim's
-        key are written again, in case the spool was wiped.
+        The FIFO and the claim's key are written again, in case the spool was wiped. The next step handles what
+        methods have noted meanwhile.
         """
         spool.ensure_starter_wake_fifo(self.record.wake, self.task.our_spool)
         self.note()
@@ -175,14 +174,14 @@ class DueStarterStep(StarterStepContext):
         return self.wait()
 
     def wait(self) -> str:
-        """Answer the shell to sleep until the service or a method wakes the starter."""
+        """Tell the shell to sleep until the service or a method wakes the starter."""
         return starter_step_and_answers.tell_starter_shell_to_sleep(self.task, "wait", LOOK_S, self.record)
 
     def submit(self) -> str:
-        """Submit the remote job, held; return an answer for the shell only on failure.
+        """Submit the remote job, held; return an answer for the shell only if this failed.
 
-        An earlier step may have been killed between submission and note, so the remote cluster
-        is searched for the job first.
+        An earlier step may have been killed after the submission, so the remote cluster is searched for the job
+        first.
         """
         try:
             remote_id = submission_step.find_remote_job_of_killed_step(self) if self.may_be_there else ""
@@ -203,7 +202,7 @@ class DueStarterStep(StarterStepContext):
         return ""
 
     def refused(self, reason: str, cause: str) -> str:
-        """End the starter of a refused job, by a requeue or the job's error state."""
+        """End the starter of a job that the remote cluster refuses: the job is requeued or fails."""
         from gridbridge.transfer.starter import task_return_home
 
         own_queues = published_file_formats.list_queues_with_routes(self.task.published)
@@ -212,7 +211,7 @@ class DueStarterStep(StarterStepContext):
         return self.finish(verdict.but(cause=cause), has_run=False)
 
     def unstageable(self, error: UnstageablePaths) -> str:
-        """End a starter whose job's files can't be carried; the job enters the error state."""
+        """End the starter of a job whose files can't be copied; the job enters the error state."""
         delete_remote_job(self.away, self.record)
         end = TransferMessage(outcome=TransferOutcome.ERROR, cause=TransferFailureCause.FILES, reason=str(error))
         return self.finish(end, has_run=False)
@@ -220,10 +219,8 @@ class DueStarterStep(StarterStepContext):
     def end_deleted(self) -> str:
         """Delete the remote job and end the starter by SIGKILL, as `qdel` would.
 
-        The starter of a rescheduled job exits with 99: execd starts no second run while the first
-        run ends, and Grid Engine takes this end for the second run's. The service has the intent
-        from the spool. If the starter fails, the service deletes the remote job, and the service
-        closes the transfer when the remote job is gone.
+        The starter of a rescheduled job exits with 99, because Grid Engine takes this end for the end of the job's
+        next run. If the starter fails, the service deletes the remote job.
         """
         try:
             delete_remote_job(self.away.within(DELETE_S), self.record)
@@ -232,7 +229,7 @@ class DueStarterStep(StarterStepContext):
         return f"exit {REQUEUE}" if self.task.is_done(BACK) else f"signal {SIGKILL}"
 
     def finish(self, verdict: TransferMessage, has_run: bool = True) -> str:
-        """End the starter as the verdict says; a task that is to run again loses its guard."""
+        """End the starter as the verdict says; a task that is to run again may start at home from now on."""
         if not self.is_home(has_run):
             return self.end_deleted()
         if starter_step_and_answers.verdict_exit_status(verdict) in (REQUEUE, ERROR):
@@ -255,7 +252,7 @@ class DueStarterStep(StarterStepContext):
         return f"exit {REQUEUE}" if is_back else starter_step_and_answers.starter_shell_verdict_answer(verdict)
 
     def is_home(self, has_run: bool) -> bool:
-        """Bring the outputs home and remove the remote folder; False if the job was deleted."""
+        """Copy the outputs home and remove the remote folder; False if the local job was deleted meanwhile."""
         if not self.record.stage:
             return True
         from gridbridge.transfer.starter import file_staging

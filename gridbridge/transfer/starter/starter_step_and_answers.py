@@ -1,4 +1,4 @@
-"""Hold the state of a starter's step: notes, route, clusters and request."""
+"""Hold what a starter's step knows, and form the step's answers to the starter's shell."""
 
 import os
 
@@ -28,64 +28,63 @@ from gridbridge.transfer.starter.local_task import GUARDED, LocalTask, message_t
 
 
 class StarterStepContext:
-    """The state of a starter's step, with the notes of earlier steps."""
+    """What a starter's step knows: the notes of earlier steps, the clusters and the job's request."""
 
     def __init__(self, task: LocalTask, intent: str, arguments: tuple[str, ...]) -> None:
         self.task = task
         self.noted = intent
-        self.left_out = ""  # omitted parts of the request, with reasons
+        self.left_out = ""  # omitted soft requests, with reasons
         self.is_sure = False  # whether the remote job's owner and account were checked
         self.arguments = arguments
         self._request: JobRequest | None = None
         self.record = task.record() or TransferMessage()
-        self.may_be_there = (
-            self.record.kind == TransferMessageKind.RECORD
-        )  # whether a killed step may have submitted the remote job
+        # a killed step may have submitted the remote job
+        self.may_be_there = self.record.kind == TransferMessageKind.RECORD
         self.go_by(task.route(self.record.queue))
         self.require_same(self.record)
         self.home = load_home_job_control(self.route.home)
 
     def go_by(self, route: TransferRoute) -> None:
-        """Use the route of a queue: the task's own, or the queue that began the transfer."""
+        """Use the remote cluster and the settings that the service has published for a transfer queue."""
         self.route = route
         self.away = self.task.remote_system(route)
         self.far = load_submit_adapter(self.away)
-        if self.away.login:  # all requests of this step go over one connection
+        if self.away.login:  # all commands of this step use one connection
             from gridbridge.shell import ssh, ssh_session
 
             ssh.set_ssh_request_carrier(ssh_session.SshSessionsOfProgram())
 
     def require_same(self, record: TransferMessage) -> None:
-        """Raise GridbridgeError if the queue's route leads to another cluster by now."""
+        """Raise GridbridgeError if the transfer's queue leads to another cluster by now."""
         if record.remote and self.route.remote != record.remote:
             leads = f"queue {record.queue} leads to {self.route.remote} by now"
             raise GridbridgeError(f"{leads}; expected {record.remote}")
 
     @property
     def request(self) -> JobRequest:
-        """The local job's request, which is queried at home once a step."""
+        """The local job's request, which a step queries at home at most once."""
         if self._request is None:
             self._request = self.home.query_job_request(self.route.home, str(self.task.job))
         return self._request
 
     def note(self, **values: str) -> None:
-        """Note the transfer's progress before the starter's next act."""
+        """Note a change of the transfer and send it to the service, before the starter's next act."""
         self.record = self.record.but(at=message_timestamp(), cause="", reason=self.left_out, **values)
         self.task.save(self.record)
 
 
-RETRY_S = 5  # first pause before a refused submission is retried; each retry doubles the pause
+RETRY_S = 5  # pause before the first retry of a step; each retry doubles the pause
 RETRY_MAX_S = 60
-EARLY = "early"  # the note with the time when a job's queue was first seen without a route
-EARLY_S = 60  # longest time for the service to load a changed gridbridge.toml
-ROOM_S = 20  # longest time for which an unsent job waits for space in TMPDIR
+EARLY = "early"  # note with the time when the service first had no cluster for the job's queue
+EARLY_S = 60  # the service loads a changed gridbridge.toml within this time
+ROOM_S = 20  # an unsent job waits at most this time for space in TMPDIR
 ROOM_AGAIN_S = 10  # pause between two tries to write notes
-UNABLE = 3  # number of tries to run a client program that dies at its start
-NOT_LOADED = b"error while loading shared libraries"  # linker error for lack of memory
+UNABLE = 3  # number of tries if a client program dies at its start
+NOT_LOADED = b"error while loading shared libraries"  # the linker prints this if memory is short
 
 
 def end_without_client_program(task: LocalTask, error: CommandFailed) -> str:
-    """End an unsent job if no client program runs within the job's resource limits."""
+    """End an unsent job whose resource limits let no client program run; return '' for other errors."""
     is_unable = (error.status or 0) < 0 or NOT_LOADED in error.stderr
     if task.is_done(GUARDED) or not is_unable or task.tries("unable") < UNABLE:
         return ""
@@ -94,7 +93,7 @@ def end_without_client_program(task: LocalTask, error: CommandFailed) -> str:
 
 
 def log_step_error(error: Exception) -> None:
-    """Write an error to the task's private log, standard error, unless the disk is full."""
+    """Write an error to standard error, the task's own log, unless the disk is full."""
     try:
         os.write(2, f"{message_timestamp()} {describe_error(error)}\n".encode("utf-8", "replace"))
     except OSError:
@@ -102,10 +101,10 @@ def log_step_error(error: Exception) -> None:
 
 
 def end_without_route(task: LocalTask, error: Exception, configuration: str = CONFIG) -> str:
-    """End an unsent job whose queue has no route; a sent job waits for the route.
+    """End an unsent job for whose queue the service has no cluster; a sent job waits.
 
-    An unsent job first waits EARLY_S for a new gridbridge.toml: Grid Engine opens a re-created
-    queue by the load values of the queue that was deleted.
+    An unsent job first waits 60 s for a new gridbridge.toml: Grid Engine opens a re-created queue by the load values
+    of the deleted queue.
     """
     record = task.record()
     may_lead = published_file_formats.may_queue_get_route_soon(task.queue, task.published, configuration)
@@ -115,7 +114,7 @@ def end_without_route(task: LocalTask, error: Exception, configuration: str = CO
 
 
 def wait_for_tmpdir_space(task: LocalTask, error: JobTmpdirFull) -> str:
-    """Answer to wait until TMPDIR has space; an unsent job ends after ROOM_S."""
+    """Tell the shell to wait until TMPDIR has space; an unsent job ends after 20 s."""
     log_step_error(error)
     if task.record() is None and task.ran_for_s() >= ROOM_S:
         return put_job_in_error_state(task, str(error))
@@ -124,7 +123,7 @@ def wait_for_tmpdir_space(task: LocalTask, error: JobTmpdirFull) -> str:
 
 
 def put_job_in_error_state(task: LocalTask, reason: str) -> str:
-    """Answer the starter's shell that the job enters the error state, with a reason."""
+    """Tell the starter's shell to put the job into the error state, for the given reason."""
     write_job_error_reason(task, reason)
     return f"exit {ERROR}"
 
@@ -138,12 +137,12 @@ def write_job_error_reason(task: LocalTask, reason: str) -> None:
 
 
 def retry_step_after_error(task: LocalTask, error: GridbridgeError) -> str:
-    """Tell the starter's shell to retry the step, and the service why."""
+    """Tell the starter's shell to retry the step, and tell the service the reason."""
     return retry_step_later(task, task.excuse(str(error), failure_cause_of_step_error(error)))
 
 
 def failure_cause_of_step_error(error: GridbridgeError) -> str:
-    """Return the failure cause for an error that stopped a starter's step."""
+    """Return the cause, as the service stores causes, of an error that stopped a step."""
     if isinstance(error, TemporaryJobRefusal):
         return error.cause
     if isinstance(error, SshAccessRejected):
@@ -152,13 +151,13 @@ def failure_cause_of_step_error(error: GridbridgeError) -> str:
 
 
 def retry_step_later(task: LocalTask, record: TransferMessage) -> str:
-    """Tell the starter's shell to retry the step after a growing pause with jitter."""
+    """Tell the starter's shell to retry the step after a growing, partly random pause."""
     longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.tries(), 8))
     return tell_starter_shell_to_sleep(task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record)
 
 
 def tell_starter_shell_to_sleep(task: LocalTask, verb: str, how_long_s: int, record: TransferMessage) -> str:
-    """Answer the starter's shell to sleep until a time, a FIFO's wake or a verdict file."""
+    """Tell the starter's shell to sleep until a time has passed, the FIFO wakes it, or the verdict exists."""
     if not record.wake:
         return f"{verb} {how_long_s} - -"
     verdict = task.verdict(record.wake if record.kind == TransferMessageKind.ASK else record.transfer)
@@ -166,7 +165,7 @@ def tell_starter_shell_to_sleep(task: LocalTask, verb: str, how_long_s: int, rec
 
 
 def starter_shell_verdict_answer(verdict: TransferMessage) -> str:
-    """Return the answer for a transfer's verdict: an exit status or a signal."""
+    """Return the answer to the shell for a verdict: an exit status or a signal."""
     if verdict.outcome == TransferOutcome.SIGNAL:
         return f"signal {verdict.signal}"
     return f"exit {verdict_exit_status(verdict)}"

@@ -1,9 +1,7 @@
-"""Describes the local job for the remote wrapper (facts: starter_method, B2).
+"""Describe the local job for the remote cluster and submit the remote job, held.
 
-execd and the shepherd give a starter SGE_STARTER_* and SGE_STD*_PATH in the environment, and
-`handle_as_binary`, `no_shell` and the limits in active_jobs/N.T/config.
-
-Code that few jobs need (mapping, claim, carried files) is imported on demand.
+execd gives a starter SGE_STARTER_* and SGE_STD*_PATH in the environment; `handle_as_binary`, `no_shell` and the
+limits are in active_jobs/N.T/config. Code that few jobs need is imported on demand.
 """
 
 import os
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT values without a script
-LOCAL_IDENTITY = (  # variables that keep their values of the home cluster
+LOCAL_IDENTITY = (  # variables that keep their values at home
     "JOB_ID",
     "JOB_NAME",
     "REQUEST",
@@ -47,11 +45,11 @@ LOCAL_IDENTITY = (  # variables that keep their values of the home cluster
     "SGE_TASK_STEPSIZE",
 )
 HOME_JOB_ID = "GRIDBRIDGE_HOME_JOB_ID"
-SUBMIT_SIDE = "SGE_O_"  # prefix of variables in which qsub describes the submission at home
-DEVICES = "/dev/"  # prefix of paths that every host has
-SERIAL = "none"  # value of pe in execd's config file for a serial job
+SUBMIT_SIDE = "SGE_O_"  # prefix of variables that qsub sets about the submission
+DEVICES = "/dev/"  # prefix of files that every host has
+SERIAL = "none"  # value of `pe` for a serial job
 PARALLEL = ("PE", "PE_HOSTFILE")  # variables that execd sets for a parallel job
-EXECD_OWNS = (  # variables that the execd of a job sets, whatever qsub -v says
+EXECD_OWNS = (  # variables that execd sets, whatever qsub -v says
     "ARC",
     "ENVIRONMENT",
     "HOME",
@@ -89,9 +87,10 @@ def build_remote_job_spec(
     stage: str = "",
     claim: str = "",
 ) -> RemoteJobScriptValues:
-    """Return the remote job's spec; GridbridgeError if the job's files are unreadable.
+    """Return the values of the remote job's script; GridbridgeError if a file of the job is unreadable.
 
-    `stage` is the transfer's remote staging folder or empty, `claim` the claim's shell lines.
+    `stage` is the folder for copied files at the remote cluster, or empty. `claim` are shell lines that check whether
+    the job may run.
     """
     env = task.env
     start = _start(env, config)
@@ -113,27 +112,27 @@ def build_remote_job_spec(
 
 
 def _own(task: LocalTask, route: TransferRoute) -> str:
-    """Return shell lines that give Grid Engine's commands the job's remote id, or ""."""
+    """Return shell lines by which Grid Engine's commands accept the home job id in the remote job; '' if not needed."""
     if route.identity or not load_submit_adapter(route.away).HAS_QSTAT:
         return ""
     return remote_job_script_writer.home_job_id_commands_script(task.job, task.env["SGE_TASK_ID"])
 
 
 def remote_working_folder(route: TransferRoute, config: dict[str, str], stage: str = "") -> str:
-    """Return the job's remote working directory; empty for the account's home directory."""
+    """Return the remote job's working directory; empty for the home directory of the account."""
     if stage:
         return f"{stage}/work"
     return "" if route.remote_ssh else config["cwd"]
 
 
 def has_standard_stream_files(env: dict[str, str]) -> bool:
-    """Say whether a job has a standard stream in a file, which a remote job can't open."""
+    """Say whether a standard stream of a job is a file, which the remote job can't open."""
     streams = ("SGE_STDIN_PATH", "SGE_STDOUT_PATH", "SGE_STDERR_PATH")
     return not all(env[stream].startswith(DEVICES) for stream in streams)
 
 
 def remote_output_location(env: dict[str, str], login: SshLogin) -> str:
-    """Name the remote files that keep the job's output; empty for no output."""
+    """Describe in which files at the remote cluster a job's output stays; empty without output."""
     paths = dict.fromkeys((env["SGE_STDOUT_PATH"], env["SGE_STDERR_PATH"]))
     names = [path.rpartition("/")[2] for path in paths if not path.startswith(DEVICES)]
     account = login.user or env["LOGNAME"]
@@ -142,17 +141,12 @@ def remote_output_location(env: dict[str, str], login: SshLogin) -> str:
 
 
 def _landing(route: TransferRoute, path: str, staged: str) -> str:
-    """Return a stream's remote path: `staged`, if the job has a staging folder.
-
-    At a cluster reached by ssh, a stream without a staging folder stays in the working directory.
-    """
     if not route.remote_ssh or path.startswith(DEVICES):
         return path
     return staged or path.rpartition("/")[2]
 
 
 def _streams(route: TransferRoute, env: dict[str, str], stage: str) -> dict[str, str]:
-    """Return the remote paths of the three standard streams."""
     merged = env["SGE_STDERR_PATH"] == env["SGE_STDOUT_PATH"]
     names = {"stdin": "stdin", "stdout": "stdout", "stderr": "stdout" if merged else "stderr"}
     return {
@@ -162,12 +156,12 @@ def _streams(route: TransferRoute, env: dict[str, str], stage: str) -> dict[str,
 
 
 def granted_parallel_environment(config: dict[str, str]) -> tuple[str, int]:
-    """Return the parallel environment and granted slots; ("", 1) for a serial job."""
+    """Return a job's parallel environment and its granted slots; ('', 1) for a serial job."""
     return (config["pe"], int(config["pe_slots"])) if config["pe"] != SERIAL else ("", 1)
 
 
 def has_names_remote_may_not_know(spec: JobSpec) -> bool:
-    """Say whether a request has any name that a remote cluster may not know."""
+    """Say whether a job requests a resource, project or parallel environment that only home may have."""
     pairs = spec.request.hard + spec.request.soft
     return bool(spec.pe or spec.request.project) or any(not is_home_only_resource(name) for name, _ in pairs)
 
@@ -194,24 +188,24 @@ def _script(path: str) -> bytes:
 def _environment(
     task: LocalTask, request: JobRequest, config: dict[str, str], is_script: bool, identity: str
 ) -> tuple[tuple[str, str], ...]:
-    """Return the job's own variables and its identity at home, sorted by name."""
+    """Return the variables that the job's owner set, and the job's identity at home, sorted by name."""
     values = task.environment()
     execds = EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if granted_parallel_environment(config)[0] else ())
     own = {name: values.get(name, "") for name in request.variables if name not in execds}
-    if "PATH" in own:  # execd has put the local TMPDIR in front of the owner's PATH
+    if "PATH" in own:  # execd puts the local TMPDIR first
         own["PATH"] = own["PATH"].removeprefix(f"{task.env['TMPDIR']}:")
     home = {name: task.env[name] for name in LOCAL_IDENTITY if name in task.env}
     home |= {name: value for name, value in task.env.items() if name.startswith(SUBMIT_SIDE)}
-    if identity:  # the job's JOB_ID is the remote job number
+    if identity:  # JOB_ID is the remote job's id
         home[HOME_JOB_ID] = home.pop("JOB_ID")
-    if not is_script:  # a script's JOB_SCRIPT is the path of the remote copy
+    if not is_script:  # for a script, JOB_SCRIPT is the remote path
         home["JOB_SCRIPT"] = task.env["JOB_SCRIPT"]
     return tuple(sorted((own | home).items()))
 
 
-LOGINS = 3  # number of refused ssh logins after which the job is refused
-SHUT_OUT_S = 600  # shortest time of refused ssh logins after which the job is refused
-SHUT_OUT = "shut_out"  # the note with the time of the first refused ssh login
+LOGINS = 3  # after this number of rejected ssh logins the job is refused
+SHUT_OUT_S = 600  # shortest time of rejected ssh logins before the job is refused
+SHUT_OUT = "shut_out"  # note with the time of the first rejected ssh login
 
 
 CAUSES = {
@@ -224,7 +218,7 @@ CAUSES = {
 
 
 def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
-    """Submit the remote job, held; raises UnmappableRequest or OwnerBarredAtCluster."""
+    """Submit the remote job, held; raises UnmappableRequest, or OwnerBarredAtCluster without ssh access."""
     try:
         return _send(step)
     except SshLoginRefused as error:
@@ -258,7 +252,6 @@ def _send(step: "StarterStepContext") -> JobSubmissionResult:
 
 
 def _was_sent(account: str) -> bool:
-    """Say whether a job's account shows that a transfer or campaign has sent the job."""
     if not account.startswith("gc."):
         return is_transfer_name(account)
     from gridbridge.model.campaigns.campaign_names import is_campaign_array_name  # rarely needed
@@ -267,7 +260,7 @@ def _was_sent(account: str) -> bool:
 
 
 def find_remote_job_of_killed_step(step: "StarterStepContext") -> str:
-    """Return the id of a remote job that a killed step submitted, or an empty string."""
+    """Return the id of a remote job that an earlier, killed step submitted; empty if none exists."""
     try:
         return find_held_remote_job(step.away, step.record)
     except SshLoginRefused as error:
@@ -275,7 +268,7 @@ def find_remote_job_of_killed_step(step: "StarterStepContext") -> str:
 
 
 def _judged(step: "StarterStepContext", error: SshLoginRefused) -> GridbridgeError:
-    """Return OwnerBarredAtCluster after many refusals of an ssh key, else the error."""
+    """Return OwnerBarredAtCluster once the owner's ssh login was rejected often and long enough; else the error."""
     is_often = step.task.tries("logins") >= LOGINS - 1
     is_long = step.task.known_for_s(SHUT_OUT) >= SHUT_OUT_S
     if not (is_often and is_long):
@@ -285,11 +278,10 @@ def _judged(step: "StarterStepContext", error: SshLoginRefused) -> GridbridgeErr
 
 
 def claim_wrapper_lines(step: "StarterStepContext") -> str:
-    """Return the wrapper's shell lines for the claim in the transfer's first note.
+    """Return the shell lines by which the remote job checks its claim, whether the job may run.
 
-    A retried submission keeps its claim, but drops a claim of a kind that the configuration has
-    dropped. The key of a claim by file is written before the script that names the key
-    becomes readable.
+    A retried submission keeps its claim, unless the configuration no longer has claims of this kind. The claim's key
+    is written before the script that names the key becomes readable.
     """
     kind = step.route.remote_claim.partition(" ")[0]
     if not step.record.claim.startswith(f"{kind}."):
@@ -306,7 +298,7 @@ def claim_wrapper_lines(step: "StarterStepContext") -> str:
 
 
 def write_claim_key(step: "StarterStepContext") -> None:
-    """Write the key of the transfer's claim, if any, and replace an earlier key."""
+    """Write the key file of the transfer's claim, if any; an earlier file is replaced."""
     if step.record.claim:
         from gridbridge.batch import remote_job_claim_script
 
@@ -314,9 +306,9 @@ def write_claim_key(step: "StarterStepContext") -> None:
 
 
 def make_remote_staging_folder(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:
-    """Create the remote staging folder if files are carried; return its path or "".
+    """Create a folder for copied files at the remote cluster; return its path, or '' if no file is copied.
 
-    A job without declared files has only its standard streams carried, if they are files.
+    If the job declares no files, only its standard streams are copied, and only if they are files.
     """
     route, env = step.route, step.task.env
     is_wanted = route.declares(request.context) or (route.staged and has_standard_stream_files(env))
@@ -328,7 +320,7 @@ def make_remote_staging_folder(step: "StarterStepContext", request: JobRequest, 
 
 
 def _kept_there(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
-    """Exclude the remote job from the remote cluster's own transfer queues."""
+    """Exclude the remote job from queues that would send the job on to another cluster."""
     published = published_file_formats.read_non_forwarding_queues(step.route.remote, step.task.published)
     if not published:
         return spec
@@ -338,7 +330,6 @@ def _kept_there(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
 
 
 def _translated(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
-    """Translate the job's request into the remote cluster's names."""
     if not (step.route.remote_mapped or has_names_remote_may_not_know(spec)):
         return spec
     from gridbridge.transfer.request_translation import translate_request_for_queue

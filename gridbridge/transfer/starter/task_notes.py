@@ -1,10 +1,8 @@
-"""Reads and writes a local task's notes, files in TMPDIR/.gridbridge.
+"""Read and write a starter's notes about its local task: small files in TMPDIR/.gridbridge.
 
-An empty or truncated note counts as missing. sge-methods/finish writes notes in the same way.
-
-The shepherd runs methods side by side, so the order of their ends means nothing. Each method (suspend, resume,
-terminate) writes a note named by its shell's start time (proc(5): starttime). The latest note counts, and no
-lock is needed. DEAD overrides all other intents (LocalTask).
+An empty or truncated note counts as missing. Suspend, resume and terminate methods run side by side, so each method
+writes a note whose name has the start time of its process (proc(5): starttime). The latest note counts, without a
+lock.
 """
 
 import os
@@ -14,12 +12,12 @@ from gridbridge.errors import JobTmpdirFull, ParseError, StateError
 from gridbridge.model.transfer_message import MAX_BYTES, TransferMessage, decode_transfer_message
 from gridbridge.shell import safe_files
 
-NO_ROOM = (28, 122)  # ENOSPC and EDQUOT of errno(3), as numbers to save an import
-TRIED = "tried"  # name of the note that is written to test for free space
+NO_ROOM = (28, 122)  # ENOSPC and EDQUOT (errno(3)); an import would be slow
+TRIED = "tried"  # name of a note that only tests for free space
 
 
 def write_note(path: str, data: bytes = b"") -> None:
-    """Write a note atomically, by a rename; JobTmpdirFull when TMPDIR is full."""
+    """Write a note atomically, by a rename; JobTmpdirFull if TMPDIR is full."""
     try:
         safe_files.replace_file_atomically(path, data, durable=False)
     except StateError as error:
@@ -27,7 +25,7 @@ def write_note(path: str, data: bytes = b"") -> None:
 
 
 def read_note_message(path: str) -> TransferMessage | None:
-    """Read a note that holds a message; None for a missing, empty or truncated note."""
+    """Read a note that contains a message; None for a missing, empty or truncated note."""
     try:
         return decode_transfer_message(safe_files.read_file_only_owner_writes(path, MAX_BYTES, os.getuid())[0])
     except (FileNotFoundError, ParseError):
@@ -35,7 +33,7 @@ def read_note_message(path: str) -> TransferMessage | None:
 
 
 def read_note_number(path: str) -> float | None:
-    """Read a note that holds a number; None for a missing or empty note."""
+    """Read a note that contains a number; None for a missing or empty note."""
     try:
         return float(safe_files.read_file_only_owner_writes(path, MAX_BYTES, os.getuid())[0])
     except (FileNotFoundError, ValueError):
@@ -50,42 +48,42 @@ def require_note_space(folder: str) -> None:
 
 
 def tmpdir_full_error_of(error: BaseException | None, path: str) -> JobTmpdirFull | None:
-    """Return JobTmpdirFull if TMPDIR's filesystem is full or the quota is used up, else None."""
+    """Return JobTmpdirFull if an error means a full filesystem or a used-up quota; else None."""
     if not isinstance(error, OSError) or error.errno not in NO_ROOM:
         return None
     return JobTmpdirFull(f"no room in $TMPDIR: {path}: {error.strerror}")
 
 
-ASKED, TOLD = "asked", "told"  # name prefixes of new intent notes and of reported notes
-DOUBT = "doubt"  # name prefix of notes on running checks whether the local job is to end
-START = 19  # index of field starttime behind the process name in /proc/PID/stat
-TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks a second
+ASKED, TOLD = "asked", "told"  # prefixes of notes of methods: new, and reported to the service
+DOUBT = "doubt"  # prefix of notes that a method checks whether the job is to end
+START = 19  # index of starttime after the process name in /proc/PID/stat
+TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks in a second
 
-Order = tuple[int, int]  # sort key: clock ticks since the host's boot, and a pid
+Order = tuple[int, int]  # sort key of a note: clock ticks since the host's boot, and a pid
 
 
 def process_start_ticks_and_pid(pid: int) -> Order:
-    """Return a process's start time in clock ticks, and its pid."""
+    """Return the start time of a process in clock ticks since the host's boot, and its pid."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         fields = file.read().rpartition(")")[2].split()
     return int(fields[START]), pid
 
 
 def boot_clock_sort_key(age_s: float = 0.0) -> Order:
-    """Return the sort key of an event `age_s` seconds before now on the boot clock.
+    """Return the sort key of an event `age_s` seconds ago, in clock ticks since the host's boot.
 
-    A negative age counts as 0: a note from the future would override later notes.
+    A negative age counts as 0, because a note from the future would override later notes.
     """
     return int((time.clock_gettime(time.CLOCK_BOOTTIME) - max(0.0, age_s)) * TICKS), 0
 
 
 def note_method_intent(folder: str, desired: str, order: Order) -> None:
-    """Write a note with a method's intent (transfer_message.DesiredLocalJobState)."""
+    """Note what a method wants of the local job: running, suspended or dead."""
     write_note(f"{folder}/{ASKED}.{order[0]}.{order[1]}.{desired}")
 
 
 def note_termination_check(folder: str) -> str:
-    """Note that this process checks whether the local job is to end; return the note."""
+    """Note that this process checks whether the local job is to end; return the note's path."""
     start, pid = process_start_ticks_and_pid(os.getpid())
     path = f"{folder}/{DOUBT}.{start}.{pid}"
     write_note(path)
@@ -93,33 +91,33 @@ def note_termination_check(folder: str) -> str:
 
 
 def is_termination_check_running(folder: str) -> bool:
-    """Say whether a living process is still checking whether the local job is to end."""
+    """Say whether a living process still checks whether the local job is to end."""
     names = (name.split(".") for name in os.listdir(folder) if name.startswith(f"{DOUBT}."))
     return any(_lives((int(start), int(pid))) for _, start, pid in names)
 
 
 def newest_intent_note(folder: str) -> str:
-    """Return the name of the local job's latest intent note, empty without a note."""
+    """Return the name of the latest note of a method about the local job; empty without a note."""
     return max(_notes(folder), key=_order, default="")
 
 
 def desired_state_in_note(name: str) -> str:
-    """Parse the desired job state from an intent note's name; empty for an empty name."""
+    """Return the state of the local job that the name of a method's note has; empty for an empty name."""
     return name.rpartition(".")[2]
 
 
 def is_intent_reported(name: str) -> bool:
-    """Say whether an intent note was reported to the service; true for an empty name."""
+    """Say whether a method's note was reported to the service; true for an empty name."""
     return not name.startswith(ASKED)
 
 
 def is_intent_older(name: str, order: Order) -> bool:
-    """Say whether an intent note is over 1 s older than `order`; true for an empty name."""
+    """Say whether a method's note is more than 1 s older than `order`; true for an empty name."""
     return not name or _order(name)[0] + TICKS < order[0]
 
 
 def mark_intent_reported(folder: str, name: str) -> None:
-    """Mark the latest intent note as reported to the service, and remove older notes."""
+    """Mark a method's note as reported to the service, and remove older notes."""
     settled = f"{TOLD}{name.removeprefix(ASKED)}"
     os.rename(f"{folder}/{name}", f"{folder}/{settled}")
     for note in _notes(folder):
@@ -128,7 +126,6 @@ def mark_intent_reported(folder: str, name: str) -> None:
 
 
 def _lives(order: Order) -> bool:
-    """Say whether a process still lives; a reused pid has another start time."""
     try:
         return process_start_ticks_and_pid(order[1]) == order
     except OSError:
@@ -140,6 +137,6 @@ def _notes(folder: str) -> list[str]:
 
 
 def _order(name: str) -> tuple[int, int, bool]:
-    """Return an intent note's sort key: time, pid, and new notes after reported notes."""
+    """Return the sort key of a method's note: time, pid, and new notes after reported notes."""
     word, ticks, pid, _ = name.split(".")
     return int(ticks), int(pid), word == ASKED

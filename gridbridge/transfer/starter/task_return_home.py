@@ -1,11 +1,7 @@
-"""A starter's part of a recall: hold, query and delete the remote job.
+"""Bring a task home from the starter: a waiting task on request, or a job that the remote cluster refuses.
 
-Each step is safe to repeat. Between the hold and the deletion the remote scheduler may still start a job chosen
-earlier. So the starter pauses, and leaves a started job alone. The deletion itself shows whether the job had
-started.
-
-Starters import this module when a cluster has refused their job for good. An array's request is common to its
-tasks (qalter(1): -l and -q work on jobs, not on tasks), so the whole array is marked.
+For a waiting task the starter holds, queries and deletes the remote job; each step is safe to repeat. The remote
+scheduler may start the job between two steps, so the starter pauses, and leaves a started job alone.
 """
 
 import time
@@ -26,16 +22,16 @@ if TYPE_CHECKING:
     from gridbridge.batch.batch_adapter_table import WaitingRemoteJobRecaller
 
 
-SETTLE_S = 2  # longest time from the remote scheduler's start order to the listed start
-CONFIRM_S = 1  # pause between two queries whether a deleted job is gone
-DELETING = "deleting"  # phase of a recall whose job's deletion was sent but not confirmed
-GONE = "gone"  # phase of a recall whose remote job was deleted
+SETTLE_S = 2  # a started job is listed as running within this time
+CONFIRM_S = 1  # pause between two queries for a deleted job
+DELETING = "deleting"  # the remote job's deletion was sent and is not confirmed
+GONE = "gone"  # the remote job was deleted
 WAITING = {
     JobStateFact.WAITING,
     JobStateFact.HELD,
     JobStateFact.RESTARTED,
-}  # RESTARTED: a remote transfer queue may have requeued the job
-KILLS = ("9", "12", "15")  # signals of a deletion: KILL, USR2 (-notify) or TERM
+}  # RESTARTED: a transfer queue at the remote cluster may have requeued the job
+KILLS = ("9", "12", "15")  # a deletion sends KILL, USR2 (-notify) or TERM
 KILLED = "the remote job had just started and was deleted"
 
 
@@ -46,19 +42,19 @@ def do_recall_step(
     record: TransferMessage,
     wished: TransferMessage,
 ) -> TransferMessage | int:
-    """Run a recall's next step; return the task's end, or seconds until the next step."""
+    """Do the next step of a task's return home; return the task's end, or the seconds until the next step."""
     remote_id, begun = record.remote_id, task.begun_recall()
     if begun is None:
         begun = wished.but(at=message_timestamp())
         task.keep_recall(begun)
     if begun.phase == GONE:
         return _confirm(cell, remote, remote_id, begun)
-    # This query raises RemoteJobNotOurs if the remote id is another job's.
+    # This query raises RemoteJobNotOurs if another job has the remote id.
     remote_job_state_match.is_remote_job_known(remote, record)
     cell.hold_job(remote, remote_id, gone_is_fine=True)
     state = cell.query_job_state(remote, remote_id)
     if begun.phase == DELETING and (not state.is_listed or state.is_deleting):
-        return CONFIRM_S  # the service finds out whether the remote job ran or was deleted
+        return CONFIRM_S  # the service looks up whether the remote job ran
     if not state.is_listed or not state.facts <= WAITING:
         return _let_be(cell, task, remote, remote_id)
     if time.time() - float(begun.at) < SETTLE_S:
@@ -81,15 +77,15 @@ def _delete(
 
 
 def task_end_after_recall(begun: TransferMessage, verdict: TransferMessage) -> TransferMessage | None:
-    """Return the end of a task whose remote job the recall deleted, else None.
+    """Return the end of a task whose remote job the starter has deleted to bring the task home; else None.
 
-    A job that was deleted while waiting has no accounting record, so the service finds no end,
-    and the recall has succeeded. A job that had just started was killed by the deletion.
+    A job that was deleted while waiting has no accounting record, so the service finds no end. A job that had just
+    started was killed by the deletion.
     """
     is_kill = verdict.outcome == TransferOutcome.SIGNAL and verdict.signal in KILLS
     if begun.phase not in (DELETING, GONE) or not (is_kill or verdict.outcome == TransferOutcome.ERROR):
         return None
-    is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason contains KILLED
+    is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason already has KILLED
     reason = f"{begun.reason}; {KILLED}" if is_news else begun.reason
     return TransferMessage(outcome=TransferOutcome.REQUEUE, cause=TransferFailureCause.RECALLED, reason=reason)
 
@@ -103,7 +99,7 @@ def _confirm(
 
 
 def _let_be(cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
-    """Leave a remote job alone that has started or ended; the service ends the recall."""
+    """Leave a remote job alone that has started or ended; the task stays at the remote cluster."""
     cell.release_job(remote, remote_id, gone_is_fine=True)
     task.forget_recall()
     return SETTLE_S
@@ -113,9 +109,10 @@ NOBODY = "no local queue can run the job either"
 
 
 def send_refused_job_home(home: Home, job: str, own_queues: Collection[str], reason: str) -> TransferMessage:
-    """Mark a job to stay at home; return the transfer's end: requeue or error state.
+    """Mark a refused job so that the job stays at home; return the transfer's end, requeue or error state.
 
-    Raises GridbridgeError when the job can't be marked now.
+    The whole array is marked, because its tasks share one request (qalter(1): -l and -q work on jobs, not on tasks).
+    Raises GridbridgeError if the job can't be marked now.
     """
     own, marker = (load_home_job_control(home).query_job_request(home, job), load_refused_job_marker(home))
     if own.is_pinned:

@@ -1,8 +1,8 @@
-"""Distinguishes a local time limit from a deletion or suspension of the local job.
+"""Tell whether a local job was deleted or suspended, or only its time limit at home has passed.
 
-Grid Engine reports both alike. execd counts h_rt and s_rt from the local dispatch. So a local limit
-may strike while the remote job waits or is within its own limit, which decides (facts B2.9). With
--notify the shepherd sends USR1 before a suspension and for s_rt, and USR2 before a deletion.
+Grid Engine reports both alike. execd counts h_rt and s_rt from the start at home, so the limit may pass while the
+remote job waits, or runs within its own limit, which counts. With -notify the shepherd sends USR1 before a suspension
+and for s_rt, and USR2 before a deletion.
 """
 
 from gridbridge.batch import load_home_job_control
@@ -13,15 +13,15 @@ from gridbridge.model.transfer_route import Home
 from gridbridge.shell import safe_files
 from gridbridge.transfer.starter.local_task import BACK, LocalTask, parse_time_limit_s
 
-SLACK_S = 2.0  # longest time between execd's start of a job and its config file
+SLACK_S = 2.0  # execd writes a job's config file within this time
 PATIENCE_S = 3.0  # timeout of a query to the home cluster
 
 
 def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
-    """Say whether a user deleted the local job; False if only its h_rt has passed.
+    """Say whether somebody deleted the local job; False if only its h_rt has passed.
 
-    If the home cluster does not answer, the h_rt that the job requested decides. A requeued job
-    is noted, because the starter's end may count as the end of the job's next run.
+    If home does not answer, the h_rt that the job requested decides. A requeued job is noted, because the starter's
+    end may count as the end of the job's next run.
     """
     try:
         state = load_home_job_control(home).query_job_state(home.within(PATIENCE_S), task.local)
@@ -35,12 +35,12 @@ def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
 
 
 def is_local_job_suspended(task: LocalTask, home: Home) -> bool:
-    """Say whether the local job is suspended: by hand, with its queue, by a threshold."""
+    """Say whether home shows the local job as suspended: by hand, with its queue, or by a threshold."""
     return load_home_job_control(home).query_job_state(home, task.local).is_suspended
 
 
 def is_notify_signal_genuine(task: LocalTask, home: Home, intent: str) -> bool:
-    """Say whether the home cluster confirms the intent that a -notify signal announced."""
+    """Say whether home confirms the deletion or suspension that a -notify signal announced."""
     return (
         is_local_job_deleted(task, home) if intent == DesiredLocalJobState.DEAD else is_local_job_suspended(task, home)
     )
@@ -53,7 +53,7 @@ def _is_leaving(task: LocalTask, state: JobState) -> bool:
 
 
 def _note_back(task: LocalTask, state: JobState) -> None:
-    """Note whether the local job was rescheduled, so that its next run waits or runs."""
+    """Note whether the local job was rescheduled, so that its next run waits or has begun."""
     if not state.is_deleting and (state.is_waiting or state.is_restarted):
         task.note_done(BACK)
     else:

@@ -34,7 +34,7 @@ def closed_by(what: PublishedFilesSnapshot) -> str:
 
 @pytest.mark.parametrize(
     ("left_min", "then"),
-    [(5, "The next job is let in 5 min from now."), (-1, "One job is let in.")],
+    [(5, "The queues let in the next job in 5 min."), (-1, "The queues let in one job.")],
     ids=["closed", "probed"],
 )
 def test_a_cluster_at_which_jobs_fail_says_when_it_is_tried_again(left_min: int, then: str) -> None:
@@ -60,11 +60,13 @@ def at_home(state: str, used: int = 1) -> PublishedFilesSnapshot:
         pytest.param(at_home("d"), "disabled", id="disabled"),
         pytest.param(
             at_home("aE"),
-            "in error state: qmod -cq clears it once the cause is mended",
+            "in error state: after the repair, qmod -cq clears the state",
             id="an error counts more than an alarm",
         ),
         pytest.param(
-            at_home("a"), "its load values are fine: the next load report opens it", id="the load report is behind"
+            at_home("a"),
+            "the load values are fine: the queue opens at the next load report",
+            id="the load report is behind",
         ),
         pytest.param(
             shown(load=load({**OPEN, "gb_beta_pending": "10"})),
@@ -82,13 +84,13 @@ def at_home(state: str, used: int = 1) -> PublishedFilesSnapshot:
             "beta has not answered for 4 s: qstat: no answer in time",
             id="the other cluster is silent",
         ),
-        pytest.param(shown(load=load(age_s=31)), "its load values are too old", id="stale"),
+        pytest.param(shown(load=load(age_s=31)), "the load values are too old", id="stale"),
         pytest.param(
             shown(load=load({"gb_beta_up": "0"}), service=replace(service(), full="/s is full")),
             "/s is full",
             id="nobody can write a message",
         ),
-        pytest.param(shown(load=None), "its load values are too old", id="no load values"),
+        pytest.param(shown(load=None), "the load values are too old", id="no load values"),
         pytest.param(
             shown(clusters={"alpha": cluster("alpha")}), "the home cluster does not list this queue", id="no such queue"
         ),

@@ -67,7 +67,7 @@ def test_a_task_that_waited_too_long_comes_home_and_the_numbers_are_told() -> No
     assert due(waiting(), free=3) == [
         (
             7,
-            "recalled from beta: it waited there for 12 min, 10 min is the limit, it needs 1 slot"
+            "recalled from beta: the task waited there for 12 min, 10 min is the limit, the task needs 1 slot"
             " and 3 are free here (40 waiting and 0 free there)",
         )
     ]
@@ -107,7 +107,7 @@ def test_a_queue_may_recall_nothing() -> None:
 def test_a_drained_cluster_keeps_none_that_waits() -> None:
     [(_, why)] = due(waiting(minutes=0.5), trouble="beta is drained")
 
-    assert "beta is drained, and it waited there for 30 s" in why
+    assert "beta is drained, and the task waited there for 30 s" in why
 
 
 def test_the_longest_waiting_come_first_as_far_as_slots_go() -> None:

@@ -50,7 +50,8 @@ def due(
 
 def test_a_task_with_a_claim_comes_home_from_a_silent_cluster() -> None:
     assert due(claimed(), free=3) == [
-        "recalled from beta: beta has not answered for 5 min, 5 min is the limit, it needs 1 slot and 3 are free here"
+        "recalled from beta: beta has not answered for 5 min, 5 min is the limit,"
+        " the task needs 1 slot and 3 are free here"
     ]
 
 

@@ -39,11 +39,13 @@ def situation(there: str = "qw", here: str = "", queue: str = "", age_s: float =
     [
         pytest.param({}, "qw", "", id="it waits"),
         pytest.param({}, "", "", id="an answer without it"),
-        pytest.param({}, "r", "it has started there", id="it runs"),
-        pytest.param({"closed_at": NOW}, "", "it has ended there", id="over"),
-        pytest.param({"verdict": TransferMessage(outcome=TransferOutcome.EXIT)}, "", "it has ended there", id="ended"),
-        pytest.param({"desired": DesiredLocalJobState.DEAD}, "qw", "it is to be dead", id="deleted"),
-        pytest.param({"desired": DesiredLocalJobState.SUSPENDED}, "qw", "it is to be suspended", id="suspended"),
+        pytest.param({}, "r", "the task has started there", id="it runs"),
+        pytest.param({"closed_at": NOW}, "", "the task has ended there", id="over"),
+        pytest.param(
+            {"verdict": TransferMessage(outcome=TransferOutcome.EXIT)}, "", "the task has ended there", id="ended"
+        ),
+        pytest.param({"desired": DesiredLocalJobState.DEAD}, "qw", "the task is to be dead", id="deleted"),
+        pytest.param({"desired": DesiredLocalJobState.SUSPENDED}, "qw", "the task is to be suspended", id="suspended"),
     ],
 )
 def test_what_has_started_or_is_unwanted_is_not_moved(changes: dict[str, Any], there: str, expected: str) -> None:
@@ -71,9 +73,9 @@ def test_it_is_begun_while_a_fresh_answer_has_it_as_waiting(
     [
         pytest.param(0, "", "", "", id="home has not answered since"),
         pytest.param(1, "qw", "", "", id="it waits at home"),
-        pytest.param(1, "r", "all.q@n1", "it runs here", id="it runs at home"),
+        pytest.param(1, "r", "all.q@n1", "the task runs at home", id="it runs at home"),
         pytest.param(1, "r", "transfer-delta@n1", "", id="it is about to be sent on"),
-        pytest.param(1, "", "", "it has ended here", id="gone"),
+        pytest.param(1, "", "", "the task has ended at home", id="gone"),
         pytest.param(11, "qw", "", "no start within 600 s: the task may go back", id="for long"),
     ],
 )

@@ -25,7 +25,7 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
         pytest.param(
             transfer(phase="submitting", remote_id=None, remote_state=""),
             shown(),
-            "its starter, to submit it to beta",
+            "the starter, to submit the job to beta",
             id="being submitted",
         ),
         pytest.param(
@@ -37,52 +37,55 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
                 reason="tried in vain: ssh: no",
             ),
             shown(),
-            "its starter, to submit it to beta; tried in vain: ssh: no",
+            "the starter, to submit the job to beta; tried in vain: ssh: no",
             id="tried in vain",
         ),
         pytest.param(
             transfer(phase="held", remote_state=""),
             shown(),
-            "its starter, to release it at beta",
+            "the starter, to release the job at beta",
             id="held until released",
         ),
         pytest.param(
             transfer(phase="held", remote_state="hqw", desired="suspended"),
             shown(),
-            "a resume (qmod -usj 12): it is held at beta by your suspend",
+            "a resume (qmod -usj 12): your suspend holds the job at beta",
             id="suspended before it was released",
         ),
         pytest.param(
             transfer(remote_state="hqw", desired="suspended"),
             shown(),
-            "a resume (qmod -usj 12): it is held at beta by your suspend",
+            "a resume (qmod -usj 12): your suspend holds the job at beta",
             id="suspended while it waited",
         ),
         pytest.param(
             transfer(remote_state="s", desired="suspended"),
             shown(),
-            "a resume (qmod -usj 12): it is suspended at beta by your suspend",
+            "a resume (qmod -usj 12): the job is suspended at beta by your suspend",
             id="suspended while it ran",
         ),
         pytest.param(
             transfer(remote_state="s"),
             shown(),
-            "a resume: it is suspended at beta by hand",
+            "a resume: the job is suspended at beta by hand",
             id="suspended there by somebody",
         ),
         pytest.param(
             transfer(remote_state="S"),
             shown(),
-            "a resume: it is suspended at beta with its queue",
+            "a resume: the job is suspended at beta with its queue",
             id="suspended by its queue there",
         ),
         pytest.param(transfer(remote_state="qw"), shown(), "a free slot (2 waiting, 0 free)", id="waiting"),
         pytest.param(
-            transfer(remote_state="hqw"), shown(), "its hold at beta to be released there", id="held by somebody there"
+            transfer(remote_state="hqw"),
+            shown(),
+            "a release of the remote job's hold at beta",
+            id="held by somebody there",
         ),
         pytest.param(transfer(remote_state=""), shown(), "the next answer of beta", id="not seen yet"),
         pytest.param(
-            transfer(), UNHEARD, "news of host beta-n1, which beta does not hear of", id="its host is unknown"
+            transfer(), UNHEARD, "news of host beta-n1, which does not report to beta", id="its host is unknown"
         ),
         pytest.param(
             transfer(cause=TransferFailureCause.DROPPED, desired="dead"),
@@ -94,7 +97,8 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
         pytest.param(
             transfer(),
             SILENT,
-            "beta, which has not answered for 4 s: qstat: no answer in time; until it answers the job counts as alive",
+            "beta, which has not answered for 4 s: qstat: no answer in time;"
+            " until the cluster answers, the job counts as alive",
             id="its cluster is silent",
         ),
         pytest.param(
@@ -106,14 +110,20 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
         pytest.param(
             transfer(remote_state="Eqw"),
             shown(),
-            "the service, to bring it home: beta put it into the error state",
+            "the service, to bring the task home: beta put the job into the error state",
             id="error state",
         ),
         pytest.param(
-            transfer(desired="dead"), shown(), "beta to delete its job there: it was deleted here", id="deleted here"
+            transfer(desired="dead"),
+            shown(),
+            "beta to delete the remote job, because the local job was deleted",
+            id="deleted here",
         ),
         pytest.param(
-            transfer(outcome="exit status 3"), SILENT, "its starter, to take the end home (exit status 3)", id="ended"
+            transfer(outcome="exit status 3"),
+            SILENT,
+            "the starter, to report the job's end at home (exit status 3)",
+            id="ended",
         ),
         pytest.param(transfer(closed_at=NOW), shown(), "", id="over"),
     ],
@@ -135,7 +145,7 @@ def test_a_transfer_that_is_over_tells_how_it_ended() -> None:
 
     told = explain_transfer_attempt(PublishedTransferHistory(transfer=over), shown(), NOW)
 
-    assert told.where == "job 12 of alice was sent to beta as job 34; that is over"
+    assert told.where == "job 12 of alice was sent to beta as job 34; the transfer has ended"
     assert (told.here, told.there) == ("ended here: exit status 3", "exit status 3")
 
 

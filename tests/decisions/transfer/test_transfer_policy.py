@@ -309,7 +309,7 @@ def test_a_job_on_a_silent_host_is_unknown_not_running() -> None:
     remote = a_snapshot("beta", 60, a_row(40, "r", queue="all.q@n1"), queues=(queue,))
     situation = replace(a_situation(), snapshots={"beta": remote})
 
-    assert observed(a_transfer(), situation).reason == "unknown: beta does not hear of host n1"
+    assert observed(a_transfer(), situation).reason == "unknown: host n1 does not report to beta"
 
 
 def test_before_its_id_is_known_a_job_is_found_by_the_transfers_name() -> None:
@@ -503,8 +503,8 @@ def test_an_end_that_accounting_tells_is_a_verdict(end: JobEnd, rerun: str, expe
 @pytest.mark.parametrize(
     ("rerun", "outcome", "reason"),
     [
-        ("yes", TransferOutcome.REQUEUE, "beta needed its place: BESTEFFORT_KILL"),
-        ("no", TransferOutcome.SIGNAL, "killed: beta needed its place: BESTEFFORT_KILL"),
+        ("yes", TransferOutcome.REQUEUE, "beta needed the job's slots: BESTEFFORT_KILL"),
+        ("no", TransferOutcome.SIGNAL, "killed: beta needed the job's slots: BESTEFFORT_KILL"),
     ],
 )
 def test_a_job_whose_place_was_needed_is_not_lost(rerun: str, outcome: str, reason: str) -> None:

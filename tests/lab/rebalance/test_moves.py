@@ -91,7 +91,7 @@ def test_a_task_goes_from_full_beta_to_delta(grid: Grid) -> None:
     assert "1 task is being moved: no other move begins" == later["sentence"]
     assert ["start delta-n1", "end"] == ran(grid, "moved")
     assert "recalled from beta: rebalanced, delta had room" in why(grid, job)
-    assert "moved: it waited at beta before" in why(grid, job)
+    assert "moved: the task waited at beta before" in why(grid, job)
 
 
 @pytest.mark.long

@@ -86,12 +86,12 @@ def test_a_job_is_explained_while_it_runs_while_suspended_and_when_it_is_over(
 
     grid.cell("alpha", "qmod", "-sj", job)
     assert grid.until(
-        lambda: f"a resume (qmod -usj {job}): it is suspended at beta by your" in why(grid, job),
+        lambda: f"a resume (qmod -usj {job}): the job is suspended at beta by your" in why(grid, job),
         "why to tell of the suspension",
     )
 
     grid.cell("alpha", "qdel", job)
-    told = grid.until(lambda: "; that is over\n" in why(grid, job) and why(grid, job), "its end")
+    told = grid.until(lambda: "; the transfer has ended\n" in why(grid, job) and why(grid, job), "its end")
     assert told.startswith(f"job {job} of alice was sent to beta as job {remote_id}; that is")
     assert f"submitted to beta as {remote_id}, " in told
 
@@ -144,7 +144,7 @@ def test_what_was_decided_is_kept_and_decided_again(grid: Grid, drained: Drained
     refused = grid.on("alpha-master", "gridbridge", "replay", user="bob")
 
     assert [done.status for done in again] == [0] * len(numbers)
-    assert any(f"{name}: telling its starter: exit status 0" in done.out for done in again)
+    assert any(f"{name}: telling the starter: exit status 0" in done.out for done in again)
     assert (refused.status, refused.err) == (
         2,
         "gridbridge: only gridbridge and root may do this: sudo -u gridbridge ...\n",

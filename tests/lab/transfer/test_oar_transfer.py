@@ -195,7 +195,7 @@ def test_explain_shows_oarsub_itself_and_changes_nothing(gamma: Gamma) -> None:
     assert (0, "/usr/bin/oarsub") == (said.status, words[0])
     assert "/nodes=1/resource_id=2,walltime=0:1:30" == words[words.index("-l") + 1]
     assert "core >= '500'" == words[words.index("-p") + 1]
-    assert "gamma knows no soft requests" in said.out
+    assert "gamma accepts no soft requests" in said.out
     assert [] == gamma.jobs()
 
 
@@ -207,7 +207,7 @@ def test_an_end_is_pushed_and_looked_at_at_once(gamma: Gamma) -> None:
     gone = time.time()
     said = why(gamma.grid, job)
 
-    assert "gamma pushed its end" in said
+    assert "gamma pushed the job's end" in said
     assert LIMIT_S > gone - float(gamma.read("ran.at"))
 
 

@@ -31,7 +31,7 @@ FIGURES = BalancePlanFigures(
 )
 PATIENCE = NodeLifecycleTimeouts(boot_s=600, join_s=300, silent_s=120)
 WHY = "look up end gb.alpha.7.0.1: job unlisted at beta"
-TOLD = "gb.alpha.7.0.1: looking up its end in the accounting there: job unlisted at beta"
+TOLD = "gb.alpha.7.0.1: looking up the job's end in the remote accounting: job unlisted at beta"
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_difference_is_shown_and_is_the_exit_status(config: Path, database: St
 
     again = run(config, "2")
     assert again.exit_code == 1
-    assert again.stdout == f"- gb.alpha.7.0.1: closing it: \ufffd[2Jgone\n+ {TOLD}\n"
+    assert again.stdout == f"- gb.alpha.7.0.1: closing the transfer: \ufffd[2Jgone\n+ {TOLD}\n"
 
 
 def test_an_unknown_number_and_what_cannot_be_read_are_one_line(config: Path, database: StateFile) -> None:

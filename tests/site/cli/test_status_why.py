@@ -119,7 +119,7 @@ def test_a_job_that_came_home_is_told_as_it_is_there_and_then_with_its_transfer(
     heads = [line for line in done.stdout.splitlines() if line.startswith("job ")]
     assert heads == [
         f"job {NUMBER} of alice is at home now",
-        f"job {NUMBER} of alice was sent to beta as job 34; that is over",
+        f"job {NUMBER} of alice was sent to beta as job 34; the transfer has ended",
     ]
     assert "(qw)" in done.stdout
     assert (json.loads(known)["home"]["was_sent"], done.exit_code) == (True, 0)

@@ -113,7 +113,7 @@ def test_what_is_not_kept_is_searched_for_in_the_file_that_a_person_can_read(her
     local, remote, notes = here.account()
 
     assert (local, remote) == ([("alice", 2)], [("alice", 2)])
-    assert f"found in {here.accounting}, unknown to the service" in notes
+    assert f"found in {here.accounting}; the service does not know the job" in notes
 
 
 @pytest.mark.parametrize("job", ["2", "7"])

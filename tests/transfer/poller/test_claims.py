@@ -403,6 +403,6 @@ def test_a_job_that_may_not_have_seen_its_grant_is_told(machine: Machine, link: 
         told = machine.service.acting.claims.limited(known(machine), end)
 
     assert told is end
-    assert "its grant may be unseen" in " ".join(
+    assert "the grant may be unseen" in " ".join(
         event.text for event in TransferRows(machine.service.resources.database).events(NAME, os.getuid())
     )

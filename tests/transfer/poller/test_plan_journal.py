@@ -132,7 +132,7 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(dat
     (kept,) = JournalledDecisionRows(database).last(9)
     assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)
     assert kept.sentence == (
-        "100 transfers: telling its starter: exit status 0 (gb.alpha.1.0.1, gb.alpha.2.0.1, gb.alpha.3.0.1, ...)"
+        "100 transfers: telling the starter: exit status 0 (gb.alpha.1.0.1, gb.alpha.2.0.1, gb.alpha.3.0.1, ...)"
     )
     assert replay_transfer_plan(kept.inputs) == [transfer_action_sentence(action) for action in planned.actions[:ROWS]]
 
@@ -148,9 +148,9 @@ def test_what_is_alike_is_told_once_and_what_is_strange_as_it_is() -> None:
     kept = ["close gb.a.1.0.1: gone", "what?", "close gb.a.2.0.1: gone", "close gb.a.3.0.1: here"]
 
     assert summarize_transfer_actions(kept) == [
-        "2 transfers: closing it: gone (gb.a.1.0.1, gb.a.2.0.1)",
+        "2 transfers: closing the transfer: gone (gb.a.1.0.1, gb.a.2.0.1)",
         "what?",
-        "gb.a.3.0.1: closing it: here",
+        "gb.a.3.0.1: closing the transfer: here",
     ]
 
 

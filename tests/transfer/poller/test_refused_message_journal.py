@@ -44,7 +44,7 @@ ENDED_EARLY = "refuse gb.alpha.7.0.1: ended message for a transfer without a rec
     ("one", "told"),
     [
         (received(), ENDED_EARLY),
-        (received(home="beta"), "refuse gb.alpha.7.0.1: not of cluster beta"),
+        (received(home="beta"), "refuse gb.alpha.7.0.1: the transfer is not of cluster beta"),
         (
             received(known=a_transfer(), message=TransferMessage(kind="?", transfer="gb.alpha.7.0.1")),
             "refuse gb.alpha.7.0.1: unknown kind '?'",

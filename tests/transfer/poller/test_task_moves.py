@@ -65,16 +65,16 @@ def test_a_task_that_has_started_is_left_alone_and_its_owner_is_told(machine: Ma
     machine.send(RECORD)
     ask(machine)
 
-    assert ended(machine, "r") == [("dropped", "it has started there")]
+    assert ended(machine, "r") == [("dropped", "the task has started there")]
     events = TransferRows(machine.service.resources.database).events(NAME, os.getuid())
-    assert "not moved: it has started there" in [one.text for one in events]
+    assert "not moved: the task has started there" in [one.text for one in events]
 
 
 def test_a_move_of_nothing_that_is_known_is_dropped(machine: Machine) -> None:
     machine.send(RECORD)
     ask(machine, name="gb.alpha.9.0.1")
 
-    assert ended(machine, "qw") == [("dropped", "its transfer is unknown")]
+    assert ended(machine, "qw") == [("dropped", "the transfer is unknown")]
 
 
 def test_without_a_proof_from_home_nothing_is_recalled(machine: Machine) -> None:
@@ -82,7 +82,7 @@ def test_without_a_proof_from_home_nothing_is_recalled(machine: Machine) -> None
     machine.send(RECORD)
     ask(machine)
 
-    assert ended(machine, "qw") == [("dropped", "its queue's recall limit is reached")]
+    assert ended(machine, "qw") == [("dropped", "the recall limit of the task's queue is reached")]
 
 
 def test_a_new_process_goes_on_with_a_task_that_has_come_home(machine: Machine) -> None:
@@ -112,4 +112,4 @@ def test_its_queues_are_given_back_again_while_home_lists_it(machine: Machine) -
     machine.service.round()
 
     assert again == [("home", "")]
-    assert moves(machine) == [("done", "it runs here")]
+    assert moves(machine) == [("done", "the task runs at home")]

@@ -281,7 +281,7 @@ def test_a_lost_remote_host_is_unknown_until_beta_says_what_became_of_the_job(ca
     """A job that may run again comes home; another ends as killed with its host."""
     jobs = came.of(lost)
 
-    assert f"does not hear of host {LOST}" in jobs.unknown
+    assert f"host {LOST} does not report to" in jobs.unknown
     assert jobs.state == "r"
     assert jobs.ends == {("100", "137")}
     assert jobs.once == [1, 1]

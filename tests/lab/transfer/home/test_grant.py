@@ -133,7 +133,7 @@ def test_a_job_is_granted_and_runs(grid: Grid) -> None:
     (job,) = submit(grid, "granted")
     grid.until(lambda: ends(grid, job), "its end", LONG_S)
 
-    assert "granted: its job has started at delta" in why(grid, job)
+    assert "granted: the remote job has started at delta" in why(grid, job)
     assert ran(grid, "granted") == ["start delta", "end"]
 
 
@@ -172,7 +172,7 @@ def test_a_grant_that_nobody_confirmed_counts_as_given(grid: Grid) -> None:
 def test_a_job_that_gets_no_grant_ends_as_fenced_and_its_task_runs(grid: Grid, silence: Silence) -> None:
     grid.until(lambda: ends(grid, silence.fenced), "its end", LONG_S)
 
-    assert "fenced at delta: it got no grant" in why(grid, silence.fenced)
+    assert "fenced at delta: the job got no grant" in why(grid, silence.fenced)
     assert ran(grid, "fenced")[1:] == ["end"]
 
 

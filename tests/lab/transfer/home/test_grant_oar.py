@@ -76,7 +76,7 @@ def outcome(gamma: Gamma) -> Outcome:
 
 
 def test_a_job_of_oar_is_granted_and_runs(gamma: Gamma, outcome: Outcome) -> None:
-    assert "granted: its job has started at gamma" in outcome.granted
+    assert "granted: the remote job has started at gamma" in outcome.granted
     assert gamma.read("granted.ran").splitlines()[1:] == ["end"]
 
 

@@ -120,8 +120,8 @@ def test_a_task_that_waits_long_comes_home_to_a_free_slot(waited: Mapping[str, W
     job = waited["long"]
 
     assert [line.partition("-n")[0] for line in job.ran] == ["start alpha", "end"]
-    assert "recalled from beta: it waited there for" in job.why
-    assert "10 s is the limit, it needs 1 slot and" in job.why
+    assert "recalled from beta: the task waited there for" in job.why
+    assert "10 s is the limit, the task needs 1 slot and" in job.why
     assert job.state_there == ""
 
 
@@ -146,7 +146,7 @@ def test_a_task_that_came_home_as_often_as_it_may_stays_where_it_waits(waited: M
 @pytest.mark.parametrize(
     ("program", "decided"),
     [
-        ("poller", ": telling its starter: "),
+        ("poller", ": telling the starter: "),
         ("poller recall", "recall gb.alpha."),
         ("poller refusal", "refuse gb.alpha.999999.0.1: "),
     ],
@@ -172,7 +172,7 @@ def test_a_drained_cluster_gives_back_what_waits(grid: Grid) -> None:
             grid.sh("alpha-master", "gridbridge undrain beta")
 
     assert lines(grid, "drained.ran")[0].startswith("start alpha-n")
-    assert "beta is drained, and it waited there" in why(grid, job)
+    assert "beta is drained, and the task waited there" in why(grid, job)
 
 
 @pytest.mark.timeout(1800)

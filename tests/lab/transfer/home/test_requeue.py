@@ -442,4 +442,4 @@ def test_a_job_put_back_at_beta_after_its_end_was_told_does_not_run_to_its_end_a
     status, ran, told = came.of(put)
 
     assert (status, ran.count("end")) == ("140", 0), (ran, told)  # USR2, -notify's warning
-    assert "deleting its job there: the job has ended, but beta lists the job as " in told
+    assert "deleting the remote job: the job has ended, but beta lists the job as " in told
