@@ -1,13 +1,13 @@
-"""Interpret a wrapper's end: job.sh of a transfer, or task.sh of a campaign."""
+"""Interpret how a job's wrapper ended: job.sh of a transfer, or task.sh of a campaign."""
 
 from gridbridge.model.jobs_and_accounting import JobEnd
 from gridbridge.model.transfer_message import ERROR, REQUEUE, TransferFailureCause
 
-CANNOT_START_STATUS = 200  # the cluster could not start the job; the end has a reason
-JOB_STATUS_BY_WRAPPER_STATUS = {199: REQUEUE, 200: ERROR}  # job.sh exits so for 99 and 100
-STATUS_BY_SIGNAL = {63: 199, 64: 200}  # exit status for each signal that ends the wrapper
-PREEMPTION_SIGNALS = (55, 56)  # signals that end a preempted best-effort task
-# Wrappers kill themselves by the signals below if no reason of a failed job start can be sent.
+CANNOT_START_STATUS = 200  # the cluster could not start the job; the end message has the reason
+JOB_STATUS_BY_WRAPPER_STATUS = {199: REQUEUE, 200: ERROR}  # wrapper's status for the job's status 99 and 100
+STATUS_BY_SIGNAL = {63: 199, 64: 200}  # exit status that each signal of the wrapper stands for
+PREEMPTION_SIGNALS = (55, 56)  # signals with which the wrapper of a preempted task ends
+# A wrapper that can't start its job and can't write the reason kills itself with one of these signals.
 START_FAILURE_SIGNALS = {
     57: (TransferFailureCause.JOB, "can not change to its working directory"),
     58: (TransferFailureCause.HOST, "can not write to its TMPDIR"),
@@ -19,7 +19,7 @@ START_FAILURE_SIGNALS = {
 
 
 def why_job_not_started(end: JobEnd) -> tuple[str, str] | None:
-    """Return the cause and reason of a failed job start from a wrapper's end; else None."""
+    """Return the cause and reason for which a wrapper could not start its job; None if the job started."""
     if end.signal in START_FAILURE_SIGNALS:
         cause, reason = START_FAILURE_SIGNALS[end.signal]
         return cause, f"{reason} on {end.host}"
@@ -27,14 +27,14 @@ def why_job_not_started(end: JobEnd) -> tuple[str, str] | None:
 
 
 def was_job_preempted(end: JobEnd) -> bool:
-    """Say whether the accounting or the wrapper shows that a cluster preempted a job."""
+    """Say whether a cluster preempted a job, by the accounting or by the signal that ended the wrapper."""
     return end.is_preempted or end.signal in PREEMPTION_SIGNALS
 
 
 def wrapper_exit_status(end: JobEnd) -> int | None:
-    """Return a job's exit status from its wrapper's end; None without an exit status.
+    """Return a job's exit status from the end of the job's wrapper; None if the job has no exit status.
 
-    A wrapper killed while ending may leave any end except the statuses that run a job again.
+    A wrapper that is killed while it ends may leave any end, but not a status that runs the job again.
     """
     if end.signal is not None:
         return STATUS_BY_SIGNAL.get(end.signal)

@@ -1,6 +1,6 @@
-"""Parse and format Grid Engine numbers, memory and times (sge_types(5)).
+"""Parse and format Grid Engine numbers, memory sizes and times (sge_types(5)).
 
-Starters load this module only for a queue with a mapping. The module imports only the errors.
+Only starters of a queue with a mapping load this module.
 """
 
 from gridbridge.errors import ParseError
@@ -19,29 +19,29 @@ MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
 SECONDS = {"s": 1, "min": MINUTE_S, "h": HOUR_S}
 CLOCK = "h:m:s"
 UNITS = (*MULTIPLIERS, *SECONDS, CLOCK)
-NO_LIMIT = ("INFINITY", "NONE")  # words for an unlimited amount, in any case (queue_conf(5))
-MOST = 1e18  # the largest valid amount: an exabyte
+NO_LIMIT = ("INFINITY", "NONE")  # words for no limit, in any case of letters (queue_conf(5))
+MOST = 1e18  # the largest valid amount, as an exabyte
 HEXADECIMAL = ("0x", "0X")
 DIGITS = frozenset("0123456789.eE+-")
-NOISE = 1e-15  # largest floating-point rounding error, relative to the number
+NOISE = 1e-15  # largest rounding error, as a share of the number
 
 
 def is_unlimited_grid_engine_amount(text: str) -> bool:
-    """Say whether an amount means no limit: INFINITY or NONE in any case."""
+    """Say whether a Grid Engine amount means no limit: INFINITY or NONE, in any case of letters."""
     return text.upper() in NO_LIMIT
 
 
 def parse_grid_engine_amount(text: str) -> float:
-    """Return an amount as a number: bytes, seconds, or a plain count.
+    """Parse a Grid Engine amount into a number of bytes, of seconds, or without a unit.
 
-    Raises ParseError for text that is no amount, and for an amount below 0 or above MOST.
+    Raises ParseError for a text that is no amount, and for an amount below 0 or above MOST.
     """
     try:
         number = _seconds(text.split(":")) if ":" in text else _number(text)
     except ValueError as error:
         raise ParseError(f"{text[:40]!r} is no number, memory or time") from error
     if not 0 <= number <= MOST:
-        raise ParseError(f"{text[:40]!r} is no amount")
+        raise ParseError(f"{text[:40]!r} is not between 0 and {MOST:g}")
     return number
 
 
@@ -63,16 +63,16 @@ def _number(text: str) -> float:
 
 
 def _digits(text: str) -> float:
-    """Parse a decimal number, without Python-only forms such as `1_000` or `nan`."""
+    """Parse a decimal number, but no number such as `1_000` or `nan`, which only Python knows."""
     if not DIGITS.issuperset(text):
         raise ValueError
     return float(text)
 
 
 def format_grid_engine_amount(number: float, unit: str) -> str:
-    """Format a number in whole units, rounded up so that no job gets less.
+    """Format a number as a Grid Engine amount in whole units, rounded up so that no job gets less.
 
-    A memory unit is written behind the number, a time unit is not.
+    A memory unit is written behind the number; a unit of time is not.
     """
     if unit == CLOCK:
         whole = ceil_despite_rounding_error(number)
@@ -87,11 +87,11 @@ def format_grid_engine_amount(number: float, unit: str) -> str:
 
 
 def strip_memory_unit(amount: str) -> str:
-    """Return an amount without its memory unit."""
+    """Return a Grid Engine amount without its memory unit."""
     return amount.rstrip("".join(MULTIPLIERS))
 
 
 def ceil_despite_rounding_error(number: float) -> int:
-    """Round a number up to a whole number, despite a floating-point rounding error."""
+    """Round up to a whole number; a rounding error of floating point does not count."""
     whole = int(number)
     return whole + (number - whole > number * NOISE)

@@ -1,26 +1,26 @@
-"""A job's request in any batch system, and the spec of a job to submit.
+"""A job's request, for any batch system, and the job spec for a submission.
 
-Starters load this module. Each batch adapter parses its system's answers into a JobRequest.
+Adapters of batch systems parse a job's request into a JobRequest. Starters load this module.
 """
 
-OURS = "gridbridge_"  # prefix of gridbridge's variables in a job's context
-OWN_QUEUES = f"{OURS}queues"  # the owner's queue list while the service restricts the queues
-OWN_START = f"{OURS}start"  # the owner's start time of a deferred job; 0 for none
-OWN_JOB = f"{OURS}job"  # the deferred job's number, by which a qresub copy is recognised
-OWN_HOLD = f"{OURS}hold"  # the mark of a job whose task the service, not the starter, held
-BALANCE = f"{OURS}balance"  # the owner's `no` keeps rebalance from moving the job
-YIELDS = "besteffort"  # the OAR type of preemptible jobs
+OURS = "gridbridge_"  # prefix of gridbridge's variables in the context of a job
+OWN_QUEUES = f"{OURS}queues"  # the owner's queue list, while the service restricts the job to other queues
+OWN_START = f"{OURS}start"  # the owner's start time of a job that the service deferred; 0: none
+OWN_JOB = f"{OURS}job"  # job number of a deferred job; a copy by qresub has another number
+OWN_HOLD = f"{OURS}hold"  # the service, not the starter, held the task
+BALANCE = f"{OURS}balance"  # value `no`: rebalancing must not move the job
+YIELDS = "besteffort"  # OAR's type of preemptible jobs
 LATEST_S = 2**32 - 1  # latest start time that Grid Engine can store
-FAR_S = 2051222400  # start time of a deferred job, in the year 2035
-# Characters of SQL relations; no property name contains any of these characters.
+FAR_S = 2051222400  # start time of deferred jobs, in the year 2035
+# Characters of SQL relations, which no property name contains.
 RELATIONS = "<>=~"
 LIKE, NOT_LIKE, IS_NULL, NOT_NULL = "~", "<>~", "==", "<>=="
-VALUELESS = (IS_NULL, NOT_NULL)  # SQL relations that take no value
+VALUELESS = (IS_NULL, NOT_NULL)  # relations without a value
 EMPTY = "''"
 WORDS = {LIKE: "LIKE", NOT_LIKE: "NOT LIKE", IS_NULL: "IS NULL", NOT_NULL: "IS NOT NULL"}
 
 HOSTNAME, QNAME = "hostname", "qname"
-USUAL = (  # usual shortcut of each resource (complex(5)); a cell may differ
+USUAL = (  # usual shortcuts of resources (complex(5)); a cell may have different ones
     "a=arch c=calendar core=m_core dwg=display_win_gui h=hostname la=load_avg ll=load_long"
     " lm=load_medium ls=load_short mci=min_cpu_interval mf=mem_free mt=mem_total mu=mem_used"
     " nla=np_load_avg nll=np_load_long nlm=np_load_medium nls=np_load_short p=num_proc q=qname"
@@ -30,25 +30,25 @@ USUAL = (  # usual shortcut of each resource (complex(5)); a cell may differ
 )
 SHORTCUTS = dict(pair.split("=") for pair in USUAL.split())
 
-VALUES = "gb_"  # prefix of the load sensor's load values
-AT_HOME = ("remote", HOSTNAME, QNAME)  # resources with local names or values
+VALUES = "gb_"  # name prefix of the load sensor's load values
+AT_HOME = ("remote", HOSTNAME, QNAME)  # resources whose names or values are valid only at home
 
 Pairs = tuple[tuple[str, str], ...]
-Variant = tuple[Pairs | None, str | None]  # replacement of hard resources and queues
+Variant = tuple[Pairs | None, str | None]  # other hard resources and queues for a request
 
 
 def resource_long_name(resource: str) -> str:
-    """Return the long name of a resource, which may be given by its usual shortcut."""
+    """Return the long name of a resource that may be given by its usual shortcut."""
     return SHORTCUTS.get(resource, resource)
 
 
 def is_home_only_resource(resource: str) -> bool:
-    """Say whether a resource has only local names and is never requested remotely."""
+    """Say whether a resource is valid only at home, and is never requested from a remote cluster."""
     return resource_long_name(resource) in AT_HOME or resource.startswith(VALUES)
 
 
 class JobRequest:
-    """A job's immutable request; values that the job does not request are empty."""
+    """What a job requests from its cluster; values that the job does not request are empty."""
 
     __slots__ = (
         "checkpoint",
@@ -100,23 +100,23 @@ class JobRequest:
         self.owner = owner
         self.hard = hard
         self.soft = soft
-        self.either = either  # alternatives: one hard resource of each tuple is enough
+        self.either = either  # one hard resource of each tuple is enough
         self.context = context
-        self.variables = variables  # names of the environment variables set by the owner
+        self.variables = variables  # names of environment variables that the owner sets
         self.queues = queues
-        self.targets = targets  # remote queues that the mapping names; empty: none
-        self.stays = stays  # whether the remote job must not be sent to a third cluster
-        self.types = types  # OAR job types; YIELDS also has a meaning for Grid Engine
-        self.groups = groups  # (node count, slots on each) of an OAR request; empty: one node
-        self.ranges = ranges  # requested environment and slot ranges, such as `smp 2-4,8`
+        self.targets = targets  # remote queues of the mapping; empty: none
+        self.stays = stays  # the remote cluster must not send the job to another cluster
+        self.types = types  # OAR job types; for Grid Engine only YIELDS counts
+        self.groups = groups  # pairs of OAR: number of nodes, slots on each node; empty: one node
+        self.ranges = ranges  # parallel environment and slot ranges, such as `smp 2-4,8`
         self.project = project
         self.checkpoint = checkpoint
         self.notify = notify
         self.priority = priority
         self.share = share
         self.start = start  # earliest start time in epoch seconds; 0: at once
-        self.submitted = submitted  # submission time; Grid Engine resets this time on a reschedule
-        self.rerun = rerun  # whether the job may run again: yes, no, or empty (as its queue says)
+        self.submitted = submitted  # submission time, which a reschedule of Grid Engine changes
+        self.rerun = rerun  # may the job run again: yes, no, or empty (the queue decides)
 
     def but(self, **changes: object) -> "JobRequest":
         """Return a copy of the request with some values replaced."""
@@ -126,23 +126,23 @@ class JobRequest:
 
     @property
     def own_queues(self) -> str:
-        """The owner's queue list, even while the service restricts the job's queues."""
+        """The queue list that the owner requested, even while the service restricts the job to other queues."""
         listed = dict(self.context).get(OWN_QUEUES, "")
         return listed.replace(" ", ",") or self.queues
 
     @property
     def is_pinned(self) -> bool:
-        """Whether the service restricts the job to a transfer queue until a task's adoption."""
+        """Whether the service restricts the job to a transfer queue, until a starter adopts the job's task."""
         return OWN_QUEUES in dict(self.context)
 
     @property
     def is_deferred(self) -> bool:
-        """Whether the service has set the job's start time."""
+        """Whether the service has deferred the job's start."""
         return self.start == FAR_S
 
     @property
     def own_start(self) -> int:
-        """The start time that the job's owner requested, in epoch seconds; 0 for none.
+        """The start time that the owner requested, in epoch seconds; 0 if none.
 
         The owner may write any text into the job's context; an invalid time counts as none.
         """
@@ -151,21 +151,21 @@ class JobRequest:
 
     @property
     def odd_start(self) -> str:
-        """An invalid text stored as the owner's start time; '' for a valid time."""
+        """The invalid text that the job's context has as the owner's start time; '' for a valid time."""
         text = dict(self.context).get(OWN_START, "")
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
         return text if text and not (is_number and int(text) <= LATEST_S) else ""
 
     @property
     def deferred_job(self) -> int:
-        """The number of the job whose start time the service set; 0 without such a job."""
+        """The number of the job that the service deferred; 0 if the service deferred no job."""
         text = dict(self.context).get(OWN_JOB, "") if self.is_deferred else ""
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
         return int(text) if is_number else 0
 
 
 class JobSpec:
-    """The description of a job to submit: all values that a cluster needs to run the job."""
+    """Everything that a cluster gets to run a job: script, request, shell and working directory."""
 
     __slots__ = ("cwd", "pe", "request", "script", "shell", "slots", "tasks", "transfer")
 
@@ -181,14 +181,14 @@ class JobSpec:
         slots: int = 1,
         tasks: int = 0,
     ) -> None:
-        self.transfer = transfer  # transfer name, used as job name and account
+        self.transfer = transfer  # name of the transfer, as the job's name and account
         self.request = request
         self.script = script
         self.shell = shell
         self.cwd = cwd  # working directory; empty: the owner's home directory
         self.pe = pe  # parallel environment; empty: a serial job
-        self.slots = slots  # number of slots of each task
-        self.tasks = tasks  # number of an array's tasks; 0: no array
+        self.slots = slots  # slots of each task
+        self.tasks = tasks  # size of an array; 0: no array
 
     def but(self, **changes: object) -> "JobSpec":
         """Return a copy of the job spec with some fields replaced."""
@@ -198,13 +198,13 @@ class JobSpec:
 
 
 def split_property_and_sql_relation(name: str) -> tuple[str, str]:
-    """Split a property name from its SQL relation, which is `=` if absent."""
+    """Split `NAME` or `NAME RELATION`, such as `mem>`, into name and SQL relation; by default `=`."""
     bare = name.rstrip(RELATIONS)
     return bare, name[len(bare) :] or "="
 
 
 def format_sql_condition_for_people(name: str, value: str) -> str:
-    """Format an SQL condition for people."""
+    """Format an SQL condition on a host property for users."""
     bare, relation = split_property_and_sql_relation(name)
     if relation in WORDS:
         return f"{bare} {WORDS[relation]} {value}".rstrip()

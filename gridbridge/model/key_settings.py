@@ -1,4 +1,4 @@
-"""Describe keys of gridbridge.toml: meaning, unit, limits and form."""
+"""Describe keys of gridbridge.toml: default, meaning, unit, limits and form of the value."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,15 +12,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigTextFormat:
-    """The required form of a text value, with a description for people."""
+    """The required form of a text value, as a check and as a description for users."""
 
-    holds: Callable[[str], object]  # check of a text, truthy for a valid text
+    holds: Callable[[str], object]  # returns a true value for a valid text
     right: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigKeyDescription:
-    """The description of a configuration key: meaning, unit, limits and form."""
+    """The description of a key in gridbridge.toml."""
 
     meaning: str
     unit: str
@@ -35,26 +35,28 @@ CLUSTER_NAME = ConfigTextFormat(
     holds=is_valid_cluster_name, right="lower-case letters, digits and -, a letter first, at most 32"
 )
 ACCOUNT = ConfigTextFormat(
-    holds=re.compile("(?!root$)[a-z_][a-z0-9_-]{0,31}").fullmatch, right="the name of an account that is not root"
+    holds=re.compile("(?!root$)[a-z_][a-z0-9_-]{0,31}").fullmatch, right="the name of an account other than root"
 )
-OBJECT_NAME = ConfigTextFormat(  # stricter than object_name of sge_types(1): no wildcard or sh syntax
+OBJECT_NAME = ConfigTextFormat(  # stricter than object_name of sge_types(1): no wildcards and no syntax of sh
     holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,511}").fullmatch,
     right="letters, digits, _ . + and -, a letter or digit first",
 )
 ABSOLUTE_PATH = ConfigTextFormat(holds=re.compile("/[ -~]*").fullmatch, right="an absolute path in printable ASCII")
 PATH_OR_NONE = ConfigTextFormat(
-    holds=re.compile("(/[ -~]*)?").fullmatch, right="an absolute path in printable ASCII, empty where it is not visible"
+    holds=re.compile("(/[ -~]*)?").fullmatch,
+    right="an absolute path in printable ASCII; empty if this host does not see the path",
 )
 LOGIN_NAME = ConfigTextFormat(
     holds=re.compile("(?!root$)[A-Za-z_][A-Za-z0-9_.-]{0,63}").fullmatch,
-    right='names of accounts but root, no account twice: { alice = "al_there" }',
+    right='pairs of accounts such as { alice = "al_there" }; neither root nor an account twice',
 )
 ASKED = ConfigTextFormat(
-    holds=re.compile(r"[!-+\x2d-~]+").fullmatch, right='resources by their names at home: { mem_free = "64G" }'
+    holds=re.compile(r"[!-+\x2d-~]+").fullmatch,
+    right='resources with their names at home, such as { mem_free = "64G" }',
 )
 SSH_PLACE = ConfigTextFormat(
     holds=re.compile("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?").fullmatch,
-    right="HOST or HOST:PORT, empty where the programs run here",
+    right="HOST or HOST:PORT; empty if the programs run on this host",
 )
 FAR_FOLDER = ConfigTextFormat(
     holds=re.compile(r"(?!-)(?!(?:.*/)?\.\.(?:/|$))[!-~]{1,200}(?<!/)").fullmatch,
@@ -63,11 +65,11 @@ FAR_FOLDER = ConfigTextFormat(
 OAR_QUEUE = ConfigTextFormat(
     holds=lambda text: not text or OBJECT_NAME.holds(text), right=f"{OBJECT_NAME.right}; empty for OAR's own default"
 )
-OAR_TYPES = ConfigTextFormat(  # OAR reruns an idempotent job under another id, and so does the service
+OAR_TYPES = ConfigTextFormat(  # gridbridge runs jobs again, and OAR must not
     holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
     right="besteffort and other types with blanks between them, but not idempotent",
 )
-STATE_URL = ConfigTextFormat(  # no password, because everybody may read gridbridge.toml
+STATE_URL = ConfigTextFormat(  # without password, because all users may read gridbridge.toml
     holds=re.compile("sqlite:////[ -~]+|postgresql://(?!.*:.*@)(?!.*password=)[ -~]+").fullmatch,
     right="sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass",
 )
@@ -83,7 +85,7 @@ def setting(
     form: ConfigTextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> T:
-    """Define a configuration key; `inherits` names the source of an empty value."""
+    """Define a key of gridbridge.toml; `inherits` says where the value of an empty key comes from."""
     metadata = config_key_metadata(meaning, unit, low, high, form=form, inherits=inherits)
     if isinstance(default, dict):
         return field(default_factory=type(default), metadata=metadata)
@@ -99,27 +101,27 @@ def config_key_metadata(
     form: ConfigTextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> Mapping[str, ConfigKeyDescription]:
-    """Return the metadata that describe a configuration key."""
+    """Return the dataclass metadata that describe a key of gridbridge.toml."""
     description = ConfigKeyDescription(meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits)
     return {"setting": description}
 
 
 def config_key_description(key: "Field[object]") -> ConfigKeyDescription:
-    """Return the description of a configuration key's dataclass field."""
+    """Return the description of a key of gridbridge.toml from its dataclass field."""
     about = key.metadata["setting"]
     assert isinstance(about, ConfigKeyDescription)
     return about
 
 
 class RemoteAccounts(dict[str, str]):
-    """Remote accounts of people whose account has another name at a remote cluster."""
+    """The accounts of users who have another account name at a remote cluster."""
 
     def account_of(self, person: str) -> str:
-        """Return a person's remote account, by default the account of the same name."""
+        """Return a user's account at the remote cluster; by default the account has the same name."""
         return self.get(person, person)
 
     def person_of(self, account: str, cluster: str) -> str:
-        """Return the person of a remote account; ACCOUNT@CLUSTER if unlisted."""
+        """Return the user who has an account at the remote cluster; ACCOUNT@CLUSTER if it is nobody's."""
         for person, theirs in self.items():
             if theirs == account:
                 return person
@@ -127,4 +129,4 @@ class RemoteAccounts(dict[str, str]):
 
 
 class QueueDefaultRequests(dict[str, str]):
-    """Default resource requests of a queue's jobs, by the resource's home name."""
+    """The resources that a queue requests for its jobs by default, with their names at home."""

@@ -1,8 +1,7 @@
-"""The names that jobs may request at a cluster, as published lines.
+"""The names of resources, queues and other objects that jobs may request at a cluster.
 
-The service queries each cluster for its names from time to time. Starters load this module for
-a job with requests. Unknown names are refused before submission, and a job in a local-only queue is
-never sent on.
+The service asks each cluster for these names and publishes them. A job that requests an unknown name is refused before
+its submission. Only starters of jobs with requests load this module.
 """
 
 from gridbridge.model import transfer_message
@@ -11,23 +10,23 @@ TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.model.job_request import JobRequest
 
-ANY = "*"  # offered name that stands for every name of its kind
-NO_RULE = "="  # the rule of a cluster whose queues have no parallel environment
-ON_ONE_HOST = "$pe_slots"  # allocation_rule with all slots on one host (sge_pe(5))
+ANY = "*"  # stands for every name of a kind
+NO_RULE = "="  # stands for the rules of a cluster without parallel environments
+ON_ONE_HOST = "$pe_slots"  # allocation_rule that gives all slots on one host (sge_pe(5))
 
 
 class NamesOfferedByCluster:
-    """The resources, queues and other names that jobs may request at a cluster, by kind."""
+    """The names that jobs may request at a cluster, by kind of object."""
 
     __slots__ = KINDS = ("resource", "string", "pe", "project", "queue", "node", "rule")
 
     resource: frozenset[str]  # names and shortcuts of requestable resources
-    string: frozenset[str]  # names of the resources with text values; ANY: unknown
+    string: frozenset[str]  # names of resources with text values; ANY: unknown
     pe: frozenset[str]
     project: frozenset[str]
     queue: frozenset[str]
-    node: frozenset[str]  # names of usable OAR nodes, also of nodes that can be powered on
-    rule: frozenset[str]  # NAME=RULE for each parallel environment of a queue; ANY: unknown
+    node: frozenset[str]  # names of usable OAR nodes, on or in standby
+    rule: frozenset[str]  # NAME=RULE of each parallel environment; ANY: unknown
 
     def __init__(self, **names: frozenset[str]) -> None:
         for kind in self.KINDS:
@@ -41,9 +40,9 @@ class NamesOfferedByCluster:
         )
 
     def environment(self, nodes: int, slots: int) -> str:
-        """Return a parallel environment that gives `slots` slots on each node; '' for none.
+        """Return a parallel environment that gives `slots` slots on each node; '' if the cluster has none.
 
-        ANY means that no environment is needed, or that the rules are unknown.
+        ANY means that the job needs no environment, or that the rules are unknown.
         """
         if ANY in self.rule or not nodes or nodes * slots == 1:
             return ANY
@@ -53,29 +52,29 @@ class NamesOfferedByCluster:
 
 
 def encode_offered_names(vocabulary: NamesOfferedByCluster) -> bytes:
-    """Encode a cluster's offered names: a line `KIND=NAME NAME ...` for each kind."""
+    """Encode the names that a cluster offers as lines `KIND=NAME NAME ...`."""
     return transfer_message.encode_key_value_lines(
         {kind: " ".join(sorted(getattr(vocabulary, kind))) for kind in NamesOfferedByCluster.KINDS}
     )
 
 
 def decode_offered_names(data: bytes) -> NamesOfferedByCluster:
-    """Decode a cluster's published names; ParseError for invalid lines."""
+    """Decode the published names that a cluster offers; ParseError for invalid lines."""
     read = transfer_message.decode_key_value_lines(data, NamesOfferedByCluster.KINDS) if data else {}
     return NamesOfferedByCluster(**{kind: frozenset(names.split()) for kind, names in read.items()})
 
 
 def missing_parallel_env_reason(nodes: int, slots: int) -> str:
-    """Describe the parallel environment that a job needs and a cluster lacks."""
+    """Describe the parallel environment that a job needs and its cluster lacks."""
     rule = f"{ON_ONE_HOST} or {slots}" if nodes == 1 else str(slots)
-    return f"no parallel environment with allocation_rule {rule}, as {slots} a host need"
+    return f"no parallel environment with allocation_rule {rule} (slots a host: {slots})"
 
 
 class NonForwardingQueues:
-    """The queues of a remote cluster that send no jobs on to a third cluster."""
+    """The queues of a remote cluster that run their jobs themselves, and send none to another cluster."""
 
-    queues: str  # comma-separated queue names
-    all_say: str  # yes: a job with `-l remote=false` fits each local-only queue
+    queues: str  # names of the queues, with commas between them
+    all_say: str  # yes: all these queues accept `-l remote=false`
 
     def __init__(self, *, queues: str, all_say: str = "") -> None:
         self.queues = queues
@@ -88,15 +87,15 @@ class NonForwardingQueues:
         return f"{type(self).__name__}(queues={self.queues!r}, all_say={self.all_say!r})"
 
     def keep(self, request: "JobRequest") -> "JobRequest":
-        """Restrict a remote job's request to queues that send no jobs on."""
+        """Restrict a remote job's request to queues that run their jobs themselves."""
         targets, stays = self.kept(request.targets)
         return request.but(targets=targets, stays=stays)
 
     def kept(self, targets: str) -> tuple[str, bool]:
-        """Return the queues for a remote job, and whether to request `remote=false`.
+        """Return the queues for a remote job, and whether the job must request `remote=false`.
 
-        `targets` are the queues that a mapping names, '' for any queue. Targets without a known
-        local-only queue are requested unchanged.
+        `targets` are the queues that a mapping names; '' stands for any queue. Queues that are not known to
+        run their jobs themselves are requested unchanged.
         """
         names = self.queues.split(",")
         words = targets.split(",") if targets else names
@@ -108,9 +107,9 @@ class NonForwardingQueues:
         return ",".join(local), False
 
     def only(self, request: "JobRequest") -> "JobRequest | None":
-        """Restrict a request to local-only queues; None if no local-only queue fits.
+        """Restrict a request to queues that run their jobs themselves; None if none of them fits.
 
-        `remote=false` makes patterns safe; without `remote=false` the queue names must be known.
+        With `remote=false`, patterns of queue names are safe; without it the queue names must be known.
         """
         words = request.targets.split(",") if request.targets else self.queues.split(",")
         local = [word for word in words if word.partition("@")[0] in self.queues.split(",")]
@@ -120,15 +119,15 @@ class NonForwardingQueues:
 
 
 def _is_pattern(name: str) -> bool:
-    """Say whether a name may match several queues (sge_types(1), wc_queue_list)."""
+    """Say whether a queue name is a pattern, which may match several queues (sge_types(1), wc_queue_list)."""
     return not set("*?[]!&|()").isdisjoint(name)
 
 
 def encode_non_forwarding_queues(queues: NonForwardingQueues) -> bytes:
-    """Encode local-only queues for publication."""
+    """Encode for publication which queues of a cluster run their jobs themselves."""
     return transfer_message.encode_key_value_lines(vars(queues))
 
 
 def decode_non_forwarding_queues(data: bytes) -> NonForwardingQueues:
-    """Decode published local-only queues; ParseError for invalid lines."""
+    """Decode which queues of a cluster run their jobs themselves; ParseError for invalid lines."""
     return NonForwardingQueues(**{"queues": "", **transfer_message.decode_key_value_lines(data, ("queues", "all_say"))})

@@ -1,4 +1,4 @@
-"""The configuration of gridbridge.toml as one value, and section [cluster.NAME]: a cluster's location and access."""
+"""The whole configuration of a site, and section [cluster.NAME]: where a cluster is and how to reach it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -44,7 +44,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
 )
 
 MAX_PORT = 65535
-# Debian's paths by cluster kind; an embedded cluster runs only gridbridge's own program.
+# Folders of programs on Debian; an embedded cluster runs only gridbridge's program.
 BINARIES = {"gridengine": "/usr/lib/gridengine", "oar": "/usr/bin", "embedded": "/usr/bin"}
 OF_DEBIAN = '"/usr/lib/gridengine", of OAR "/usr/bin"'
 
@@ -58,7 +58,7 @@ class ClusterKind(StrEnum):
 
 
 class JobEndPushKind(StrEnum):
-    """The way in which a cluster reports the end of a job at once."""
+    """How a cluster reports the end of a job at once."""
 
     NONE = "none"
     QEVENT = "qevent"
@@ -66,7 +66,7 @@ class JobEndPushKind(StrEnum):
 
 
 class JobClaimKind(StrEnum):
-    """How the remote job of a recalled task is kept from running."""
+    """How the remote job and home agree on who runs a task that may have been recalled."""
 
     NONE = "none"
     FILE = "file"
@@ -75,7 +75,7 @@ class JobClaimKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSection:
-    """Section [cluster.NAME]: where a batch system is, and how gridbridge reaches it."""
+    """A section [cluster.NAME] of gridbridge.toml: where a cluster is and how to reach it."""
 
     kind: ClusterKind = setting(ClusterKind.GRIDENGINE, "the cluster's batch system")
     root: str = setting("/var/lib/gridengine", "the cluster's $SGE_ROOT on this host", form=ABSOLUTE_PATH)
@@ -101,7 +101,7 @@ class ClusterSection:
     cost: float = setting(1.0, "the cost of a slot, compared with other clusters", "", 0, 1e9)
 
     def filled(self, name: str) -> "ClusterSection":
-        """Return a cluster's section with all inherited values filled in."""
+        """Return the section of a cluster with the defaults of empty keys filled in."""
         return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])
 
 
@@ -109,9 +109,9 @@ TRANSFER_HOME_KINDS = (ClusterKind.GRIDENGINE, ClusterKind.EMBEDDED)
 
 
 def why_no_transfer_queues_at_home(cluster: str, kind: str | None) -> str:
-    """Return the reason why a home cluster can't have transfer queues, else ''.
+    """Return why a home cluster can't have transfer queues; '' if the cluster can.
 
-    `kind` is None for a site without a batch system, whose cluster has no section.
+    `kind` is None if the site has no batch system, and so no section for its cluster.
     """
     if kind in TRANSFER_HOME_KINDS:
         return ""
@@ -121,7 +121,7 @@ def why_no_transfer_queues_at_home(cluster: str, kind: str | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The whole configuration, with all inherited values filled in."""
+    """The whole configuration of a site, with the defaults of empty keys filled in."""
 
     site: SiteSection
     clusters: Mapping[str, ClusterSection]
@@ -153,24 +153,24 @@ class Policy:
 
     @property
     def is_personal(self) -> bool:
-        """Whether the site belongs to one person and has an embedded home cluster."""
+        """Whether the site belongs to one user, with an embedded cluster as home."""
         return self.local is not None and self.local.kind is ClusterKind.EMBEDDED
 
     @property
     def why_no_queues(self) -> str:
-        """Return the reason why the site can have no transfer queues; '' if the site can."""
+        """Return why the site can't have transfer queues; '' if the site can."""
         return why_no_transfer_queues_at_home(self.site.cluster, self.local.kind if self.local else None)
 
     @property
     def remotes(self) -> frozenset[str]:
-        """The clusters to which transfer queues lead."""
+        """The names of the clusters to which transfer queues lead."""
         return frozenset(queue.cluster for queue in self.queues.values())
 
     def queues_at(self, cluster: str) -> tuple[str, ...]:
-        """Return the site's transfer queues at a cluster; only the home cluster has any."""
+        """Return the names of transfer queues at a cluster; only the home cluster has transfer queues."""
         return tuple(self.queues) if cluster == self.site.cluster else ()
 
     @property
     def local(self) -> ClusterSection | None:
-        """The cluster of this machine; None for a site without a batch system."""
+        """The home cluster's section; None for a site without a batch system."""
         return self.clusters.get(self.site.cluster)

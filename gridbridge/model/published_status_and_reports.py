@@ -1,6 +1,6 @@
-"""Values of the published JSON files, the service's state for everybody.
+"""Contents of the JSON files that the service publishes for all users, and reports made from the files.
 
-The files contain no more than qstat shows: no job arguments and no environments.
+The files contain no more than qstat shows: no arguments and no environment of a job.
 """
 
 from collections.abc import Mapping
@@ -13,37 +13,37 @@ from gridbridge.model.states import JobState, QueueInstanceState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTransfer:
-    """A published attempt to run a task remotely; unknown values are empty or None."""
+    """A transfer, as published for all users; unknown values are empty or None."""
 
-    transfer: str  # transfer name: gb.<cluster>.<job>.<task>.<attempt>
+    transfer: str  # name: gb.<cluster>.<job>.<task>.<attempt>
     owner: str
-    queue: str  # name of the local transfer queue
-    remote: str  # name of the remote cluster
+    queue: str  # transfer queue
+    remote: str  # remote cluster
     remote_id: int | None = None
     phase: str  # value of StarterPhase
     desired: str = ""  # value of DesiredLocalJobState
-    local_state: str = ""  # last listed state of the local job, in qstat's letters
-    local_since: datetime | None = None  # start or submission time of the local task
+    local_state: str = ""  # state of the local job, in the letters of qstat
+    local_since: datetime | None = None  # start or submission of the local task
     remote_state: str = ""
-    remote_facts: tuple[str, ...] = ()  # values of JobStateFact for the remote job
+    remote_facts: tuple[str, ...] = ()  # values of JobStateFact
     remote_host: str = ""
-    since: datetime | None = None  # begin of the remote job's state
-    missing_since: datetime | None = None  # time since which remote lists lack the job
+    since: datetime | None = None  # begin of the remote job's present state
+    missing_since: datetime | None = None  # begin of the time in which the remote job list lacks the job
     created_at: datetime
-    outcome: str = ""  # the remote job's end; empty: not known
+    outcome: str = ""  # end of the remote job; empty: unknown
     closed_at: datetime | None = None
     cause: str = ""  # value of TransferFailureCause
-    reason: str = ""  # cause of a delay or failure in words, or the progress
+    reason: str = ""  # sentence about a delay, a failure or the progress
 
     @property
     def there(self) -> JobState:
-        """The state of the remote job, from the published facts."""
+        """The state of the remote job."""
         return JobState(self.remote_facts, self.remote_state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTransferEvent:
-    """One line of a transfer's history."""
+    """An event in the history of a transfer."""
 
     at: datetime
     text: str
@@ -51,71 +51,71 @@ class PublishedTransferEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTransferHistory:
-    """A transfer with its known events, oldest first."""
+    """A transfer with its events, oldest first."""
 
     transfer: PublishedTransfer
     events: tuple[PublishedTransferEvent, ...] = ()
-    left_out: int = 0  # number of omitted events between the first and the last events
+    left_out: int = 0  # number of events omitted in the middle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTaskTransfers:
-    """A local task with its owner's transfers, first attempt first."""
+    """The transfers of a local task, first attempt first."""
 
     job: str  # local job id, such as 12, or 12.3 for a task of an array
     attempts: tuple[PublishedTransferHistory, ...] = ()
     left_out: int = 0  # number of omitted earlier attempts
-    is_proved: bool = True  # whether the home job list showed the task with this owner
+    is_proved: bool = True  # the job list at home showed the task as the owner's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedOpenTransfers:
-    """Every open transfer, oldest first."""
+    """All transfers that have not ended, oldest first."""
 
     transfers: tuple[PublishedTransfer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedQueueOnHost:
-    """One queue on one host, a queue instance."""
+    """A queue on one host, as published for all users."""
 
-    name: str  # name of the queue instance, such as all.q@host
+    name: str  # queue instance, such as all.q@host
     used: int
     reserved: int
     total: int
-    state: str = ""  # state of the queue instance in the letters of qstat -f
+    state: str = ""  # state of the queue instance, in the letters of qstat -f
     facts: tuple[str, ...] = ()  # values of QueueInstanceStateFact
 
     @property
     def host(self) -> str:
-        """The host part of the queue instance's name."""
+        """The name of the queue instance's host."""
         return self.name.rpartition("@")[2]
 
     @property
     def known(self) -> QueueInstanceState:
-        """The state of the queue instance, from the published facts."""
+        """The state of the queue instance."""
         return QueueInstanceState(self.facts, self.state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedClusterAnswer:
-    """A cluster's last good answer, and the error of its last query."""
+    """The last complete answer of a cluster, and the error of the last query."""
 
     cluster: str
     asked_at: datetime
-    taken_at: datetime | None = None  # time of the last good answer; None: no good answer yet
+    taken_at: datetime | None = None  # time of the last complete answer
     trouble: str = ""  # error of the last query; empty: no error
-    pending: int | None = None  # number of eligible waiting tasks of all owners
+    pending: int | None = None  # number of waiting tasks that may start
     free_slots: int | None = None
-    slots: int | None = None  # number of slots in the cluster's own batch queues
-    used: int | None = None  # number of used slots in the cluster's own batch queues
-    besteffort_slots: int | None = None  # number of free slots for campaign tasks
+    slots: int | None = None  # slots of ordinary batch queues
+    used: int | None = None  # used slots of ordinary batch queues
+    besteffort_slots: int | None = None  # free slots for best-effort tasks
     queues: tuple[PublishedQueueOnHost, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTransferQueue:
-    """A transfer queue with its remote cluster and its limits."""
+    """A transfer queue with its remote cluster and limits."""
 
     queue: str
     cluster: str
@@ -125,30 +125,30 @@ class PublishedTransferQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedConfigurationStatus:
-    """The gridbridge.toml in force, and the problems of a newer refused file."""
+    """The gridbridge.toml that is in force, and the errors in a newer file that was refused."""
 
-    sha256: str  # digest of the gridbridge.toml in force
+    sha256: str  # digest of the file in force
     since: datetime
-    refused_sha256: str = ""  # digest of the refused gridbridge.toml; empty: unreadable
-    refused: tuple[str, ...] = ()  # problems of the refused gridbridge.toml
+    refused_sha256: str = ""  # digest of the refused file; empty: unreadable
+    refused: tuple[str, ...] = ()  # errors in the refused file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedServiceStatus:
-    """The running service: version, transfer queues and configuration."""
+    """The running service: version, start, transfer queues and configuration."""
 
-    cluster: str  # name of the home cluster
+    cluster: str  # home cluster
     version: str
     started_at: datetime
     keep_closed_h: float
     routes: tuple[PublishedTransferQueue, ...] = ()
     configuration: PublishedConfigurationStatus | None = None
-    full: str = ""  # path of a full folder, which closes the transfer queues
+    full: str = ""  # a folder without free space, which closes the transfer queues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRemoteUsage:
-    """The usage of a local task's remote jobs, in the order of their ends."""
+    """The usage of a local task's remote jobs, in the order of the jobs' ends."""
 
     job: str  # local job id, such as 12, or 12.3 for a task of an array
     records: tuple[RemoteJobRunAccounting, ...] = ()
@@ -157,26 +157,26 @@ class PublishedRemoteUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedAccountingProgress:
-    """The progress in reading a cluster's accounting file."""
+    """How far a cluster's accounting file was read."""
 
     cluster: str
     path: str
     read_at: datetime | None = None  # time of the last reading; None: never read
-    is_behind: bool = False  # whether the file has more lines than one round reads
+    is_behind: bool = False  # the file has more lines than one round reads
     trouble: str = ""  # error of the last reading; empty: no error
-    skipped: int = 0  # number of unreadable lines that name a transfer
+    skipped: int = 0  # unreadable lines that name a transfer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedAccountingPositions:
-    """The progress in reading every cluster's accounting file."""
+    """How far the accounting file of each cluster was read."""
 
     readings: tuple[PublishedAccountingProgress, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedClusterDrain:
-    """The drain of a cluster: its author, time and reason."""
+    """Who drained a cluster, when and why."""
 
     by: str
     at: datetime
@@ -185,36 +185,36 @@ class PublishedClusterDrain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFastJobFailure:
-    """A transferred job that failed within seconds at its remote cluster."""
+    """A transferred job that failed within seconds at a remote cluster."""
 
     job: int
     owner: str
-    was_accepted: bool  # whether the remote cluster had accepted the job
+    was_accepted: bool  # the remote cluster had accepted the job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedClusterBreaker:
-    """The circuit breaker of a cluster: its fast failures and the end of its pause."""
+    """The breaker of a remote cluster: the jobs that failed fast, and the end of the pause."""
 
     cluster: str
-    failed: tuple[PublishedFastJobFailure, ...] = ()  # successive fast failures
-    owners: tuple[str, ...] = ()  # at most two owners of the jobs whose failure closed the queues
-    times: int = 0  # how often the queues closed since a remote job last ran
-    failures: int = 0  # number of failed jobs that closed the queues
-    until: datetime | None = None  # end of the pause; then a job may probe the cluster
+    failed: tuple[PublishedFastJobFailure, ...] = ()  # consecutive jobs that failed fast
+    owners: tuple[str, ...] = ()  # at most two owners of failed jobs
+    times: int = 0  # how often the breaker closed the queues since a remote job ran
+    failures: int = 0  # number of failed jobs
+    until: datetime | None = None  # end of the pause, after which a job probes the cluster
     cause: str = ""  # value of TransferFailureCause of the last failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedBreakersOfClusters:
-    """The circuit breakers of all remote clusters with failed jobs."""
+    """The breakers of all remote clusters at which jobs failed."""
 
     breakers: tuple[PublishedClusterBreaker, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedLoadValues:
-    """The published load values, whose age shows whether the poller lives."""
+    """The load values of transfer queues; old load values show that the poller does not run."""
 
     taken_at: datetime
     stale: timedelta
@@ -223,7 +223,7 @@ class PublishedLoadValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedFilesSnapshot:
-    """The contents of all published files at one moment; a missing file is None."""
+    """The contents of all published files at one moment; None stands for a missing file."""
 
     service: PublishedServiceStatus | None = None
     load: PublishedLoadValues | None = None
@@ -233,24 +233,24 @@ class PublishedFilesSnapshot:
     transfers: tuple[PublishedTransfer, ...] = ()
 
 
-FIRST_EVENTS, LAST_EVENTS = 10, 40  # events shown at the begin and end of a long history
-UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # character shown for a control character
+FIRST_EVENTS, LAST_EVENTS = 10, 40  # events shown of a long history
+UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # shown for a control character
 
 
 def replace_control_characters(text: str) -> str:
-    """Replace control characters of users' texts, which could control a terminal."""
+    """Replace control characters in a user's text, since they could control a terminal."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else UNPRINTABLE for letter in text)
 
 
 def number_with_noun(number: int, singular: str, more: str = "") -> str:
-    """Return a number with its noun: 1 slot, 2 slots."""
+    """Return a number with its noun, such as `1 slot` or `2 slots`."""
     return f"{number} {singular if number == 1 else more or singular + 's'}"
 
 
 def format_duration(passed: timedelta) -> str:
-    """Format a duration in one or two units."""
+    """Format a duration in one or two units, such as `3 h 5 min`."""
     seconds = max(0, round(passed.total_seconds()))
     if seconds < 120:
         return f"{seconds} s"
@@ -262,19 +262,19 @@ def format_duration(passed: timedelta) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStatusReport:
-    """Whether a cluster answers, with its waiting tasks and free slots."""
+    """Whether a cluster answers, with its waiting tasks and free slots, for `gridbridge status`."""
 
     cluster: str
     answers: bool
     taken_at: datetime | None
-    waiting: int | None  # number of eligible waiting tasks of all owners
+    waiting: int | None  # number of waiting tasks that may start
     free_slots: int | None
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueueReport:
-    """Whether a transfer queue takes jobs, with the reason."""
+    """Whether a transfer queue starts jobs, and why not, for `gridbridge status`."""
 
     queue: str
     cluster: str
@@ -286,7 +286,7 @@ class TransferQueueReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferAndAwaitedEvent:
-    """A transfer and the event that it waits for."""
+    """A transfer and what the transfer waits for, for `gridbridge status`."""
 
     job: str  # local job id, such as 12, or 12.3 for a task of an array
     transfer: PublishedTransfer
@@ -295,32 +295,32 @@ class TransferAndAwaitedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteStatusReport:
-    """The whole site report; a nonempty `alarm` says that the report may be old."""
+    """The report of `gridbridge status`; a nonempty `alarm` warns that the report may be old."""
 
     alarm: str
     clusters: tuple[ClusterStatusReport, ...] = ()
     queues: tuple[TransferQueueReport, ...] = ()
     transfers: tuple[TransferAndAwaitedEvent, ...] = ()
-    drained: tuple[str, ...] = ()  # drained clusters without a transfer queue, with reasons
-    late: tuple[str, ...] = ()  # findings about stuck or paused rounds of other programs
+    drained: tuple[str, ...] = ()  # drained clusters to which no transfer queue leads
+    late: tuple[str, ...] = ()  # programs whose rounds are late or paused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferAttemptExplanation:
-    """One transfer attempt in words: place, home state, remote state and wait."""
+    """A transfer in sentences for `gridbridge why`: place, state at home, remote state, and awaited event."""
 
     transfer: PublishedTransfer
     where: str
     here: str
     there: str
-    waits_for: str  # event that the transfer waits for; empty: a closed transfer
+    waits_for: str  # empty: the transfer has ended
     events: tuple[PublishedTransferEvent, ...]
-    left_out: int = 0  # number of omitted events between the first and the last events
+    left_out: int = 0  # number of events omitted in the middle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalTaskExplanation:
-    """A local task with its transfer attempts, newest last."""
+    """A local task with its transfers in sentences, newest last."""
 
     job: str
     attempts: tuple[TransferAttemptExplanation, ...]
@@ -329,10 +329,10 @@ class LocalTaskExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalledProgramDecision:
-    """A program's decision from the state file, with the inputs to repeat the decision."""
+    """A decision from the journal, with the input that repeats the decision."""
 
     number: int
     at: datetime
     program: str
     sentence: str
-    inputs: Mapping[str, object]  # JSON values of the decision's inputs
+    inputs: Mapping[str, object]  # inputs of the decision as JSON values

@@ -1,6 +1,6 @@
-"""States of jobs and queues as sets of facts, of which several may hold at once.
+"""States of jobs and queue instances as sets of facts, of which several may hold at once.
 
-Batch adapters derive facts from their system's state letters or words; people are shown the text.
+Adapters of batch systems derive the facts from state letters or words.
 """
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
@@ -9,38 +9,38 @@ if TYPE_CHECKING:
 
 
 class JobStateFact:
-    """The facts that may hold for a job."""
+    """The facts of which a job's state consists."""
 
     WAITING = "waiting"  # the job has no host
-    HELD = "held"  # a running job continues, but may not start again after a reschedule
-    RUNNING = "running"  # the job has a host, even if suspended or in deletion
-    STARTING = "starting"  # the job is on its way to the host and has not begun
+    HELD = "held"  # no start is allowed; a running job continues
+    RUNNING = "running"  # the job has a host, even while suspended or being deleted
+    STARTING = "starting"  # the job has a host, but no process yet
     SUSPENDED = "suspended"
     BY_HAND = "by-hand"  # a person suspended the job
     BY_QUEUE = "by-queue"  # the job is suspended with its whole queue
     BY_THRESHOLD = "by-threshold"  # the queue's suspend threshold suspended the job
     DELETING = "deleting"
-    ERROR = "error"  # the job does not start until somebody clears the error
+    ERROR = "error"  # the job waits until somebody clears the error
     RESTARTED = "restarted"  # the job was started before
     FINISHED = "finished"
-    UNKNOWN = "unknown"  # the adapter does not know a state letter or word of the job
+    UNKNOWN = "unknown"  # a letter or word of the job's state is unknown
 
 
 class QueueInstanceStateFact:
-    """The facts that may hold for a queue instance; each fact prevents batch job starts."""
+    """The facts of which a queue instance's state consists; each fact keeps batch jobs from starting."""
 
     ERROR = "error"  # queue error, until somebody clears the error
     DISABLED = "disabled"  # disabled by a person
-    OFF_HOURS = "off-hours"  # disabled or suspended by the calendar of the queue
+    OFF_HOURS = "off-hours"  # disabled or suspended by the queue's calendar
     SUSPENDED = "suspended"  # suspended by a person, another queue or the calendar
     BY_HAND = "by-hand"  # a person suspended the queue
-    UNREACHABLE = "unreachable"  # the host of the queue is silent
-    LOADED = "loaded"  # a load threshold is passed or its load value is missing
-    OVERLOADED = "overloaded"  # a suspend threshold is passed
-    UNKNOWN = "unknown"  # the adapter does not know a state letter or word of the queue
+    UNREACHABLE = "unreachable"  # the host does not answer
+    LOADED = "loaded"  # above a load threshold, or without the load value
+    OVERLOADED = "overloaded"  # above a suspend threshold
+    UNKNOWN = "unknown"  # a letter or word of the queue's state is unknown
 
 
-# Job facts, the most important first: `JobState.word` is the first fact that holds.
+# the most important fact first
 WORDS = (
     JobStateFact.UNKNOWN,
     JobStateFact.DELETING,
@@ -54,7 +54,7 @@ WORDS = (
 
 
 class StateFacts:
-    """An immutable set of facts with the text that people are shown."""
+    """An immutable set of facts, with the text that users see."""
 
     __slots__ = ("facts", "text")
 
@@ -63,39 +63,36 @@ class StateFacts:
         self.text = text
 
     def __eq__(self, state: object) -> bool:
-        """Say whether two states have the same class, facts and text."""
         if not isinstance(state, StateFacts) or type(self) is not type(state):
             return NotImplemented
         return (self.facts, self.text) == (state.facts, state.text)
 
     def __hash__(self) -> int:
-        """Return the hash of facts and text."""
         return hash((self.facts, self.text))
 
     def __repr__(self) -> str:
-        """Show the class with its facts and text."""
         return f"{type(self).__name__}({sorted(self.facts)}, {self.text!r})"
 
 
 class QueueInstanceState(StateFacts):
-    """The state of a queue instance; without facts the queue is open."""
+    """The state of a queue instance; a queue instance without facts is open."""
 
     __slots__ = ()
 
 
 class JobState(StateFacts):
-    """The state of a job; without facts no job list has shown the job."""
+    """The state of a job; a job without facts was in no job list."""
 
     __slots__ = ()
 
     @property
     def is_listed(self) -> bool:
-        """Whether a job list showed the job."""
+        """Whether the job was in a job list."""
         return bool(self.facts)
 
     @property
     def word(self) -> str:
-        """The most important fact about the job; UNKNOWN for an unlisted job."""
+        """The most important fact about the job; UNKNOWN if the job was in no job list."""
         return next((word for word in WORDS if word in self.facts), JobStateFact.UNKNOWN)
 
     @property
@@ -105,30 +102,30 @@ class JobState(StateFacts):
 
     @property
     def can_start(self) -> bool:
-        """Whether the scheduler may start the job: no hold, error or deletion.
+        """Whether the scheduler may start the job: it is not held, in error or being deleted.
 
-        For qstat a job with a future `-a` time or beyond its `-tc` limit looks startable too.
+        qstat does not show a future start time (`-a`) or a limit of running tasks (`-tc`).
         """
         return self.is_waiting and not (self.is_held or self.is_error or self.is_deleting)
 
     @property
     def is_running(self) -> bool:
-        """Whether the job occupies a host, even suspended or in deletion."""
+        """Whether the job has a host, even while suspended or being deleted."""
         return JobStateFact.RUNNING in self.facts
 
     @property
     def has_begun(self) -> bool:
-        """Whether the job's first process has been started."""
+        """Whether the job's first process was started."""
         return self.is_running and JobStateFact.STARTING not in self.facts
 
     @property
     def is_held(self) -> bool:
-        """Whether the job has a hold, which stops a running job only after a reschedule."""
+        """Whether the job is held; a hold does not stop a running job."""
         return JobStateFact.HELD in self.facts
 
     @property
     def is_suspended(self) -> bool:
-        """Whether the job is suspended, for any reason."""
+        """Whether the job is suspended for any reason."""
         return JobStateFact.SUSPENDED in self.facts
 
     @property
@@ -143,7 +140,7 @@ class JobState(StateFacts):
 
     @property
     def is_error(self) -> bool:
-        """Whether the job waits in error state until somebody clears the error."""
+        """Whether the job waits in the error state, until somebody clears the error."""
         return JobStateFact.ERROR in self.facts
 
     @property
@@ -153,9 +150,9 @@ class JobState(StateFacts):
 
     @property
     def is_put_back(self) -> bool:
-        """Whether the job was rescheduled and waits for its next start."""
+        """Whether the job was started before, and waits for its next start."""
         return self.is_waiting and self.is_restarted
 
 
-UNSEEN = JobState()  # the state of a job that no job list has shown
+UNSEEN = JobState()  # state of a job that was in no job list
 OPEN = QueueInstanceState()

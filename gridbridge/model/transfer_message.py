@@ -1,10 +1,7 @@
-"""Lines of `key=value`, the form of all messages between gridbridge processes.
+"""Messages between gridbridge's programs, as files of lines `key=value`.
 
-A value is printable ASCII. Every other byte, and `%`, is written `%XX`, so that sh and Python can read and
-write the lines. The module imports only the errors, for fast starters.
-
-A message file is `key=value` lines (key_value_lines.py) of at most 4096 bytes, so that a single write stores
-the whole message.
+A value is printable ASCII; any other byte, and `%`, is written as `%XX`, so that sh and Python can read the lines. A
+message has at most 4096 bytes, so that one write stores the whole message. Starters load this module.
 """
 
 from gridbridge.errors import ParseError
@@ -13,14 +10,14 @@ _HEX = "0123456789ABCDEF"
 
 
 def encode_key_value_lines(values: dict[str, str]) -> bytes:
-    """Encode values as lines of key=value, without empty values."""
+    """Encode values as lines `key=value`; empty values are left out."""
     return "".join(f"{key}={_quote(value)}\n" for key, value in values.items() if value).encode()
 
 
 def decode_key_value_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
-    """Decode key=value lines; ParseError for invalid keys or escapes, or a truncated end.
+    """Decode lines `key=value`; ParseError for unknown or repeated keys, bad escapes, or a cut last line.
 
-    Unknown and repeated keys are errors. With `keys` None, every key is allowed.
+    If `keys` is None, every key is allowed.
     """
     if not data.endswith(b"\n"):
         raise ParseError("the last line is incomplete")
@@ -55,70 +52,70 @@ def _unquote(value: str) -> str:
 
 
 MAX_BYTES = 4096
-MOST_REASON = 200  # largest number of characters in a stored or logged reason
-MOST_VALUE = 256  # largest number of characters in any other value, such as a host name
-REQUEUE = 99  # exit status after which Grid Engine runs the task again (sge_shepherd(8))
-ERROR = 100  # exit status that puts the job into error state (sge_shepherd(8))
+MOST_REASON = 200  # characters of a stored or logged reason
+MOST_VALUE = 256  # characters of any value except a reason
+REQUEUE = 99  # after this exit status Grid Engine runs the task again (sge_shepherd(8))
+ERROR = 100  # after this exit status the job is in error state (sge_shepherd(8))
 
 
 class TransferMessageKind:
-    """The kind of a spool message."""
+    """The kind of a message in the spool."""
 
-    RECORD = "record"  # from the starter: the progress; the file proves the transfer's owner
-    ASK = "ask"  # from a restarted task's starter: a query for the transfer to adopt
-    INTENT = "intent"  # from a method: the state that the local job should have
-    SPARED = "spared"  # from a method: the local h_rt has passed and the job goes on
-    ENDED = "ended"  # from the remote wrapper: the job's end and usage
-    CLOSED = "closed"  # from the starter: the transfer is over and has no job any more
+    RECORD = "record"  # from a starter: the progress of a transfer
+    ASK = "ask"  # from the starter of a restarted task: which transfer has the task?
+    INTENT = "intent"  # from a queue's method: the desired state of the local job
+    SPARED = "spared"  # from a queue's method: the local job continues after its h_rt
+    ENDED = "ended"  # from the wrapper: end and usage of the remote job
+    CLOSED = "closed"  # from a starter: the transfer has no job any more
 
 
 class StarterPhase:
-    """The phase of a starter's progress, recorded before the starter's next act."""
+    """How far a starter has come, recorded before the starter's next step."""
 
-    SUBMITTING = "submitting"  # a remote job may exist, held, under the transfer's name
+    SUBMITTING = "submitting"  # a held remote job may exist
     HELD = "held"  # the remote job id is known
-    RELEASED = "released"  # the remote job has its real name and may run
+    RELEASED = "released"  # the remote job may run
 
 
 class TransferOutcome:
-    """The end of a transfer for the local job, which the job's starter carries out."""
+    """What the starter of a local job has to do: end like the remote job, or act on the remote job."""
 
-    EXIT = "exit"  # the job exited with the status in key `exit_status`
-    SIGNAL = "signal"  # the job was killed by the signal in key `signal`
-    REQUEUE = "requeue"  # exit 99: no remote job lives, so Grid Engine runs the task again
-    RECALL = "recall"  # a request, no end: bring the job home if the job still waits
-    AGREE = "agree"  # a request, no end: bring the remote job to the state in key `desired`
-    ERROR = "error"  # exit 100: the job enters the error state, for an administrator
+    EXIT = "exit"  # the remote job exited with `exit_status`
+    SIGNAL = "signal"  # signal `signal` killed the remote job
+    REQUEUE = "requeue"  # no remote job lives: exit 99, so that Grid Engine runs the task again
+    RECALL = "recall"  # bring the job home if the remote job still waits
+    AGREE = "agree"  # bring the remote job into state `desired`
+    ERROR = "error"  # exit 100, so that the local job is in error state
 
     WISHES = (RECALL, AGREE)
 
 
 class TransferFailureCause:
-    """The cause of a failure or delay, by which programs decide."""
+    """Why a transfer failed or is late, as a word by which programs decide."""
 
-    UNKNOWN = "unknown"  # a cause that this version does not know
-    UNREACHED = "unreached"  # the cluster gave no answer or rejected the job temporarily
-    DENIED = "denied"  # the cluster rejects all jobs from this site
+    UNKNOWN = "unknown"  # a cause of a newer version
+    UNREACHED = "unreached"  # the cluster gave no answer, or refused the job for now
+    DENIED = "denied"  # the cluster refuses all jobs from this site
     BLOCKED = "blocked"  # the cluster put the job into the error state
-    VANISHED = "vanished"  # the cluster neither lists the job nor has its accounting record
-    DISPUTED = "disputed"  # the job's remote accounting records contradict each other
-    LOST = "lost"  # the remote cluster has no exit status or signal of the job
+    VANISHED = "vanished"  # the job is missing in the cluster's job list and accounting
+    DISPUTED = "disputed"  # the accounting records of the remote job contradict each other
+    LOST = "lost"  # the accounting has no exit status and no signal of the remote job
     PREEMPTED = "preempted"  # the cluster preempted the job
     HOST = "host"  # the remote host could not start the job
-    BARRED = "barred"  # the cluster refuses the job's owner, or a limit of the owner is reached
-    FILES = "files"  # the job's files can't be carried
-    REFUSED = "refused"  # the cluster refused the job's request
-    UNMAPPABLE = "unmappable"  # the job's request can't be translated for the cluster
-    JOB = "job"  # the job's own shell, input or output is missing
+    BARRED = "barred"  # the cluster refuses jobs of the owner, or the owner has reached a limit
+    FILES = "files"  # the job's files can't be copied
+    REFUSED = "refused"  # the cluster will never accept the request
+    UNMAPPABLE = "unmappable"  # the request can't be translated for the cluster
+    JOB = "job"  # the job's shell, input or output is missing
     HERE = "here"  # the starter failed at the home cluster
-    RECALLED = "recalled"  # home recalled the job
-    FENCED = "fenced"  # the remote job ended because home held the claim, or the claim failed
-    UNGRANTED = "ungranted"  # the remote job got no claim grant
-    DROPPED = "dropped"  # gridbridge.toml no longer has the remote cluster
+    RECALLED = "recalled"  # the job was brought home
+    FENCED = "fenced"  # the remote job had no claim on the task
+    UNGRANTED = "ungranted"  # the remote job was granted no claim in time
+    DROPPED = "dropped"  # the remote cluster is missing in gridbridge.toml
 
 
 class DesiredLocalJobState:
-    """The state that the local job should have; DEAD is final."""
+    """The desired state of a local job; DEAD is final."""
 
     RUNNING = "running"
     SUSPENDED = "suspended"
@@ -126,33 +123,33 @@ class DesiredLocalJobState:
 
 
 class TransferMessage:
-    """One spool message; every value is text, and unused values are empty."""
+    """A message in the spool; all values are texts, and unused values are empty."""
 
     kind: str
     transfer: str
-    at: str  # time of writing in epoch seconds, by the writer's clock
-    remote: str  # name of the remote cluster
-    queue: str  # name of the local transfer queue
+    at: str  # epoch seconds by the sender's clock
+    remote: str  # remote cluster
+    queue: str  # transfer queue
     phase: str
     remote_id: str
-    wake: str  # name of the starter's FIFO in the spool's wake directory
+    wake: str  # name of the FIFO that wakes the starter
     desired: str
     outcome: str
     exit_status: str
-    signal: str  # number of the signal that killed the job
+    signal: str  # of the signal that killed the job
     wallclock_s: str
     user_s: str
     system_s: str
     max_rss_kb: str
     host: str
-    reason: str  # cause in a sentence for people
+    reason: str  # sentence for users
     cause: str
-    stage: str  # the remote folder of the job's files; empty: none, or removed
-    claim: str  # claim on the remote job; in an end message, the side that fenced the job
-    guard: str  # kind of guard on the local task, in a record (model.transfer.guard)
-    restarted: str  # yes: the task that asks was rescheduled
-    submitted: str  # submission time of the local job, because job numbers wrap
-    rerun: str  # whether the local job may run again (qsub -r): yes, no, or empty
+    stage: str  # remote folder of the job's files; empty: no folder
+    claim: str  # in an end message: the side that ended the job for lack of a claim
+    guard: str  # what keeps the local task from starting meanwhile
+    restarted: str  # yes: the task was rescheduled
+    submitted: str  # submission time of the local job, since job numbers repeat
+    rerun: str  # may the local job run again (qsub -r): yes, no, or empty
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:
@@ -170,7 +167,7 @@ class TransferMessage:
         return TransferMessage(**(vars(self) | values))
 
     def tells_end(self) -> bool:
-        """Say whether the message has a job's complete end; a truncated message has not."""
+        """Say whether the message has the complete end of a job; a cut message lacks a part."""
         parts = {TransferOutcome.EXIT: self.exit_status, TransferOutcome.SIGNAL: self.signal}
         return bool(parts.get(self.outcome, self.outcome))
 
@@ -180,26 +177,26 @@ CAUSES = frozenset(value for name, value in vars(TransferFailureCause).items() i
 
 
 def encode_transfer_message(message: TransferMessage) -> bytes:
-    """Encode a message for its spool file."""
+    """Encode a message for a file in the spool."""
     return encode_key_value_lines(vars(message))
 
 
 def encode_message_cutting_reason(message: TransferMessage) -> bytes:
-    """Encode a message in at most MAX_BYTES bytes; a long reason is shortened."""
+    """Encode a message in at most MAX_BYTES bytes, with a shorter reason if needed."""
     while len(data := encode_transfer_message(message)) > MAX_BYTES and message.reason:
         message = message.but(reason=message.reason[: len(message.reason) // 2])
     return data
 
 
 def shorten_reason_for_storage(sentence: str) -> str:
-    """Cut another program's sentence to the length of stored and logged reasons."""
+    """Shorten a sentence of another program to the length of stored reasons."""
     return sentence if len(sentence) <= MOST_REASON else f"{sentence[: MOST_REASON - 3]}..."
 
 
 def find_key_of_too_long_value(message: TransferMessage) -> str:
-    """Return the key of a value that is too long to store, '' for none.
+    """Return the key of a value in a message that is too long to store; '' if all values are short enough.
 
-    Reasons and stage folders are exempt: a reason is cut later, and only a record has a folder.
+    Reasons are shortened later, and the folder in a record may be long.
     """
     free = ("reason", "stage") if message.kind == TransferMessageKind.RECORD else ("reason",)
     values = vars(message).items()
@@ -207,9 +204,9 @@ def find_key_of_too_long_value(message: TransferMessage) -> str:
 
 
 def decode_transfer_message(data: bytes) -> TransferMessage:
-    """Decode a message; ParseError for bytes that encode_transfer_message never writes.
+    """Decode a message; ParseError for bytes that no program of gridbridge writes.
 
-    A failure cause from a newer program becomes UNKNOWN.
+    The cause of a failure that only newer programs know becomes UNKNOWN.
     """
     if len(data) > MAX_BYTES:
         raise ParseError(f"a message has at most {MAX_BYTES} bytes")

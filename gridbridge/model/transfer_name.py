@@ -1,19 +1,18 @@
-"""Transfer names of the form gb.<cluster>.<job>.<task>.<attempt>, and job ids.
+"""Names of transfers, gb.<cluster>.<job>.<task>.<attempt>, and ids of local jobs and tasks.
 
-The transfer name is the remote job's name while the job is held, and always its account (`qsub
--A`). All records of a transfer use the name as key. Grid Engine forbids blanks, slashes, colons,
-`@`, `*` and `?` in names (sge_types(1), object_name), so the parts are letters, digits and `-`.
+A held remote job has the transfer's name; its account (`qsub -A`) always has this name. Grid Engine forbids blanks,
+slashes, colons, `@`, `*` and `?` in names (sge_types(1), object_name), so the parts are letters, digits and `-`.
 """
 
 from gridbridge.errors import ParseError
 
 PREFIX = "gb"
 WRAP = 1 << 32  # Grid Engine 8.1.9 prints task numbers from 2**31 on as negative numbers
-NO_TASK = 0  # task number in the transfer name of a job that is no array
+NO_TASK = 0  # task number of a job that is no array
 
 
 class TransferAttemptId:
-    """One attempt to run one task of a local job at a remote cluster."""
+    """The parts of a transfer's name: one attempt to run a task of a local job at another cluster."""
 
     __slots__ = ("attempt", "cluster", "job", "task")
 
@@ -34,12 +33,12 @@ class TransferAttemptId:
 
     @property
     def local(self) -> str:
-        """The local job id for Grid Engine's commands: `12`, or `12.3` for a task."""
+        """The local job's id for commands of Grid Engine: `12`, or `12.3` for a task of an array."""
         return f"{self.job}.{self.task}" if self.task else str(self.job)
 
 
 def parse_transfer_name(name: str) -> TransferAttemptId:
-    """Parse a transfer name; ParseError for other text."""
+    """Parse the name of a transfer; ParseError for any other text."""
     parts = name.split(".")
     if len(parts) != 5 or parts[0] != PREFIX or not is_valid_cluster_name(parts[1]):
         raise ParseError(f"{name!r} is not gb.<cluster>.<job>.<task>.<attempt>")
@@ -49,7 +48,7 @@ def parse_transfer_name(name: str) -> TransferAttemptId:
 
 
 def parse_local_job_and_task(job: str) -> tuple[int, int]:
-    """Parse job id `12` or `12.3` into job and task; the task of `12` is NO_TASK."""
+    """Parse a job id `12` or `12.3` into job and task; `12` has task NO_TASK."""
     parts = job.split(".")
     if len(parts) > 2 or not all(map(_is_number, parts)):
         raise ParseError(f"{job!r} is not a job id: JOB or JOB.TASK, as qstat shows them")
@@ -57,7 +56,7 @@ def parse_local_job_and_task(job: str) -> tuple[int, int]:
 
 
 def parse_qstat_task_ranges(text: str) -> tuple[range, ...]:
-    """Parse qstat's task ranges, as in `1-9:2,12`; ParseError for other text."""
+    """Parse task ranges of qstat, such as `1-9:2,12`; ParseError for any other text."""
     return tuple(_tasks(part.strip()) for part in text.split(",")) if text else ()
 
 
@@ -85,12 +84,12 @@ def _count(part: str) -> int:
 
 
 def job_ids_in_pushed_report(pushed: bytes) -> list[int]:
-    """Return the job ids in a pushed report, without other words, as anybody may write."""
+    """Return the job ids in a report of ended jobs; other words are ignored, since anyone may write a report."""
     return [int(word) for word in pushed.split() if word.isdigit() and len(word) < 10]
 
 
 def is_transfer_name(name: str) -> bool:
-    """Say whether a text is a valid transfer name."""
+    """Say whether a text is the name of a transfer."""
     try:
         parse_transfer_name(name)
     except ParseError:
@@ -103,7 +102,7 @@ def _is_number(part: str) -> bool:
 
 
 def is_valid_cluster_name(name: str) -> bool:
-    """Say whether a name is at most 32 characters of a-z, 0-9 and `-`, a letter first."""
+    """Say whether a cluster's name is valid: at most 32 characters of a-z, 0-9 and `-`, a letter first."""
     return (
         0 < len(name) <= 32
         and name.isascii()

@@ -1,9 +1,7 @@
-"""The route of a transfer queue: all that its starters need to know of both clusters.
+"""The route of a transfer queue: what starters of the queue's jobs must know of the home and remote clusters.
 
-The poller publishes a file a queue in lines of `key=value` (key_value_lines.py), so that starters read no
-configuration file.
-
-Only root writes gridbridge.toml, so `gridbridge check` alone judges mistakes in the file.
+The poller publishes the route as lines `key=value`, so that starters read no gridbridge.toml. Only root writes
+gridbridge.toml, so only `gridbridge check` looks for mistakes in the values.
 """
 
 from gridbridge.model import transfer_message
@@ -12,32 +10,32 @@ TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # environment of every client program
-GRIDENGINE = "gridengine"  # cluster kind, also of an empty value
+BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # environment of commands of batch systems
+GRIDENGINE = "gridengine"  # also stands for an empty kind
 OAR = "oar"
 EMBEDDED = "embedded"
 
 
 class SshLogin:
-    """The remote account and host on which a cluster's client programs run by ssh."""
+    """The host and account with which ssh runs a cluster's commands."""
 
     __slots__ = ("host", "person", "port", "user")
 
     def __init__(self, *, host: str, user: str = "", port: str = "", person: str = "") -> None:
         self.host = host
-        self.user = user  # remote account; empty: same name as the local account
+        self.user = user  # remote account; empty: as the local account
         self.port = port  # ssh port; empty: the port of ssh_config(5), or 22
-        self.person = person  # person whose ssh key root uses; empty: root's own key
+        self.person = person  # user whose key root uses; empty: root's key
 
 
 def parse_ssh_login_address(address: str, user: str, person: str = "") -> SshLogin | None:
-    """Return the ssh login for `HOST` or `HOST:PORT`; None for an empty address."""
+    """Return the ssh login for an address HOST or HOST:PORT; None for an empty address."""
     host, _, port = address.partition(":")
     return SshLogin(host=host, port=port, user=user, person=person) if host else None
 
 
 class GridEngineCellAccess:
-    """Access to one Grid Engine cell through its client programs."""
+    """How to run Grid Engine's commands for one cell."""
 
     kind = GRIDENGINE
     __slots__ = ("binaries", "cell", "execd_port", "login", "qmaster_port", "root", "timeout_s")
@@ -85,7 +83,7 @@ class GridEngineCellAccess:
 
 
 class EmbeddedClusterAccess:
-    """Access to an embedded cluster: its folder, and a Python with gridbridge."""
+    """How to run the commands of an embedded cluster: its folder, and a Python with gridbridge."""
 
     kind = EMBEDDED
     __slots__ = ("login", "path", "python", "timeout_s")
@@ -107,7 +105,7 @@ class EmbeddedClusterAccess:
 
 
 class OarServerAccess:
-    """Access to an OAR server through its client programs on an allowed host."""
+    """How to run OAR's commands, on a host that the OAR server allows."""
 
     kind = OAR
     __slots__ = ("binaries", "ends", "login", "timeout_s")
@@ -118,7 +116,7 @@ class OarServerAccess:
         self.login = login  # ssh login; None: run programs on this host
         self.binaries = binaries
         self.timeout_s = timeout_s
-        self.ends = ends  # remote FIFO for reports of job ends; empty: none
+        self.ends = ends  # FIFO for reports of ended jobs; empty: no reports
 
     def within(self, timeout_s: float) -> "OarServerAccess":
         """Return the same OAR server with a shorter command timeout."""
@@ -130,41 +128,41 @@ class OarServerAccess:
         return dict(BARE)
 
 
-Home = GridEngineCellAccess | EmbeddedClusterAccess  # clusters that can have a transfer queue
-Away = GridEngineCellAccess | OarServerAccess | EmbeddedClusterAccess  # clusters that a transfer queue can lead to
+Home = GridEngineCellAccess | EmbeddedClusterAccess  # clusters with transfer queues
+Away = GridEngineCellAccess | OarServerAccess | EmbeddedClusterAccess  # clusters to which transfer queues lead
 
 
 class TransferRoute:
-    """The route of one transfer queue: its home cluster and its remote cluster."""
+    """The home cluster and the remote cluster of one transfer queue, as text values."""
 
-    cluster: str  # the home cluster's name
-    remote: str  # the remote cluster's name
-    local_kind: str  # the home batch system
+    cluster: str  # home cluster
+    remote: str  # remote cluster
+    local_kind: str  # batch system of the home cluster
     local_root: str  # $SGE_ROOT, or the folder of an embedded home cluster
     local_cell: str
     local_qmaster_port: str
     local_execd_port: str
     local_binaries: str
     local_timeout_s: str
-    remote_kind: str  # the remote batch system
+    remote_kind: str  # batch system of the remote cluster
     remote_root: str
     remote_cell: str
     remote_qmaster_port: str
     remote_execd_port: str
     remote_binaries: str
     remote_timeout_s: str
-    remote_shell: str  # the shell that runs the wrapper at the remote cluster
-    remote_mapped: str  # yes: requests are translated (model.transfer.request_mapping_rules)
-    remote_spool: str  # the spool's path on remote hosts; empty: not visible
-    remote_ssh: str  # the host of the remote client programs, HOST or HOST:PORT; empty: this host
-    remote_ends: str  # the remote FIFO for ends of OAR jobs; empty: no reports
-    remote_stage_dir: str  # remote folder that contains the staging folders of jobs
-    identity: str  # `remote`: the job's JOB_ID is the remote number; empty: the home number
-    remote_claim: str  # claim mechanism: `file`, `grant SECONDS ACCOUNT`, or empty for none
-    staged: str  # yes: standard output and error of every job come home
-    stage_in: str  # the queue's default list of input paths (model.transfer.staged_paths)
-    stage_out: str  # the queue's default list of output paths
-    remote_users: str  # remote accounts with other names: `alice=al_there bob=bo_there`
+    remote_shell: str  # shell that runs the wrapper
+    remote_mapped: str  # yes: requests are translated by a mapping
+    remote_spool: str  # path of the spool on remote hosts; empty: not visible
+    remote_ssh: str  # host of the remote cluster's commands, HOST or HOST:PORT; empty: this host
+    remote_ends: str  # FIFO for reports of ended OAR jobs; empty: no reports
+    remote_stage_dir: str  # remote folder for the files of jobs
+    identity: str  # `remote`: JOB_ID is the remote job's number; empty: the local job's number
+    remote_claim: str  # `file`, `grant SECONDS ACCOUNT`, or empty: no claims
+    staged: str  # yes: standard output and error of each job are copied home
+    stage_in: str  # input paths that the queue gives its jobs by default
+    stage_out: str  # output paths that the queue gives its jobs by default
+    remote_users: str  # users with another account name there: `alice=al_there bob=bo_there`
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:
@@ -172,12 +170,12 @@ class TransferRoute:
 
     @property
     def home(self) -> Home:
-        """The home cluster with the transfer queue."""
+        """How to reach the home cluster, which has the transfer queue."""
         return self._folder("local") if self.local_kind == EMBEDDED else self._cell("local")
 
     @property
     def away(self) -> Away:
-        """The remote cluster that runs the queue's jobs, without an ssh login."""
+        """How to reach the remote cluster, without an ssh login."""
         if self.remote_kind == OAR:
             return OarServerAccess(
                 binaries=self.remote_binaries, timeout_s=float(self.remote_timeout_s), ends=self.remote_ends
@@ -185,23 +183,23 @@ class TransferRoute:
         return self._folder("remote") if self.remote_kind == EMBEDDED else self._cell("remote")
 
     def declares(self, context: tuple[tuple[str, str], ...]) -> bool:
-        """Say whether files of a job are carried, as its context or its queue declares.
+        """Say whether files of a job are copied to and from the cluster, as its context or its queue declares.
 
-        A remote job with carried files works in the transfer's folder, else in its account's home.
+        A remote job with copied files runs in the transfer's folder, any other job in the account's home.
         """
         of_queue = self.stage_in or self.stage_out
         own = any(name in ("stage_in", "stage_out") for name, _ in context)
         return bool(self.remote_ssh and (of_queue or own))
 
     def away_as(self, person: str) -> Away:
-        """Return access to the remote cluster for a person, with the person's ssh login."""
+        """Return how a user reaches the remote cluster, with the user's ssh login."""
         cluster = self.away
         accounts = dict(pair.split("=") for pair in self.remote_users.split())
         cluster.login = parse_ssh_login_address(self.remote_ssh, accounts.get(person, person))
         return cluster
 
     def _folder(self, side: str) -> EmbeddedClusterAccess:
-        from gridbridge.model.fixed_paths import PYTHON  # only some programs need this import
+        from gridbridge.model.fixed_paths import PYTHON  # few programs need this import
 
         values = vars(self)
         timeout_s = float(values[f"{side}_timeout_s"])
@@ -223,7 +221,7 @@ KEYS = tuple(TransferRoute.__annotations__)
 
 
 def encode_transfer_route(route: TransferRoute) -> bytes:
-    """Encode a route for its published file."""
+    """Encode a route for publication."""
     return transfer_message.encode_key_value_lines(vars(route))
 
 
@@ -236,7 +234,7 @@ TIMEOUT_S = 15.0
 
 
 def remote_cluster_access_of_person(section: "Mapping[str, object]", name: str, person: str) -> Away:
-    """Return a remote cluster's access values for a person."""
+    """Return how a user reaches a remote cluster, from the cluster's section in gridbridge.toml."""
     users, timeout_s = section.get("users"), section.get("command_timeout_s")
     account = str(users.get(person, person)) if isinstance(users, dict) else person
     way = parse_ssh_login_address(str(section.get("ssh", "")), account)

@@ -1,4 +1,4 @@
-"""Query one cluster regularly in a thread, and share its snapshots between programs."""
+"""Queries each cluster regularly in a thread, and shares the snapshots among gridbridge's programs."""
 
 import logging
 from collections import Counter
@@ -25,45 +25,45 @@ from gridbridge.state.cluster_query_tables import ClusterQueryLogRows, LastClust
 from gridbridge.state.published_files import publish_file
 from gridbridge.state.state_file import StateFile
 
-ROUND_S = 2.0  # a result is shared in the next round
+ROUND_S = 2.0  # a result is shared after at most this time
 
 _log = logging.getLogger(__name__)
-AHEAD_S = 1.0  # tolerated seconds in the future, because clocks are slewed
+AHEAD_S = 1.0  # a time may lie so far in the future, because clocks are slewed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterQueryResult:
-    """The result of one query: a snapshot, or the reason why it failed."""
+    """The result of querying a cluster: a snapshot, or the reason for a failure."""
 
     cluster: str
     took_s: float = 0.0
     snapshot: ClusterSnapshot | None = None
-    vocabulary: NamesOfferedByCluster | None = None  # None: names not queried this time
+    vocabulary: NamesOfferedByCluster | None = None  # None: not queried this time
     trouble: str = ""
-    shared: LastClusterQueryResult | None = None  # set if other programs need the result
+    shared: LastClusterQueryResult | None = None  # the result for other programs
 
 
 class ClusterQueryRateLimits(Protocol):
-    """How often a cluster may be queried, from gridbridge.toml."""
+    """How often gridbridge may query a cluster, from gridbridge.toml."""
 
     @property
     def interval_s(self) -> float:
-        """Seconds between two status queries of a cluster."""
+        """The time between two queries of a cluster's status."""
         ...
 
     @property
     def query_share(self) -> float:
-        """The share of the time that queries of a cluster may take at most."""
+        """The largest share of the time that queries of a cluster may take."""
         ...
 
     @property
     def stale_s(self) -> float:
-        """The age of a snapshot at which the cluster's queues close."""
+        """The age at which a snapshot is too old, and closes the transfer queues to the cluster."""
         ...
 
     @property
     def vocabulary_s(self) -> float:
-        """Seconds between two queries for the names that a cluster offers."""
+        """The time between two queries for the names that jobs may request at a cluster."""
         ...
 
 
@@ -72,17 +72,16 @@ def _none(_cluster: str) -> CampaignJobsAtCluster:
 
 
 def query_interval_by_answer_time(usual_s: float, pace: ClusterQueryRateLimits) -> float:
-    """Return the query interval for a cluster that usually takes this long to answer.
+    """Return the time between two queries of a cluster that usually takes `usual_s` to answer.
 
-    Queries take at most `query_share` of the time. The interval stays short enough that the queues
-    do not close between two answers.
+    Queries take at most `query_share` of the time. Two answers must not be so far apart that transfer queues close.
     """
     longest_s = pace.stale_s / 2
     return max(pace.interval_s, min(usual_s / pace.query_share, longest_s))
 
 
 class ClusterObserver:
-    """Queries one cluster regularly in a thread."""
+    """Queries a cluster regularly in a thread."""
 
     def __init__(
         self,
@@ -109,9 +108,9 @@ class ClusterObserver:
         self._words_due = clock.steady_s()
 
     def follow(self, where: Away, pace: ClusterQueryRateLimits, transfer_queues: Collection[str]) -> None:
-        """Use another configuration for the same cluster from now on.
+        """Use another configuration of the same cluster from now on.
 
-        The cluster's names are queried again, because the cluster often changed as well.
+        The names that the cluster offers are queried again, because they have often changed, too.
         """
         self._where = where
         self._pace = pace
@@ -122,10 +121,10 @@ class ClusterObserver:
     def ask_if_due(
         self, job_ids: Callable[[], frozenset[int]], sent: Callable[[str], CampaignJobsAtCluster] = _none
     ) -> None:
-        """Start a query if a query is due and no query is running.
+        """Start a query if the pause is over and no query runs.
 
-        `job_ids` returns the jobs to keep in the snapshot. `sent` returns the jobs that campaigns
-        submitted, which do not count as pending.
+        `job_ids` returns the jobs that the snapshot must contain. `sent` returns the jobs of campaigns, which
+        do not count as waiting.
         """
         if self._asked is None and self._clock.steady_s() >= self._due:
             self._asked_at = self._clock.steady_s()
@@ -133,10 +132,9 @@ class ClusterObserver:
             self._asked = self._threads.submit(self._ask, job_ids(), sent(self.cluster))
 
     def answer(self) -> ClusterQueryResult | None:
-        """Return the result of a finished query once; None without a new result.
+        """Return the result of a finished query, once; None without a new result.
 
-        Failed queries do not lengthen the interval, because their duration says nothing about the
-        load. Nor does a single slow answer, because a qmaster may have paused for a moment.
+        A failed query, or one slow answer, does not make later queries rarer: a qmaster may have paused.
         """
         if self._asked is None or not self._asked.done():
             return None
@@ -154,13 +152,13 @@ class ClusterObserver:
             return ClusterQueryResult(cluster=self.cluster, trouble=describe_error(error))
 
     def _keep_to_interval(self) -> None:
-        """Schedule the cluster's next query after the last query."""
+        """Set the time of the next query by the duration of the last answers."""
         interval_s = query_interval_by_answer_time(self._usual_s, self._pace)
         self._due += interval_s - self.interval_s
         self.interval_s = interval_s
 
     def _dated(self, answer: ClusterQueryResult) -> ClusterQueryResult:
-        """Date a result by its age, because the wall clock may have been set meanwhile."""
+        """Date a result by its age, since someone may have set the clock during the query."""
         taken_at = self._clock.moment(self._asked_at)
         shared = answer.shared and replace(
             answer.shared, asked_at=taken_at, every_s=self.interval_s + answer.took_s + ROUND_S
@@ -169,11 +167,11 @@ class ClusterObserver:
         return replace(answer, snapshot=snapshot, shared=shared)
 
     def dismiss(self) -> None:
-        """Stop querying the cluster; a running query finishes by itself."""
+        """Stop querying the cluster after the present query."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
-        """Query status and names at once; campaign jobs are only in the shared copy."""
+        """Query status and names; only the shared copy of the snapshot contains jobs of campaigns."""
         answer = self._answered(job_ids, sent)
         snapshot = answer.snapshot
         if sent.is_watched:
@@ -197,7 +195,7 @@ class ClusterObserver:
         )
 
     def _vocabulary(self) -> NamesOfferedByCluster | None:
-        """Query the offered names when due; after a failure the last names stay valid."""
+        """Query the names that the cluster offers, when due; after a failure the last names stay valid."""
         if self._clock.steady_s() < self._words_due:
             return None
         self._words_due = self._clock.steady_s() + self._pace.vocabulary_s
@@ -208,7 +206,7 @@ class ClusterObserver:
             return None
 
     def _owned(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:
-        """Replace each job owner's remote account by the local person's name."""
+        """Replace the remote accounts of job owners by the names of the local users."""
         if self._where.login is None:
             return snapshot
         jobs = {job: self._called(rows) for job, rows in snapshot.jobs.items()}
@@ -221,33 +219,33 @@ class ClusterObserver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedClusterSnapshot:
-    """A cluster's snapshot that another program fetched, or its error."""
+    """A snapshot of a cluster from another program of gridbridge, or the error of the query."""
 
     snapshot: ClusterSnapshot | None = None
     trouble: str = ""
-    is_regular: bool = False  # whether the poller shared it, which queries regularly
+    is_regular: bool = False  # from the poller, which queries regularly
 
 
 class ClusterSnapshotSharing:
-    """Reads and writes the shared cluster snapshots."""
+    """Stores and reads the snapshots that gridbridge's programs share."""
 
     def __init__(self, database: StateFile, clock: Clock, *, is_dry: bool = False) -> None:
-        """Open the table of shared snapshots; a dry run writes nothing."""
+        """Open the table of shared snapshots; a dry run stores nothing."""
         self._answers = LastClusterQueryRows(database)
         self._clock = clock
         self._is_dry = is_dry
 
     def put(self, cluster: str, answer: LastClusterQueryResult) -> None:
-        """Share a cluster's snapshot, or the error of a query, with other programs."""
+        """Store a snapshot of a cluster, or the error of a query, for other programs."""
         if not self._is_dry:
             self._answers.put(cluster, answer)
 
     def find(
         self, cluster: str, location: str, released: frozenset[str], limit_s: float
     ) -> SharedClusterSnapshot | None:
-        """Return a recent snapshot from this address that covers the released jobs.
+        """Return a recent shared snapshot that contains the released jobs; None if none is stored.
 
-        A snapshot is recent below the age `limit_s`, or until its program's next regular query.
+        A snapshot is recent below the age `limit_s`, or until the next regular query.
         """
         last = self._answers.find(cluster)
         if last is None or last.place != location or not released <= last.covers:
@@ -271,7 +269,7 @@ def query_result_to_share(
     every_s: float = 0.0,
     trouble: str = "",
 ) -> LastClusterQueryResult:
-    """Return the row to share: queues and submitted jobs of a snapshot, or the error."""
+    """Return the row to store for other programs: queues and submitted jobs, or the error."""
     return LastClusterQueryResult(
         place=location,
         asked_at=snapshot.taken_at if snapshot else now,
@@ -283,13 +281,13 @@ def query_result_to_share(
 
 
 def snapshot_without_jobs(snapshot: ClusterSnapshot, jobs: Set[int]) -> ClusterSnapshot:
-    """Return a snapshot without the jobs of these ids."""
+    """Return a snapshot without some jobs."""
     remaining = {number: rows for number, rows in snapshot.jobs.items() if number not in jobs}
     return snapshot if len(remaining) == len(snapshot.jobs) else replace(snapshot, jobs=remaining)
 
 
 def identify_cluster_query(where: Away, transfer_queues: Iterable[str]) -> str:
-    """Return a text that identifies program version, cluster address and transfer queues."""
+    """Return a text that differs for each version, cluster address and list of transfer queues."""
     return " ".join((__version__, where.kind, *_words(where), *transfer_queues))
 
 
@@ -302,18 +300,18 @@ def _words(where: Away | SshLogin) -> Iterator[str]:
 def _read(cluster: str, last: LastClusterQueryResult) -> ClusterSnapshot | None:
     try:
         return cluster_query_tables.decode_cluster_snapshot(last.content, cluster, last.asked_at)
-    except Exception as error:  # any content is possible: the cluster is queried
+    except Exception as error:  # whatever the content, the cluster can be queried
         _log.warning("event=not_shared cluster=%s why=%r", cluster, describe_error(error))
         return None
 
 
-FAILED_IN_A_ROW = 2  # failed queries that close a cluster's queues: one may be an accident
+FAILED_IN_A_ROW = 2  # number of failed queries that close transfer queues: one may be an accident
 
 _snapshots_log = logging.getLogger(__name__)
 
 
 class LastClusterSnapshots:
-    """Holds the last good snapshot of each cluster; failed queries do not replace it."""
+    """The last snapshot of each cluster; a failed query does not replace a snapshot."""
 
     def __init__(
         self,
@@ -324,25 +322,25 @@ class LastClusterSnapshots:
     ) -> None:
         self.good: dict[str, ClusterSnapshot] = clock.dated(_moved)
         self._clock = clock
-        self._failed: Counter[str] = Counter()  # failures in a row by cluster
+        self._failed: Counter[str] = Counter()  # number of failures in a row, by cluster
         self._observers = observers
         self._snapshots = ClusterQueryLogRows(database)
         self._sharing = ClusterSnapshotSharing(database, clock)
         self._show = show
 
     def take(self) -> tuple[ClusterQueryResult, ...]:
-        """Return the cluster query results that arrived since the last call."""
+        """Return the results of queries that have arrived since the last call."""
         came = tuple(answer for observer in self._observers.values() if (answer := observer.answer()))
         for answer in came:
             self._remember(answer)
         return came
 
     def silent(self) -> frozenset[str]:
-        """Return the clusters whose last two queries failed."""
+        """Return the clusters of which the last two queries failed."""
         return frozenset(name for name, times in self._failed.items() if times >= FAILED_IN_A_ROW)
 
     def forget(self, cluster: str) -> None:
-        """Drop a cluster's results, because its address changed or it is no longer queried."""
+        """Forget a cluster's results, because its address has changed or the cluster is no longer queried."""
         self.good.pop(cluster, None)
         self._failed.pop(cluster, None)
 
@@ -378,9 +376,9 @@ def _summary(answer: ClusterQueryResult) -> dict[str, object]:
 def publish_non_forwarding_queues(
     snapshot: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
 ) -> None:
-    """Publish the queues that transfer no jobs, if the list has changed.
+    """Publish which queues of a cluster run their jobs themselves, if the list has changed.
 
-    Poller and runner both call this function whenever they get a snapshot.
+    The poller and the runner call this function for each new snapshot.
     """
     queues = find_local_only_queues(snapshot.queues, transfer_queues)
     now = encode_non_forwarding_queues(queues) if queues else None

@@ -1,7 +1,6 @@
-"""Track which gridbridge.toml is in force while the service runs, and reload changes.
+"""Reload gridbridge.toml while a service runs, and keep the last valid file in force.
 
-A changed file is read once it has stayed the same for half a second, because an editor may write it in steps,
-or at once on request. An invalid file is logged and does not come into force.
+An invalid file is logged, and does not come into force.
 """
 
 import hashlib
@@ -24,22 +23,22 @@ from gridbridge.shell.clock import Clock
 SETTLE_S = 0.5
 
 Away = Callable[[], Iterable[AwayJob]]
-Look = tuple[int, ...]  # identifies a version of a file; empty if there is no file
+Look = tuple[int, ...]  # identifies a version of the file; empty: no file
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedConfiguration:
-    """A configuration file that was rejected, with one line for each reason."""
+    """A gridbridge.toml that was refused, with the reasons."""
 
-    sha256: str = ""  # empty if unreadable
+    sha256: str = ""  # empty: unreadable
     problems: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveConfiguration:
-    """A valid configuration file, and since when it is in force."""
+    """A valid gridbridge.toml, and since when the file is in force."""
 
     policy: Policy
     raw: bytes
@@ -47,7 +46,7 @@ class ActiveConfiguration:
     since: datetime
 
 
-Earlier = Callable[[], ActiveConfiguration | None]  # returns the previous service's file
+Earlier = Callable[[], ActiveConfiguration | None]  # returns the file that the last run of the service had in force
 
 
 def _none() -> None:
@@ -55,7 +54,7 @@ def _none() -> None:
 
 
 class ConfigurationFileWatch:
-    """Detects changes of a file, and reports each change once."""
+    """Reports each change of a file once."""
 
     def __init__(self, path: str, clock: Callable[[], float]) -> None:
         self._path = path
@@ -64,10 +63,10 @@ class ConfigurationFileWatch:
         self._seen_at_s = clock()
 
     def has_changed(self, at_once: bool = False) -> bool:
-        """Return whether the file has changed since the last reported change.
+        """Say whether the file has changed since the last reported change; with `at_once` always True.
 
-        A change is reported after the file has stayed the same for half a second. `at_once` always
-        returns True.
+        A change is reported when the file has stayed the same for half a second, since an editor may write
+        the file in several steps.
         """
         now = fingerprint_file_and_path_modes(self._path)
         if now != self._seen:
@@ -80,30 +79,29 @@ class ConfigurationFileWatch:
 
 
 class ReloadableConfiguration:
-    """The configuration in force, and the errors of a newer rejected file."""
+    """The gridbridge.toml that is in force, and the errors of a newer file that was refused."""
 
     def __init__(self, clock: Clock, path: str = CONFIG, earlier: Earlier = _none) -> None:
-        """Read the file; if it is invalid, use the previous service's file.
+        """Read the file; if the file is invalid, use the file that the last run of the service had in force.
 
-        Raises ConfigError if neither file is valid.
+        Raises ConfigError if both files are invalid.
         """
         self._path = path
         self._clock = clock
-        # the watch begins before the first read, so that no change is missed
+        # begun before the first read, so that no change is missed
         self._watch = ConfigurationFileWatch(path, clock.steady_s)
         self.in_force, self.refused = _first(path, clock.now(), earlier)
-        self._kept = ""  # digest of the file saved for the next service
+        self._kept = ""  # digest of the file that was saved for the next run of the service
 
     @property
     def policy(self) -> Policy:
-        """The policy of the configuration in force."""
+        """The configuration that is in force."""
         return self.in_force.policy
 
     def take(self, at_once: bool = False, away_jobs: Away = tuple) -> bool:
-        """Load a changed file or reject it; return whether the state changed.
+        """Load a changed file or refuse it; say whether the file in force or its errors have changed.
 
-        `away_jobs` returns the jobs at remote clusters: the settings that they depend on cannot
-        change.
+        `away_jobs` returns the jobs at remote clusters, which forbid changes of some keys.
         """
         if not self._watch.has_changed(at_once):
             return False
@@ -117,7 +115,7 @@ class ReloadableConfiguration:
         return is_news
 
     def go_on_from(self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]) -> None:
-        """Keep the previous service's file if jobs at remote clusters forbid the changes."""
+        """Keep the file of the last run in force, if jobs at remote clusters forbid the changes."""
         is_other = earlier.sha256 != self.in_force.sha256
         stays = tuple(away_jobs(earlier.policy)) if is_other else ()
         problems = find_unreloadable_changes(earlier.policy, self.policy, self._path, stays) if stays else ()
@@ -126,18 +124,18 @@ class ReloadableConfiguration:
             self.in_force = earlier
 
     def tell(self) -> None:
-        """Log why the current file is not in force; silent for a file in force."""
+        """Log why the present file was refused; log nothing if the file is in force."""
         if self.refused:
             self._refuse(self.refused, at_once=True)
 
     def keep(self, path: str = IN_FORCE) -> None:
-        """Save the file in force for the next service; StateError if the disk is full."""
+        """Save the file in force for the next run of the service; StateError if the disk is full."""
         if self._kept != self.in_force.sha256:
             safe_files.replace_file_atomically(path, self.in_force.raw)
             self._kept = self.in_force.sha256
 
     def _refuse(self, rejected: RejectedConfiguration, at_once: bool) -> bool:
-        """Keep the old file in force; log the errors, again on request."""
+        """Keep the old file in force, and log the errors of the new file; on request log them again."""
         is_news = rejected != self.refused
         self.refused = rejected
         for problem in rejected.problems if is_news or at_once else ():
@@ -145,7 +143,7 @@ class ReloadableConfiguration:
         return is_news
 
     def shown(self) -> PublishedConfigurationStatus:
-        """Return the published view of the configuration and its errors."""
+        """Return which file is in force and the errors of a refused file, to be published."""
         refused = self.refused or RejectedConfiguration(problems=())
         return PublishedConfigurationStatus(
             sha256=self.in_force.sha256,
@@ -156,9 +154,9 @@ class ReloadableConfiguration:
 
 
 def read_config_saved_by_service(now: datetime, path: str = IN_FORCE) -> ActiveConfiguration | None:
-    """Return the file that the previous service saved; None without a valid saved file.
+    """Return the file that the last run of the service saved; None if no valid file is saved.
 
-    Only a file that nobody but the service could have written counts.
+    Only a file that nobody but the service could write is used.
     """
     try:
         raw, _ = safe_files.read_file_only_owner_writes(path, configuration_file.MAX_BYTES, os.geteuid())
@@ -170,7 +168,7 @@ def read_config_saved_by_service(now: datetime, path: str = IN_FORCE) -> ActiveC
 def load_changed_configuration(
     path: str, in_force: ActiveConfiguration, now: datetime, away_jobs: Iterable[AwayJob] = ()
 ) -> ActiveConfiguration | RejectedConfiguration:
-    """Read a changed file; return its configuration, its rejection, or the active one if equal."""
+    """Read a changed file; return the configuration, the reasons to refuse the file, or `in_force` if equal."""
     outcome = _read(path, now, in_force)
     if isinstance(outcome, RejectedConfiguration) or outcome is in_force:
         return outcome
@@ -180,7 +178,7 @@ def load_changed_configuration(
 
 
 def _first(path: str, now: datetime, earlier: Earlier) -> tuple[ActiveConfiguration, RejectedConfiguration | None]:
-    """Return the file with which a service starts, and why a newer file was rejected."""
+    """Return the file with which the service starts, and why a newer file was refused."""
     outcome = _read(path, now)
     if not isinstance(outcome, RejectedConfiguration):
         return outcome, None
@@ -204,9 +202,9 @@ def _read(
 
 
 def _parsed(path: str, raw: bytes, now: datetime) -> ActiveConfiguration:
-    """Return a file as in force now; ConfigError if it is invalid or others may write it.
+    """Return a file as in force from now on; ConfigError if the file is invalid or other users may write it.
 
-    On a personal site of embedded clusters, the user's own rights suffice.
+    A site that belongs to one user trusts this user's files.
     """
     policy = configuration_file.parse_configuration(path, raw)
     if not policy.is_personal:
@@ -222,10 +220,9 @@ def _trust(path: str) -> None:
 
 
 def fingerprint_file_and_path_modes(path: str) -> Look:
-    """Return a fingerprint of a file and of the permissions on its path.
+    """Return a fingerprint of a file and of the permissions of its parent folders.
 
-    The permissions count, so that a file rejected for an unsafe folder is read again once the
-    folder is fixed.
+    A file that was refused because of an unsafe folder is read again when the folder is safe.
     """
     try:
         status = os.stat(path)
@@ -247,10 +244,10 @@ def _tell(in_force: ActiveConfiguration) -> None:
 
 
 def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
-    """Return the policy, and the error of the current file if it is not in force.
+    """Return the configuration, and the error of the present file if it is invalid.
 
-    While the current file is invalid, users' commands use the file in force, as the service does.
-    Root never uses that file, because the service could have written it. Raises ConfigError.
+    Users' commands then use the file that the service has in force. Root never uses that file, because
+    account gridbridge could have written it. Raises ConfigError if no file is valid.
     """
     try:
         return configuration_file.load_configuration(path), ""
@@ -262,23 +259,20 @@ def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
 
 
 def load_config_with_home_cluster(path: str) -> Policy:
-    """Return a policy that has a section for the site's own cluster.
-
-    Raises ConfigError if the section is missing.
-    """
+    """Return a configuration that has a section for the home cluster; ConfigError if it has none."""
     policy, _ = load_config_or_one_in_force(path)
     own = policy.site.cluster
     if own not in policy.clusters:
         names = ", ".join(f"[cluster.{name}]" for name in sorted(policy.clusters)) or "none"
-        wrong = f"there is no [cluster.{own}], the site's own cluster; there are {names}"
+        wrong = f"section [cluster.{own}] of the home cluster is missing; present: {names}"
         raise ConfigError((f'{path}: [site] cluster = "{own}": {wrong}',))
     return policy
 
 
 def load_config_of_folder_or_site(folder: str, path: str) -> Policy:
-    """Return the policy for a saved folder, or the site's policy without a folder.
+    """Return the configuration for files in a folder; without a folder the site's configuration.
 
-    A folder needs no configuration file: without a file all keys have their defaults.
+    A folder needs no gridbridge.toml: all keys then have their defaults.
     """
     if not folder:
         return load_config_with_home_cluster(path)
@@ -288,7 +282,7 @@ def load_config_of_folder_or_site(folder: str, path: str) -> Policy:
 
 
 def _in_force() -> Policy | None:
-    """Return the file in force as the service saved it; None without a saved file."""
+    """Return the configuration that the service saved; None if no valid file is saved."""
     try:
         service = os.stat(os.path.dirname(IN_FORCE)).st_uid
         return configuration_file.parse_configuration(

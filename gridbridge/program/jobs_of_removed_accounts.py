@@ -1,7 +1,7 @@
-"""Delete jobs whose owner's account no longer exists, as the service account.
+"""Deletes jobs of owners whose account no longer exists, as account gridbridge.
 
-The service account must be an operator at the cluster. A job is deleted only if the cluster lists
-it under that owner and under the account name of our transfer or array.
+Account gridbridge must be an operator at the cluster. A job is deleted only if the cluster lists it with this owner
+and with the name of the transfer or array as its account.
 """
 
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ from gridbridge.model.policy import Policy
 
 
 class OwnerlessJobNotDeleted(OwnerAccountGone):
-    """The service may not delete a job whose owner's account is gone."""
+    """A job whose owner's account no longer exists could not be deleted."""
 
 
 def delete_job_of_removed_account(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:
-    """Delete the remote job of a transfer; if its id is unknown, find it by its name."""
+    """Delete the remote job of a transfer, by its id, or by its name if the id is unknown."""
     where = configured_cluster_address(policy, cluster)
     far, account = load_submit_adapter(where), policy.clusters[cluster].users.account_of(owner)
     try:
@@ -30,9 +30,9 @@ def delete_job_of_removed_account(policy: Policy, cluster: str, owner: str, tran
 
 
 def delete_array_of_removed_account(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
-    """Delete the jobs of an array, by the ids in root's ledger and by name.
+    """Delete the jobs of an array, by the job ids in root's ledger of submitted tasks and by name.
 
-    Returns the array's job id at the cluster; 0 if it was never submitted.
+    Returns the array's job id at the cluster; 0 if the array was never submitted.
     """
     where = configured_cluster_address(policy, cluster)
     far, account = (load_campaign_array_adapter(where), policy.clusters[cluster].users.account_of(owner))
@@ -51,5 +51,5 @@ def _not_deleted(policy: Policy, cluster: str, owner: str, job: str, error: Grid
     account = policy.clusters[cluster].users.account_of(policy.site.service_account)
     wrong = f"the account of {owner} is gone, and {account} can't delete {job} at {cluster}: {error}"
     sets_up = batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).sets_up
-    makes = f"make {account} an operator there, or " if sets_up and sets_up.HAS_OPERATORS else ""
-    return OwnerlessJobNotDeleted(f"{wrong}; {makes}delete the job there as root")
+    makes = f"make {account} an operator of {cluster}, or " if sets_up and sets_up.HAS_OPERATORS else ""
+    return OwnerlessJobNotDeleted(f"{wrong}; {makes}delete the job as root")

@@ -1,4 +1,4 @@
-"""Convert model values to JSON values and back, for the decision journal."""
+"""Converts values of the model to JSON and back, for the journal of decisions."""
 
 from collections.abc import Set
 from datetime import datetime
@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 def model_value_to_json(value: object) -> Any:
-    """Return a model value as JSON values; fields with default values are left out."""
+    """Return a value of the model as JSON values; fields with default values are left out."""
     return _CONVERTER.unstructure(value)
 
 
 def model_value_from_json(content: object, kind: type[T]) -> T:
-    """Return the model value of JSON values; raises an exception for invalid values."""
+    """Return the value of the model that JSON values stand for; an exception for invalid values."""
     return _CONVERTER.structure(content, kind)
 
 

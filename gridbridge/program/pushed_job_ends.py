@@ -1,7 +1,6 @@
-"""Receives job ends that a Grid Engine cluster pushes through `qevent -trigger`.
+"""Receives reports of ended jobs from clusters at once: by `qevent -trigger` from Grid Engine, by a FIFO from OAR.
 
-qevent runs sge-methods/ended for each job of the cell, one after the other. A push only triggers a look-up,
-because the accounting record decides. Ends above the rate limit wait for the next poll.
+A report only makes gridbridge read the accounting, which decides. Reports above a rate wait for the next query.
 """
 
 import logging
@@ -16,15 +15,15 @@ from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.transfer_name import job_ids_in_pushed_report
 from gridbridge.shell.retry import repeat_until_stopped
 
-ENDS = "ends"  # the FIFO's name; sge-methods/ended writes to it
-AGAIN_S = 30.0  # pause before an ended qevent is restarted
-WINDOW_S = 10.0  # the time over which the rate is measured
-ROOM = 1000  # buffered job ids; further writers block
+ENDS = "ends"  # name of the FIFO to which sge-methods/ended writes
+AGAIN_S = 30.0  # pause before qevent is started again
+WINDOW_S = 10.0  # the rate is measured over this time
+ROOM = 1000  # job ids that the buffer can hold
 _log = logging.getLogger(__name__)
 
 
 class PushedJobEndRateLimit:
-    """Measures the rate of pushed ends, and drops the ends above a limit."""
+    """Measures the rate of reported job ends, and drops the reports above a limit."""
 
     def __init__(self, limit_per_s: float, clock: Callable[[], float]) -> None:
         self._most = limit_per_s * WINDOW_S
@@ -32,7 +31,7 @@ class PushedJobEndRateLimit:
         self._times: deque[float] = deque()
 
     def within(self, ids: list[int]) -> frozenset[int]:
-        """Return these job ids; none while the rate of job ends is above the limit."""
+        """Return the job ids; empty while the rate of reports is above the limit."""
         now = self._clock()
         self._times.extend(now for _ in ids)
         while self._times and self._times[0] < now - WINDOW_S:
@@ -41,7 +40,10 @@ class PushedJobEndRateLimit:
 
 
 class QeventJobEndReceiver:
-    """Runs qevent for one cluster, and reads the pushed job ends from a FIFO."""
+    """Runs qevent for a Grid Engine cluster, and reads the ids of ended jobs from a FIFO.
+
+    qevent runs sge-methods/ended for each job of the cell, one after the other.
+    """
 
     def __init__(
         self,
@@ -61,12 +63,12 @@ class QeventJobEndReceiver:
         self._fifo = _open_fifo(folder)
 
     def ended(self) -> frozenset[int]:
-        """Return the ids of jobs that ended since the last call; none above the rate limit."""
+        """Return the ids of jobs that have ended since the last call; empty above the rate limit."""
         self._keep_running()
         return self._rate.within(_read_ids(self._fifo))
 
     def stop(self) -> None:
-        """Stop qevent, and close the FIFO that it writes to."""
+        """Stop qevent, and close the FIFO."""
         if self._child:
             self._child.end()
             self._child = None
@@ -83,7 +85,7 @@ class QeventJobEndReceiver:
 
 
 def _open_fifo(folder: str) -> int:
-    """Create the FIFO and open it for reading and writing, so that writers never block."""
+    """Make the FIFO, and open both of its ends, so that writers never block."""
     path = f"{folder}/{ENDS}"
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -102,7 +104,7 @@ def _read_ids(fifo: int) -> list[int]:
 
 
 class OarJobEndListener:
-    """Receives pushed job ends of one OAR cluster in a thread."""
+    """Receives the ids of ended jobs of an OAR cluster in a thread."""
 
     def __init__(
         self, cluster: str, listen: Callable[[], Iterator[list[int]]], limit_per_s: float, clock: Callable[[], float]
@@ -117,16 +119,16 @@ class OarJobEndListener:
         self._listen_on()
 
     def ended(self) -> frozenset[int]:
-        """Return the ids of jobs that ended since the last call; none above the rate limit."""
+        """Return the ids of jobs that have ended since the last call; empty above the rate limit."""
         self._listen_on()
         return self._rate.within(self._take())
 
     def stop(self) -> None:
-        """Stop listening for job ends; the thread ends within seconds."""
+        """Stop listening; the thread ends within seconds."""
         self._stopped.set()
 
     def _listen_on(self) -> None:
-        """Start the listening thread unless it runs; the next call retries a failure."""
+        """Start the thread if it does not run; the next call tries again after a failure."""
         if self._thread.ident:
             return
         name = f"{self._cluster}-ends"
@@ -161,7 +163,7 @@ class OarJobEndListener:
                 return
 
     def _keep(self, job_id: int) -> None:
-        """Buffer a job id; while the buffer is full, nothing more is read from the cluster."""
+        """Put a job id into the buffer; while the buffer is full, nothing more is read from the cluster."""
         while not self._stopped.is_set():
             try:
                 self._heard.put(job_id, timeout=AGAIN_S)
@@ -170,7 +172,7 @@ class OarJobEndListener:
             return
 
     def _tell(self, why: str) -> None:
-        """Log a lost connection once for each reason."""
+        """Log a lost connection, once for each reason."""
         if why != self._told:
             _log.warning("event=push_lost cluster=%s why=%r", self._cluster, why)
         self._told = why
@@ -180,7 +182,7 @@ DIE_WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")
 
 
 class ChildEndingWithParent:
-    """A long-running child process; the kernel terminates it when its parent dies."""
+    """A child process that the kernel terminates when the parent process dies."""
 
     def __init__(self, argv: tuple[str, ...], env: dict[str, str], folder: str) -> None:
         self._process = subprocess.Popen(
@@ -193,11 +195,11 @@ class ChildEndingWithParent:
         )
 
     def is_alive(self) -> bool:
-        """Say whether the child process still runs; reap it if it has ended."""
+        """Say whether the child process still runs."""
         return self._process.poll() is None
 
     def end(self) -> None:
-        """Terminate the child process and wait until it has ended."""
+        """Terminate the child process, and wait for its end."""
         self._process.terminate()
         try:
             self._process.wait(5)

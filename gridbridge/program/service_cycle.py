@@ -1,7 +1,6 @@
-"""One cycle of a program: gather, decide, journal, apply; from cron or in a loop.
+"""Runs the cycles of a program, from cron or in a loop: gather facts, decide, note the decision, act.
 
-Programs implement their own steps. This module ensures that one instance runs, that each decision is journalled
-with its inputs and one sentence, that a dry run changes nothing, and that a failed cycle is retried.
+Only one process of a program runs at a time. A dry run changes nothing. A failed cycle is tried again.
 """
 
 import logging
@@ -26,10 +25,10 @@ from gridbridge.shell.service_heartbeat import BEAT_S, ServiceHeartbeat
 from gridbridge.shell.stop_and_reload_signals import StopAndReloadSignals
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 
-FIRST_PAUSE_S = 5.0  # pause after the first failed cycle: nobody clears a full disk sooner
-LONGEST_PAUSE_S = 60.0  # longest pause; each failure in a row doubles the pause
+FIRST_PAUSE_S = 5.0  # pause after a failed cycle: no full disk is cleared sooner
+LONGEST_PAUSE_S = 60.0  # longest pause after failed cycles
 NOTHING = "nothing to be done"
-# OSError and RuntimeError: no process, file or thread could start. Any other RuntimeError is a bug.
+# RuntimeError: a thread could not start; any other RuntimeError is a bug.
 FAILURES = (GridbridgeError, OSError, RuntimeError)
 
 Seen = TypeVar("Seen")
@@ -39,32 +38,32 @@ _log = logging.getLogger(__name__)
 
 
 class ProgramCycleSteps(Protocol[Seen, Plan]):
-    """The steps of a program, in the order in which a cycle calls them."""
+    """The steps of a program's cycle, in the order in which a cycle takes them."""
 
     @property
     def journal(self) -> DecisionJournal:
-        """The journal that stores the program's decisions."""
+        """The journal that stores the decisions of the program."""
         ...
 
     def gather(self) -> Seen:
-        """Return all inputs of the decision; GridbridgeError if they can't be gathered."""
+        """Return all facts for the decision; GridbridgeError if a fact can't be gathered."""
         ...
 
     def decide(self, situation: Seen) -> Plan:
-        """Plan the cycle's acts without any side effect."""
+        """Return what the cycle is to do; nothing else is changed."""
         ...
 
     def entry(self, situation: Seen, plan: Plan) -> DecisionJournalEntry | None:
-        """Return the journal entry of a plan; None if there is nothing to report."""
+        """Return the journal entry of a decision; None if nothing is to be done."""
         ...
 
     def apply(self, situation: Seen, plan: Plan) -> None:
-        """Carry out the plan; each act is recorded first, so that it can be repeated."""
+        """Do what was decided; each act is noted first, so that the act can be repeated."""
         ...
 
 
 class CycleDaemon(Protocol[Seen, Plan]):
-    """A program that runs cycles until it is stopped."""
+    """A program that runs cycle after cycle until it is stopped."""
 
     @property
     def pause_s(self) -> float:
@@ -72,30 +71,30 @@ class CycleDaemon(Protocol[Seen, Plan]):
         ...
 
     def open_cycle(self) -> AbstractContextManager[ProgramCycleSteps[Seen, Plan]]:
-        """Open a context for one cycle; GridbridgeError if the cycle failed as a whole."""
+        """Open a context for one cycle; GridbridgeError if the whole cycle failed."""
         ...
 
     def has_news(self) -> bool:
-        """Return whether the next cycle should start at once; called during each pause."""
+        """Say, during a pause, whether the next cycle is to start at once."""
         ...
 
     def recover(self) -> None:
-        """Reload the stored state after a failed cycle; GridbridgeError if the reload fails."""
+        """Load the stored state again after a failed cycle; GridbridgeError if the state can't be loaded."""
         ...
 
     def release(self) -> None:
-        """Release files, locks and connections until the next recovery; repeatable."""
+        """Close files, locks and connections until `recover` is called; may be called twice."""
         ...
 
 
 def take_program_lock(path: str, program: str, status: int) -> None:
-    """Take the program's lock for the life of the process; exit if another instance has it."""
+    """Take the program's lock until this process ends; exit if another process holds the lock."""
     _require_alone(program, status, is_ours=poller_lock.take_poller_lock(path, version_with_commit()))
 
 
 @contextmanager
 def hold_program_lock(path: str, program: str, status: int) -> Iterator[None]:
-    """Hold the program's lock during a `with` block; exit if another process has it."""
+    """Hold the program's lock in a `with` block; exit if another process holds the lock."""
     with poller_lock.MomentaryPollerLock(path) as is_ours:
         _require_alone(program, status, is_ours=is_ours)
         yield
@@ -103,7 +102,7 @@ def hold_program_lock(path: str, program: str, status: int) -> Iterator[None]:
 
 def _require_alone(program: str, status: int, *, is_ours: bool) -> None:
     if not is_ours:
-        line = log_rotation_and_quota.prefix_lines_with_time(f"{program}: another one runs", sys.stderr)
+        line = log_rotation_and_quota.prefix_lines_with_time(f"{program}: another instance runs", sys.stderr)
         print(line, file=sys.stderr)  # noqa: T201 - no log may exist
         sys.exit(status)
 
@@ -111,7 +110,7 @@ def _require_alone(program: str, status: int, *, is_ours: bool) -> None:
 def run_cycle_once(
     program: ProgramCycleSteps[Seen, Plan], report: Callable[[str], None], *, is_dry: bool = False
 ) -> Plan:
-    """Run one cycle and report its sentence; a dry run journals and applies nothing."""
+    """Run one cycle, and report its sentence; a dry run stores nothing and does nothing."""
     situation = program.gather()
     plan = program.decide(situation)
     entry = program.entry(situation, plan)
@@ -131,10 +130,10 @@ def run_cycles_forever(
     clock: Clock,
     report: Callable[[str], None] = _log.debug,
 ) -> None:
-    """Run cycles until a signal arrives; after a failure, recover and go on.
+    """Run cycles until a signal comes; after a failed cycle, load the state again and continue.
 
-    Each failure in a row doubles the pause, and a signal ends the pause. The log may be on the same
-    full disk, so a failure is logged again once it is over.
+    Each failure in a row doubles the pause; a signal ends the pause. A failure is logged again when it is
+    over, because the log may have been on the full disk that caused the failure.
     """
     trouble: Exception | None = None
     pause_s = 0.0
@@ -152,7 +151,7 @@ def run_cycles_forever(
 def _try(
     daemon: CycleDaemon[Seen, Plan], life_sign: ServiceHeartbeat, report: Callable[[str], None], *, has_failed: bool
 ) -> Exception | None:
-    """Run one cycle, with a recovery before it if the last cycle failed; return the error."""
+    """Run one cycle, after a recovery if the last cycle failed; return the error."""
     try:
         if has_failed:
             life_sign.begin()
@@ -176,14 +175,14 @@ def _failed(daemon: CycleDaemon[Seen, Plan], error: Exception) -> Exception:
 
 
 class _News:
-    """Checks during a pause whether the next cycle should start; this check may fail, too."""
+    """Asks the program during a pause whether the next cycle is to start, which may fail."""
 
     def __init__(self, daemon: CycleDaemon[Seen, Plan], trouble: Exception | None) -> None:
         self._daemon = daemon
         self.trouble = trouble
 
     def wake(self) -> bool:
-        """Return whether the next cycle should start at once; never after a failure."""
+        """Say whether the next cycle is to start at once; never after a failure."""
         try:
             return not self.trouble and self._daemon.has_news()
         except FAILURES as error:
@@ -194,7 +193,7 @@ class _News:
 def _pause(
     limit_s: float, wakes: Callable[[], bool], signals: StopAndReloadSignals, life_sign: ServiceHeartbeat, clock: Clock
 ) -> None:
-    """Sleep until a signal, a wake-up by the program or the end of the pause; feed the watchdog."""
+    """Sleep until the pause is over, a signal comes or the program wants the next cycle; send heartbeats."""
     deadline_s = clock.steady_s() + limit_s
     while True:
         left_s = deadline_s - clock.steady_s()
@@ -204,19 +203,19 @@ def _pause(
 
 
 def require_service_account(policy: Policy) -> None:
-    """Raise ConfigError if the process does not run as the service account.
+    """Raise ConfigError if this process does not run as the account of the service.
 
-    Files of another account would be unreadable for the service. Personal sites are exempt.
+    The service could not read files of another account. A site of one user needs no such account.
     """
     account = policy.site.service_account
     runs_as = pwd.getpwuid(os.geteuid()).pw_name
     if not policy.is_personal and runs_as != account:
-        words = f'[site] service_account = "{account}": this process is {runs_as}\'s'
+        words = f'[site] service_account = "{account}": this process runs as {runs_as}'
         raise ConfigError((f"{CONFIG}: {words}; run it as {account}",))
 
 
 def start_service_log_on_stderr(policy: Policy) -> None:
-    """Log to standard error, one event per line, with times in UTC."""
+    """Log to standard error, one event a line, with the time in UTC."""
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(
         format="%(asctime)sZ level=%(levelname)s %(message)s",
@@ -229,14 +228,14 @@ def start_service_log_on_stderr(policy: Policy) -> None:
 
 
 def set_log_level(policy: Policy) -> None:
-    """Set the log level from the policy."""
+    """Set the log level that gridbridge.toml names."""
     logging.getLogger().setLevel(policy.site.log_level.upper())
 
 
 class ReloadingDaemon:
-    """A daemon that is recreated when gridbridge.toml has changed.
+    """A program that runs cycles, and that is made again when gridbridge.toml has changed.
 
-    An invalid file is logged, and the previous configuration stays in force.
+    An invalid file is logged, and the previous file stays in force.
     """
 
     def __init__(
@@ -256,7 +255,7 @@ class ReloadingDaemon:
         return self._daemon.pause_s
 
     def open_cycle(self) -> AbstractContextManager[Any]:
-        """Open a cycle with the configuration that is in force now."""
+        """Open a cycle with the configuration that is in force."""
         self.look()
         if self._is_changed:
             self._is_changed = False
@@ -269,13 +268,13 @@ class ReloadingDaemon:
         self._is_changed = self._configuration.take() or self._is_changed
 
     def has_news(self) -> bool:
-        """Return whether the next cycle should start at once."""
+        """Say whether the next cycle is to start at once."""
         return self._daemon.has_news()
 
     def recover(self) -> None:
-        """Reload the daemon's stored state after a failed cycle."""
+        """Load the stored state again after a failed cycle."""
         self._daemon.recover()
 
     def release(self) -> None:
-        """Release the daemon's files, locks and connections."""
+        """Close files, locks and connections."""
         self._daemon.release()

@@ -1,4 +1,4 @@
-"""Check free space for the service's files, and find starters' TMPDIR folders."""
+"""Checks the free space for the service's files and for the TMPDIR folders of starters."""
 
 import logging
 import os
@@ -16,24 +16,27 @@ from gridbridge.shell import local_host_facts
 LOOK_S = 5.0
 
 _log = logging.getLogger(__name__)
-ASK_S = 600.0  # interval of queries for tmpdir, which an administrator may change
+ASK_S = 600.0  # interval of queries for tmpdir, which administrators may change
 TMPDIR = "tmpdir"  # attribute of queue_conf(5)
 
 
 class FullServiceFolderWatch:
-    """Reports which folder is full, from regular write tests."""
+    """Reports which folder has no free space, by regular test writes."""
 
     def __init__(
         self, folders: Iterable[str], clock: Callable[[], float], tmpdirs: Callable[[], Iterable[str]] = tuple
     ) -> None:
         self._folders = tuple(folders)
-        self._tmpdirs = tmpdirs  # starters' folders, possibly not writable for us
+        self._tmpdirs = tmpdirs  # folders of starters, in which the service may not write
         self._clock = clock
         self._looked_at = -LOOK_S
         self._lacks = ""
 
     def lacks(self) -> str:
-        """Return the folder that is full, empty if none is. A full folder closes the queues."""
+        """Return the folder without free space; empty if all folders have free space.
+
+        A full folder closes the transfer queues.
+        """
         if self._clock() - self._looked_at >= LOOK_S:
             self._looked_at = self._clock()
             self._look()
@@ -51,18 +54,18 @@ class FullServiceFolderWatch:
 
 
 def free_space_of_campaign_filesystem(folder: str = CAMPAIGNS) -> dict[str, FolderFreeSpace]:
-    """Return the free space of the campaigns' folder if it is a separate filesystem."""
+    """Return the free space of the folder of campaign files, if the folder is a filesystem of its own."""
     return {folder: local_host_facts.free_bytes_and_files_of_folder(folder)} if os.path.ismount(folder) else {}
 
 
 def free_space_of_starter_tmpdirs(tmpdirs: Iterable[str]) -> dict[str, FolderFreeSpace]:
-    """Return the free space of TMPDIR folders; missing folders are skipped as execd's trouble."""
+    """Return the free space of the TMPDIR folders of starters; missing folders are left out."""
     rooms = {folder: local_host_facts.free_bytes_and_files_of_folder(folder) for folder in tmpdirs}
     return {folder: room for folder, room in rooms.items() if not room.trouble}
 
 
 class StarterTmpdirQuery:
-    """Queries the home cluster for TMPDIR folders in the background."""
+    """Asks the home cluster from time to time for the TMPDIR folders of starters."""
 
     def __init__(self, policy: Policy, workers: OwnerThreadPools, clock: Callable[[], float]) -> None:
         self._policy = policy
@@ -72,11 +75,11 @@ class StarterTmpdirQuery:
         )
 
     def follow(self, policy: Policy) -> None:
-        """Use another configuration for the queries from now on."""
+        """Use another configuration for later queries."""
         self._policy = policy
 
     def folders(self) -> frozenset[str]:
-        """Return the TMPDIR folders of the last query; none before its first result."""
+        """Return the TMPDIR folders of the last answer; empty before the first answer."""
         if answer := self._question.answer():
             self._known = answer[1]
         queues = () if self._policy.why_no_queues else tuple(self._policy.queues)

@@ -1,4 +1,4 @@
-"""Build the reports of `gridbridge status` and `gridbridge why` from published files."""
+"""Makes the reports of `gridbridge status` and `gridbridge why` from the files that the service publishes."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -44,11 +44,11 @@ MOST_TASKS = 100  # tasks of an array that are explained at once
 
 
 class JobWithoutTransfers(GridbridgeError):
-    """No transfer of this job is known."""
+    """No transfer of the job is known."""
 
 
 def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteStatusReport:
-    """Return the state of the clusters, transfer queues and open transfers."""
+    """Return the report of `gridbridge status`: clusters, transfer queues and open transfers."""
     shown = published_json.read_all_published_files(folder)
     routes = shown.service.routes if shown.service else ()
     return SiteStatusReport(
@@ -66,7 +66,7 @@ def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str =
             for transfer in shown.transfers
         ),
         drained=tuple(
-            f"{name}: {describe_cluster_drain(name, shown, now)}; no campaign sends tasks there"
+            f"{name}: {describe_cluster_drain(name, shown, now)}; no campaign sends tasks to this cluster"
             for name in shown.drained
             if name not in {route.cluster for route in routes}
         ),
@@ -77,10 +77,10 @@ def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str =
 def explain_transfers_of_local_job(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[str, tuple[LocalTaskExplanation, ...]]:
-    """Explain each task of a job; the first item is the alarm of the site.
+    """Return the report of `gridbridge why`: a warning about the whole site, and an explanation for each task.
 
-    Only the first 100 tasks of an array are explained, and the others are counted. Raises
-    ParseError for an invalid job id, and JobWithoutTransfers.
+    Only the first 100 tasks of an array are explained. Raises ParseError for an invalid job id, and
+    JobWithoutTransfers for a job without transfers.
     """
     number, _ = parse_local_job_and_task(job)
     shown = published_json.read_all_published_files(folder)
@@ -98,7 +98,7 @@ def explain_transfers_of_local_job(
 
 
 def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str) -> str:
-    """Return why the poller is silent, or which configuration it rejects."""
+    """Return why the poller gives no sign of life, or which gridbridge.toml the poller refuses."""
     silent = transfer_status_explanation.poller_silence_alarm(shown, now)
     if silent:
         parts = (
@@ -123,7 +123,7 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str)
 
 
 def _wrong(path: str) -> str:
-    """Return the faults of the current gridbridge.toml; a host without a file has no faults."""
+    """Return the errors in the present gridbridge.toml; empty if this host has no such file."""
     if not os.path.exists(path):
         return ""
     try:
@@ -145,9 +145,9 @@ def _explain(task: PublishedTaskTransfers, shown: PublishedFilesSnapshot, now: d
 def tasks_with_verified_owner(
     tasks: Sequence[PublishedTaskTransfers], owners: Callable[[], frozenset[str]]
 ) -> tuple[PublishedTaskTransfers, ...]:
-    """Return verified tasks, and tasks whose owner the home cluster's accounting confirms.
+    """Return the tasks whose owner is proved by a job list or by the home cluster's accounting.
 
-    If the accounting has no record, all tasks are returned.
+    All tasks are returned if the accounting has no record.
     """
     if all(task.is_proved for task in tasks):
         return tuple(tasks)
@@ -158,12 +158,12 @@ def tasks_with_verified_owner(
 
 
 def person_who_reported_task(task: PublishedTaskTransfers) -> str:
-    """Return the person whose processes reported a task."""
+    """Return the user whose processes reported a task."""
     return task.attempts[-1].transfer.owner if task.attempts else ""
 
 
 def job_owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
-    """Return the job owners in the home cluster's accounting; none if it has no record."""
+    """Return the owners of a job in the home cluster's accounting; empty if it has no record of the job."""
     try:
         records = home_accounting_records(configuration_in_force.load_config_or_one_in_force(path)[0], job)
     except GridbridgeError:
@@ -172,16 +172,16 @@ def job_owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
 
 
 def home_accounting_records(policy: Policy, job: int) -> tuple[JobRunAccounting, ...]:
-    """Return the home cluster's accounting records of a job; none if home keeps no records."""
+    """Return a job's records in the home cluster's accounting; empty if the cluster keeps no accounting."""
     home = configured_cluster_address(policy, policy.site.cluster)
     accounts = batch_adapter_of_cluster(home).accounts
     return accounts.query_accounting_records(home, job) if accounts else ()
 
 
 def _newest(history: PublishedTransferHistory, shown: PublishedFilesSnapshot) -> PublishedTransferHistory:
-    """Return a history with the newer entry of its open transfer.
+    """Return a transfer's history with the newest published state of the transfer.
 
-    The list of open transfers is written at each change, a history only at new events.
+    The list of open transfers is published at each change, a history only at new events.
     """
     transfer = history.transfer
     same = (listed for listed in shown.transfers if _key(listed) == _key(transfer) and not transfer.closed_at)
@@ -204,14 +204,14 @@ def _unknown(job: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
 
 
 def rebalance_round_findings(at: datetime, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
-    """Yield findings about rounds that never ended, and about paused rebalancing."""
+    """Yield findings about rounds of rebalancing that did not end, and about paused rebalancing."""
     yield from service_fault_findings.rebalance_round_findings(_rounds(folder), at)
     if since := _quiesced(folder):
         yield service_fault_findings.paused_rebalance_finding(since, at)
 
 
 def overdue_rebalance_sentences(at: datetime, folder: str = PUBLISHED) -> tuple[str, ...]:
-    """Return sentences about rounds that are overdue, and about paused rebalancing."""
+    """Return sentences about overdue rounds of rebalancing, and about paused rebalancing."""
     since = _quiesced(folder)
     quiesced = (service_fault_findings.paused_rebalance_sentence(since, at),) if since else ()
     return (*service_fault_findings.late_rebalance_sentences(_rounds(folder), at), *quiesced)

@@ -1,7 +1,6 @@
-"""Thread pools that report a thread that cannot start as a failure.
+"""Threads for slow calls of the service, and pauses after failures.
 
-When the service has reached its thread limit (TasksMax), Python raises RuntimeError for a new thread, and its
-work would stay queued for other threads.
+At the limit of threads (TasksMax) Python raises RuntimeError for a new thread; the call then fails at once.
 """
 
 import logging
@@ -15,32 +14,29 @@ from typing import Generic, TypeVar
 from gridbridge.errors import GridbridgeError, describe_error
 
 Outcome = TypeVar("Outcome")
-A_PERSON = 2  # threads for each person
+A_PERSON = 2  # threads per person
 Subject = TypeVar("Subject")
-AT_ONCE = 100  # jobs in one query
+AT_ONCE = 100  # jobs per query
 Told = TypeVar("Told")
 _log = logging.getLogger(__name__)
 
 
 class ThreadNotStarted(GridbridgeError):
-    """A thread could not start, so its work was not done."""
+    """A thread could not start, so its call was not made."""
 
 
 def is_thread_start_failure(error: Exception) -> bool:
-    """Return whether an error means that a thread could not start.
-
-    Python has no exception class for this.
-    """
+    """Say whether an error means that a thread could not start; Python has no exception class for this."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     is_of_start = bool(frames) and frames[-1].f_code is Thread.start.__code__
     return isinstance(error, RuntimeError) and is_of_start
 
 
 class ThreadPool(ThreadPoolExecutor):
-    """A thread pool whose futures fail if no thread can start."""
+    """A thread pool in which a call fails if no thread can start."""
 
     def submit(self, act: Callable[..., Outcome], /, *args: object, **kwargs: object) -> "Future[Outcome]":
-        """Run a call in a thread; the future fails with ThreadNotStarted if no thread can start."""
+        """Make a call in a thread; the future fails with ThreadNotStarted if no thread can start."""
         promise: Future[Outcome] = Future()
         try:
             future = super().submit(_keep, promise, partial(act, *args, **kwargs))
@@ -51,12 +47,12 @@ class ThreadPool(ThreadPoolExecutor):
 
 
 def _keep(promise: "Future[Outcome]", act: Callable[[], Outcome]) -> None:
-    """Run the call of a future, unless the future was cancelled."""
+    """Make the call of a future that was not cancelled."""
     if not promise.set_running_or_notify_cancel():
         return
     try:
         outcome = act()
-    except BaseException as error:  # the future holds the error, as in any pool
+    except BaseException as error:  # the future gets the error, as in any thread pool
         promise.set_exception(error)
     else:
         promise.set_result(outcome)
@@ -64,19 +60,19 @@ def _keep(promise: "Future[Outcome]", act: Callable[[], Outcome]) -> None:
 
 def _failed(error: RuntimeError) -> "Future[Outcome]":
     failed: Future[Outcome] = Future()
-    failed.set_exception(ThreadNotStarted(f"{error}: the service has all that it may start"))
+    failed.set_exception(ThreadNotStarted(f"{error}: the service has reached its limit of threads"))
     return failed
 
 
 class OwnerThreadPools:
-    """A small thread pool for each person with calls under way."""
+    """A small thread pool for each person who has unfinished calls."""
 
     def __init__(self) -> None:
         self._threads: dict[str, ThreadPool] = {}
         self._open: dict[str, list[Future[object]]] = {}
 
     def do(self, owner: str, act: Callable[[Subject], Outcome], subject: Subject) -> "Future[Outcome]":
-        """Run a call for a person in a thread, after that person's earlier calls."""
+        """Make a call for a person in a thread, after earlier calls for the same person."""
         self._dismiss_idle()
         threads = self._threads.get(owner) or ThreadPool(A_PERSON, f"for-{owner}")
         self._threads[owner] = threads
@@ -85,7 +81,7 @@ class OwnerThreadPools:
         return future
 
     def dismiss(self) -> None:
-        """Stop all threads; running calls finish by themselves."""
+        """Stop all threads after their present calls."""
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
 
@@ -98,7 +94,7 @@ class OwnerThreadPools:
 
 
 class RepeatedBackgroundQuery(Generic[Subject, Told]):
-    """A repeated query that runs in a thread, with a pause between two queries."""
+    """A query that a thread repeats, with a pause after each query."""
 
     def __init__(
         self,
@@ -120,19 +116,19 @@ class RepeatedBackgroundQuery(Generic[Subject, Told]):
         self._asked: tuple[Subject, Future[Told]] | None = None
 
     def may_ask(self) -> bool:
-        """Return whether no query runs and the pause is over; start a new pause if so."""
+        """Say whether no query runs and the pause is over; a new pause begins if so."""
         if self._asked is not None or self._clock() < self._due_s:
             return False
         self._due_s = self._clock() + self._pause_s
         return True
 
     def ask(self, subject: Subject) -> None:
-        """Start a query in a thread; a later round gets its result."""
+        """Start a query in a thread; `answer` returns the result later."""
         future = self._workers.do(f"cluster {self._cluster}", self._ask, subject)
         self._asked = subject, future
 
     def answer(self) -> tuple[Subject, Told] | None:
-        """Return a finished query's subject and result once; None without a new result."""
+        """Return the subject and the result of a finished query, once; None without a new result."""
         if self._asked is None or not self._asked[1].done():
             return None
         (subject, future), self._asked = self._asked, None
@@ -144,26 +140,26 @@ class RepeatedBackgroundQuery(Generic[Subject, Told]):
             return None
 
 
-FIRST_S, LONGEST_S = 5.0, 300.0  # pauses; a qmaster writes most accounting records within seconds
+FIRST_S, LONGEST_S = 5.0, 300.0  # pauses; most accounting records are written within seconds
 
 
 def double_pause_after_failure(pause_s: float, first_s: float, longest_s: float) -> float:
-    """Return the pause after one more failure in a row; 0 means no earlier failure."""
+    """Return the pause after one more failure in a row; `pause_s` 0 stands for the first failure."""
     return min(longest_s, 2 * pause_s or first_s)
 
 
 class BackoffBySubject:
-    """Tracks when an attempt on each subject, such as a transfer, may be repeated."""
+    """Decides when a failed act may be tried again for each subject, such as a transfer."""
 
     def __init__(self, clock: Callable[[], float], first_s: float = FIRST_S, longest_s: float = LONGEST_S) -> None:
         self._first_s = first_s
         self._longest_s = longest_s
         self._clock = clock
-        # time of the next attempt and pause before it, by subject; last tried subject last
+        # by subject, the last tried subject last: time of the next try, and the pause before it
         self._next: dict[Hashable, tuple[float, float]] = {}
 
     def may_try(self, subject: Hashable) -> bool:
-        """Return whether a subject may be tried now, and count the attempt if so."""
+        """Say whether the act may be tried now for a subject; if so, a longer pause begins."""
         now_s = self._clock()
         self._forget_old(now_s)
         due_at_s, last_s = self._next.get(subject, (now_s, 0.0))
@@ -175,11 +171,11 @@ class BackoffBySubject:
         return True
 
     def forget(self, subject: Hashable) -> None:
-        """Forget the failures of a subject, whose next attempt may then begin at once."""
+        """Forget the failures for a subject, so that the next try may be made at once."""
         self._next.pop(subject, None)
 
     def _forget_old(self, now_s: float) -> None:
-        """Forget subjects that could have been tried long ago and were not."""
+        """Forget subjects whose pause has been over for a long time."""
         while self._next:
             subject, (due_at_s, _) = next(iter(self._next.items()))
             if now_s - due_at_s <= self._longest_s:

@@ -1,8 +1,4 @@
-"""The clock of a program: the time of day, and a steady clock that nobody can set.
-
-The clock also keeps dictionaries of recorded times. When somebody sets the time of day, all
-recorded times are shifted by the same amount, so that their ages stay right.
-"""
+"""The clock of a program: the time of day, and a steady clock that nobody can set."""
 
 import time
 import weakref
@@ -10,19 +6,22 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-LEAST_S = 1.0  # smaller differences come from clock slewing or the time between two readings
+LEAST_S = 1.0  # smaller jumps come from slewing, or from the time between two readings
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 def _steady() -> float:
-    """Return CLOCK_BOOTTIME, which nobody can set and which continues while the machine sleeps."""
+    """Return CLOCK_BOOTTIME, which also runs while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class ClockShiftedDictionary(dict[K, V]):
-    """A dictionary of recorded times, which are shifted when somebody sets the clock."""
+    """A dictionary of recorded times, which are shifted when someone sets the clock.
+
+    The ages of the recorded times stay right.
+    """
 
     __slots__ = ("__weakref__", "_moved")
 
@@ -31,13 +30,13 @@ class ClockShiftedDictionary(dict[K, V]):
         self._moved = moved
 
     def follow(self, step: timedelta) -> None:
-        """Shift the times of all values by a clock step, so that their ages stay the same."""
+        """Shift all recorded times by the step by which the clock was set."""
         for key, value in self.items():
             self[key] = self._moved(value, step)
 
 
 class Clock:
-    """Returns the time of day, and detects when it was set, by comparison with a steady clock."""
+    """Returns the time of day, and detects when someone has set it, by a steady clock."""
 
     def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = _steady) -> None:
         self._wall = wall
@@ -50,32 +49,32 @@ class Clock:
         return datetime.fromtimestamp(self._wall(), UTC)
 
     def now_s(self) -> float:
-        """Return the time of day in seconds since 1970, as files and messages have it."""
+        """Return the time of day in epoch seconds."""
         return self._wall()
 
     def steady_s(self) -> float:
-        """Return the steady clock's seconds; only differences are meaningful."""
+        """Return the seconds of the steady clock; only differences have a meaning."""
         return self._steady()
 
     def moment(self, steady_s: float) -> datetime:
-        """Return the time of day at which the steady clock showed these seconds."""
+        """Return the time of day at which the steady clock showed `steady_s`."""
         return self.now() - timedelta(seconds=self._steady() - steady_s)
 
     def sleep(self, seconds: float) -> None:
-        """Sleep for this many seconds."""
+        """Sleep for a number of seconds."""
         time.sleep(seconds)
 
     def dated(self, moved: Callable[[V, timedelta], V]) -> ClockShiftedDictionary[Any, V]:
-        """Return an empty dictionary of times; `moved` shifts its values after a clock step."""
+        """Return an empty dictionary of recorded times; `moved` shifts a value after a clock step."""
         values = ClockShiftedDictionary[Any, V](moved)
         self._dated = [reference for reference in self._dated if reference() is not None]
         self._dated.append(weakref.ref(values))
         return values
 
     def step(self) -> timedelta:
-        """Return by how much the clock was set since the last call, and shift recorded times.
+        """Return the step by which the clock was set since the last call, and shift all recorded times.
 
-        The result is zero if nobody has set the clock.
+        The step is zero if nobody has set the clock.
         """
         offset_s = self._wall() - self._steady()
         moved_s, self._offset_s = offset_s - self._offset_s, offset_s

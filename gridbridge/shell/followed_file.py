@@ -1,8 +1,7 @@
-"""Reads lines that other programs append to a file, across log rotation and truncation.
+"""Reads lines that other programs append to a file, in spite of rotation and truncation.
 
-The position is recognised by a checksum of the last bytes read, not by the file's name. A file
-rotated by logrotate (rename or copytruncate) is found among the files beside it and read to its end
-before the new file.
+The checksum of the last bytes that were read, not the file's name, says where to continue. A file that logrotate
+renamed or copied is read to its end before the new file.
 """
 
 import os
@@ -16,25 +15,25 @@ from gridbridge.model.jobs_and_accounting import AccountingFilePosition
 
 STEP_BYTES = 8 << 20
 TAIL_BYTES = 256
-QUIET_S = 5.0  # time in which a process may still write to a renamed file
+QUIET_S = 5.0  # a process may still write to a renamed file for so long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendedLines:
-    """The lines that one read has returned, and the position for the next read."""
+    """The lines that were read, and the position at which the next read continues."""
 
     lines: bytes
     place: AccountingFilePosition
     is_more: bool = False
-    lost: str = ""  # message about lines lost between two reads; empty: none lost
+    lost: str = ""  # message about lines that were lost; empty: no line was lost
 
 
 def read_appended_lines(
     path: str, position: AccountingFilePosition, now: float, most: int = STEP_BYTES
 ) -> AppendedLines:
-    """Read the whole lines after `position`; StateError if the file can't be read.
+    """Read the whole lines after a position; StateError if the file can't be read.
 
-    An incomplete last line is left for the next step. A line longer than `most` bytes is skipped.
+    An incomplete last line waits for the next read. A line longer than `most` bytes is skipped.
     """
     try:
         return _read_on(path, position, now, most)
@@ -47,7 +46,7 @@ def _read_on(path: str, position: AccountingFilePosition, now: float, most: int)
         return _read(path, position, most)
     old = next((name for name in _neighbours(path) if _continues(name, position)), "")
     if not old:
-        why = f"{path}: was cut short or replaced, and no file beside it has what was read of it"
+        why = f"{path}: the file was cut short or replaced, and no file beside it continues the lines that were read"
         return _read(path, AccountingFilePosition(), most, lost=why)
     step = _read(old, position, most)
     if step.lines or step.is_more:
@@ -59,14 +58,14 @@ def _read_on(path: str, position: AccountingFilePosition, now: float, most: int)
 
 
 def _next(path: str, old: str) -> str:
-    """Return the file that was begun after a rotated file; several may exist."""
+    """Return the file that follows a rotated file; there may be several rotated files."""
     after = os.stat(old).st_mtime_ns
     newer = [name for name in _neighbours(path) if os.stat(name).st_mtime_ns > after]
     return min(newer, key=lambda name: os.stat(name).st_mtime_ns, default=path)
 
 
 def _neighbours(path: str) -> Iterator[str]:
-    """Yield the readable files beside this one whose names begin with its name."""
+    """Yield the readable files in the same folder whose names begin with this file's name."""
     folder, _, name = path.rpartition("/")
     for neighbour in sorted(os.listdir(folder or "/")):
         beside = f"{folder}/{neighbour}"
@@ -80,11 +79,11 @@ def _may_read(path: str) -> bool:
 
 
 def _continues(path: str, position: AccountingFilePosition) -> bool:
-    """Say whether `position` lies in this file: by the bytes last read, else by inode."""
+    """Say whether a position lies in this file, by the bytes that were read last, or by the inode."""
     try:
         with open(path, "rb", buffering=0) as file:
             return _is_in(file.fileno(), position)
-    except FileNotFoundError:  # the file was renamed, and no new file exists yet
+    except FileNotFoundError:  # renamed, and no new file exists yet
         return False
 
 
@@ -114,5 +113,5 @@ def _tail(end: int, offset: int) -> str:
 
 
 def blake2b_hex_digest(data: bytes) -> str:
-    """Return a 128-bit BLAKE2b checksum of these bytes, in hexadecimal."""
+    """Return a BLAKE2b checksum of 128 bits in hexadecimal."""
     return blake2b(data, digest_size=16).hexdigest()

@@ -1,7 +1,6 @@
-"""Keeps one ssh connection for each login, and runs each request in a new channel.
+"""Keeps one ssh connection open for each login of a long-running program, and runs each request in a channel.
 
-A new connection costs both hosts some 200 ms of CPU time, a channel almost nothing. Long-running
-programs use this module.
+A new connection costs both hosts some 200 ms of CPU time, a channel almost nothing.
 """
 
 import logging
@@ -30,17 +29,17 @@ from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, OpenSshCl
 
 CHUNK_BYTES = 65536
 GRACE_S = 1.0
-QUIET_S = 1.0  # a listener gets b"" after this silence
-# paramiko raises RuntimeError if no thread for a connection or time limit can start.
+QUIET_S = 1.0  # after this silence b"" is yielded
+# paramiko raises RuntimeError if a thread can't be started.
 TROUBLES = (SSHException, OSError, EOFError, RuntimeError)
-CHANNELS = 4  # concurrent channels of a connection; default MaxSessions is 10 (sshd_config(5))
+CHANNELS = 4  # channels at once in a connection; the default of MaxSessions is 10 (sshd_config(5))
 
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # callers report failures
 
 
 @dataclass(slots=True)
 class SshLoginConnection:
-    """The ssh connection of one login; the client is None while no connection is open."""
+    """The ssh connection of a login; without an open connection the client is None."""
 
     client: paramiko.SSHClient | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -48,11 +47,11 @@ class SshLoginConnection:
 
 
 class StaleSshConnection(SSHException):
-    """Raised when a kept connection was lost before anything of a request was sent."""
+    """A kept connection was lost before anything of a request was sent."""
 
 
 class KeptSshConnections(OpenSshClient):
-    """The open ssh connections of a process; any thread may use them."""
+    """The open ssh connections of a program, for all its threads."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[str, ...], SshLoginConnection] = {}
@@ -60,10 +59,10 @@ class KeptSshConnections(OpenSshClient):
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request in the remote shell; say how it ended, and whether nothing was sent.
+        """Run a request in the remote shell; return the result, and whether nothing was sent.
 
-        A connection that fails is closed, and the next request opens a new one. The remote side
-        kills its command at the time limit and gets one more second to report that.
+        A failed connection is closed, and the next request opens a new connection. The remote side kills the
+        command at the time limit, and has one more second to report the kill.
         """
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
@@ -80,14 +79,14 @@ class KeptSshConnections(OpenSshClient):
             line.channels.release()
 
     def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
-        """Run a remote command with a text as input; yield its output, b"" once a second.
+        """Run a remote command with a text as its input; yield the output, and b"" after a second without output.
 
-        The command runs until the caller stops listening, which closes its standard input. Raises
-        HostNotReached without a connection, CommandFailed when the command or the connection ends.
+        The command runs until the caller stops reading. Raises HostNotReached if no connection can be
+        opened, and CommandFailed when the command or the connection ends.
         """
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
-            raise HostNotReached((CLIENT,), FAILED, stderr=b"only over a connection of our own")
+            raise HostNotReached((CLIENT,), FAILED, stderr=b"this command needs a connection by paramiko")
         line = self._lines.setdefault((login.host, login.port, login.user, login.person), SshLoginConnection())
         try:
             channel = _channel(line, configured_login, time.monotonic() + CONNECT_S, command)
@@ -107,7 +106,7 @@ def _chunks(channel: paramiko.Channel) -> Iterator[bytes]:
             yield b""
             continue
         if not chunk:
-            why = channel.recv_stderr(CHUNK_BYTES) if channel.recv_stderr_ready() else b"it ended"
+            why = channel.recv_stderr(CHUNK_BYTES) if channel.recv_stderr_ready() else b"the command ended"
             raise CommandFailed((CLIENT,), FAILED, b"", why)
         yield chunk
 
@@ -132,9 +131,9 @@ def _ask(
 def _channel(
     line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str = FAR_SHELL
 ) -> paramiko.Channel:
-    """Open a channel with the remote shell in it; nothing of a request is sent yet.
+    """Open a channel with the remote shell, and send nothing of a request yet.
 
-    A kept connection may have been closed by the remote host, for instance by a restart of sshd.
+    The remote host may have closed a kept connection, for instance when sshd restarted.
     """
     return retry_once(partial(_open, line, configured_login, deadline, command), StaleSshConnection)
 
@@ -158,7 +157,7 @@ def _open(
 def _transport(
     line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float
 ) -> tuple[paramiko.Transport, bool]:
-    """Return the connection, and whether it was opened for this request."""
+    """Return the connection, and whether the connection was opened just now."""
     with line.lock:
         transport = line.client.get_transport() if line.client else None
         is_new = transport is None or not transport.is_active()
@@ -172,10 +171,10 @@ def _transport(
 
 @contextmanager
 def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
-    """Close a channel at the deadline; a reader of the channel then gets an error."""
+    """Close a channel at the deadline, so that a reader gets an error."""
 
     def close() -> None:
-        with suppress(EOFError, OSError):  # the connection may already be lost
+        with suppress(EOFError, OSError):  # the connection may be lost already
             channel.close()
 
     watch = threading.Timer(_left_s(deadline), close)
@@ -187,7 +186,7 @@ def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
 
 
 def _exchange(channel: paramiko.Channel, request: bytes, deadline: float, most_bytes: int) -> CompletedProgram:
-    """Send a request and read both outputs to their ends; OverflowError beyond the byte limit."""
+    """Send a request, and read both outputs to their ends; OverflowError for too much output."""
     channel.sendall(request)
     channel.shutdown_write()
     stdout, stderr = bytearray(), bytearray()

@@ -1,4 +1,4 @@
-"""Reads facts of this host: its name, accounts, groups, files, disk space and processes."""
+"""Reads facts of this host: its name, accounts, groups, files, free space and processes."""
 
 import grp
 import os
@@ -18,7 +18,7 @@ from gridbridge.shell import safe_files
 
 UNIT = ".service"
 LINE_BYTES = 4096
-TRIED = bytes(4096)  # test data as large as the largest message
+TRIED = bytes(4096)  # as long as the longest message in the spool
 
 
 def this_host_name() -> str:
@@ -27,7 +27,7 @@ def this_host_name() -> str:
 
 
 def is_this_host(host_name: str) -> bool:
-    """Say whether a host name is this host's or resolves to one of its addresses."""
+    """Say whether a host name belongs to this host, or resolves to an address of this host."""
     if is_same_host(host_name, this_host_name()):
         return True
     try:
@@ -39,7 +39,7 @@ def is_this_host(host_name: str) -> bool:
 
 
 def uid_of_account(account: str) -> int:
-    """Return an account's uid, 0 if the account does not exist."""
+    """Return the uid of an account; 0 if the account does not exist."""
     try:
         return pwd.getpwnam(account).pw_uid
     except KeyError:
@@ -47,7 +47,7 @@ def uid_of_account(account: str) -> int:
 
 
 def groups_of_account(account: str) -> tuple[str, ...]:
-    """Return an account's groups, the primary group first; none for an unknown account."""
+    """Return the groups of an account, the primary group first; empty if the account does not exist."""
     try:
         primary = pwd.getpwnam(account).pw_gid
     except KeyError:
@@ -57,7 +57,7 @@ def groups_of_account(account: str) -> tuple[str, ...]:
 
 
 def _group_name(gid: int) -> str:
-    """Return a group's name, or its number if it has no name."""
+    """Return the name of a group; the number if the group has no name."""
     try:
         return grp.getgrgid(gid).gr_name
     except KeyError:
@@ -65,7 +65,7 @@ def _group_name(gid: int) -> str:
 
 
 def boot_id(path: str = "/proc/sys/kernel/random/boot_id") -> str:
-    """Return the kernel's id of the current boot, empty if it can't be read."""
+    """Return the kernel's id of the current boot; empty if the id can't be read."""
     try:
         with open(path, encoding="ascii") as file:
             return file.read().strip()
@@ -74,12 +74,12 @@ def boot_id(path: str = "/proc/sys/kernel/random/boot_id") -> str:
 
 
 def all_group_ids() -> frozenset[int]:
-    """Return the ids of all groups."""
+    """Return the ids of all groups of this host."""
     return frozenset(group.gr_gid for group in grp.getgrall())
 
 
 def read_owner_mode_and_kind(path: str, follow: bool = False) -> PathFacts | None:
-    """Return a path's owner, mode and kind, None if the path does not exist."""
+    """Return the owner, mode and kind of a path; None if the path does not exist."""
     try:
         status = os.stat(path, follow_symlinks=follow)
     except OSError:
@@ -93,7 +93,7 @@ def read_owner_mode_and_kind(path: str, follow: bool = False) -> PathFacts | Non
 
 
 def is_path_access_denied(path: str) -> bool:
-    """Say whether permissions keep this user from examining a path."""
+    """Say whether missing permissions keep this process from examining a path."""
     try:
         os.stat(path, follow_symlinks=False)
     except OSError as error:
@@ -102,12 +102,12 @@ def is_path_access_denied(path: str) -> bool:
 
 
 def is_file_unreadable(path: str) -> bool:
-    """Say whether a file exists but this user may not read it."""
+    """Say whether a file exists that this process may not read."""
     return os.path.exists(path) and not os.access(path, os.R_OK)
 
 
 def first_parent_closed_to_others(path: str) -> str:
-    """Return the first parent folder that others can't enter, empty if all can."""
+    """Return the first parent folder of a path that other users can't enter; empty if they can enter all."""
     parts = path.split("/")[1:-1]
     above = ("/" + "/".join(parts[:n]) for n in range(1, len(parts) + 1))
     return next((folder for folder in above if not _passable(folder)), "")
@@ -126,7 +126,7 @@ def _account(uid: int) -> str:
 
 
 def free_bytes_and_files_of_folder(folder: str) -> FolderFreeSpace:
-    """Return the free bytes and files of a folder's filesystem (statvfs(3))."""
+    """Return how many bytes and files the filesystem of a folder can still take (statvfs(3))."""
     try:
         status = os.statvfs(folder)
     except OSError as error:
@@ -136,22 +136,22 @@ def free_bytes_and_files_of_folder(folder: str) -> FolderFreeSpace:
 
 
 def count_subfolders_by_owner(path: str) -> dict[str, int]:
-    """Count a folder's subfolders by owner, without those of the folder's own owner.
+    """Count the subfolders of a folder by owner, without the subfolders of the folder's owner.
 
-    The result is empty if the folder can't be read.
+    Empty if the folder can't be read.
     """
     try:
         ours = os.stat(path).st_uid
         with os.scandir(path) as entries:
             folders = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
         uids = Counter(entry.stat(follow_symlinks=False).st_uid for entry in folders)
-    except OSError:  # unreadable, or removed meanwhile
+    except OSError:  # unreadable, or just removed
         return {}
     return {_account(uid): count for uid, count in uids.items() if uid != ours}
 
 
 def free_space_by_test_write(folder: str) -> FolderFreeSpace:
-    """Return a folder's free space after a test write; only writing reveals a quota."""
+    """Return the free space of a folder, with the error of a test write, which alone reveals a quota."""
     path = f"{folder}/{safe_files.random_file_name(safe_files.TEMPORARY)}"
     try:
         safe_files.replace_file_atomically(path, TRIED, mode=0o600, durable=False)
@@ -163,7 +163,7 @@ def free_space_by_test_write(folder: str) -> FolderFreeSpace:
 
 
 def read_text_or_empty(path: str) -> str:
-    """Return a file's text, empty if it can't be read."""
+    """Return the text of a file; empty if the file can't be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -172,7 +172,7 @@ def read_text_or_empty(path: str) -> str:
 
 
 def last_log_line(path: str) -> str:
-    """Return the last line of a log file; empty for an empty file, no file, or a FIFO."""
+    """Return the last line of a log file; empty if the file is empty, missing or not regular."""
     try:
         with open(path, "rb", opener=safe_files.open_regular_without_blocking) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LINE_BYTES))
@@ -183,10 +183,10 @@ def last_log_line(path: str) -> str:
 
 
 def find_root_daemon(program: str) -> RunningExecd | None:
-    """Find a daemon's process that root started; None if it does not run.
+    """Find the process of a daemon that root started; None if the daemon does not run.
 
-    The caller, as root, may restart this program. So another user's process of the same name must
-    not be taken for the daemon.
+    The caller, as root, may restart the daemon's program. So a process of another user with the daemon's
+    name must not be found.
     """
     for pid in _pids():
         if read_text_or_empty(f"/proc/{pid}/comm").strip() == program and _is_roots(pid):
@@ -197,17 +197,17 @@ def find_root_daemon(program: str) -> RunningExecd | None:
 
 
 def _is_roots(pid: int) -> bool:
-    """Say whether a process's real uid is root's, which a daemon keeps.
+    """Say whether the real uid of a process is root's; daemons keep this uid.
 
-    The owner of /proc/PID is no proof: root owns it for any process that is not dumpable.
+    The owner of /proc/PID proves nothing: root owns the folder of each process that is not dumpable.
     """
-    # the kernel escapes newlines in the process's name
+    # the kernel escapes newlines in the name of the process
     lines = read_text_or_empty(f"/proc/{pid}/status").split("\n")
     return any(line.split()[:2] == ["Uid:", "0"] for line in lines)
 
 
 def find_process_by_command_line(words: str, uid: int) -> int:
-    """Return the pid of an account's process whose command line contains a text, else 0."""
+    """Return the pid of an account's process whose command line contains `words`; 0 if none does."""
     owned = (pid for pid in _pids() if _owner(pid) == uid)
     return next((pid for pid in owned if words in read_text_or_empty(f"/proc/{pid}/cmdline")), 0)
 
@@ -222,7 +222,7 @@ def _pids() -> list[int]:
 
 
 def _age_s(pid: int) -> float:
-    """Return how long a process has run, infinity if /proc does not tell (proc_pid_stat(5))."""
+    """Return for how long a process has run; infinity if /proc does not show the start (proc_pid_stat(5))."""
     behind_name = read_text_or_empty(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(behind_name) < 20:
         return inf
@@ -237,6 +237,6 @@ def _executable(pid: int) -> str:
 
 
 def _unit(pid: int) -> str:
-    """Return the systemd service unit of a process, empty if it has none."""
+    """Return the systemd service of a process; empty if the process belongs to no service."""
     group = read_text_or_empty(f"/proc/{pid}/cgroup").strip().rpartition("/")[2]
     return group if group.endswith(UNIT) and os.path.isdir("/run/systemd/system") else ""

@@ -1,7 +1,7 @@
-"""Finds the process that holds the poller's lock, and kills it if it hangs.
+"""Finds the process that holds the poller's lock, and kills a poller that hangs.
 
-The caller may be root, and the lock file belongs to the service account. Only a process of that
-account is killed, so the file can't be used to make root kill other processes.
+The caller may be root, and account gridbridge owns the lock file. Only a process of this account is killed, so that
+the account can't make root kill other processes.
 """
 
 import fcntl
@@ -12,11 +12,11 @@ import struct
 from gridbridge.shell.poller_lock import OPTIONS
 
 FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux: type, whence, start, length, pid
-WATCHED = b"WATCHDOG_USEC="  # variable of services that systemd's watchdog supervises
+WATCHED = b"WATCHDOG_USEC="  # set if systemd's watchdog supervises the service
 
 
 def find_poller_lock_holder(path: str) -> int:
-    """Return the pid of the lock's holder, 0 if none is visible (fcntl(2), F_GETLK)."""
+    """Return the pid of the process that holds the poller's lock; 0 if no process is visible (fcntl(2))."""
     query = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     try:
         end = os.open(path, os.O_RDONLY | OPTIONS)
@@ -30,11 +30,10 @@ def find_poller_lock_holder(path: str) -> int:
 
 
 def kill_poller_lock_holder(path: str) -> int:
-    """Kill the lock's holder if it is a process of the lock folder's owner.
+    """Kill the process that holds the poller's lock, and return its pid; 0 if no process was killed.
 
-    Returns the pid, or 0 if nothing was killed. A pid may be reused at any time, so the process is
-    opened as a pidfd before it is checked (pidfd_open(2)). A process with a systemd watchdog is
-    left to systemd.
+    The process must belong to the owner of the lock's folder, and must have no watchdog of systemd. A pid
+    may be reused at any time, so the process is opened as a pidfd before the check (pidfd_open(2)).
     """
     try:
         uid = os.stat(os.path.dirname(path)).st_uid
@@ -58,7 +57,7 @@ def _kill(path: str, uid: int, pid: int, process: int) -> int:
 
 
 def _is_of(pid: int, uid: int) -> bool:
-    """Say whether all four uids of a process equal this uid; never for root."""
+    """Say whether a process runs only as the account with this uid; never for root."""
     lines = _read(f"/proc/{pid}/status").splitlines()
     ids = next((line.split()[1:] for line in lines if line.startswith(b"Uid:")), [])
     return uid != 0 and ids == [str(uid).encode()] * 4

@@ -1,8 +1,4 @@
-"""Reopen log files after a rotation, and prefix output lines with the time.
-
-The parent process opened the log, and logrotate renames it. Before each line, the open file is compared with
-the file of that name and reopened if they differ. A line that a full disk cut is completed with a newline.
-"""
+"""Write log lines in spite of rotated log files, with the time, and with a limit for each person."""
 
 import fcntl
 import logging
@@ -17,8 +13,8 @@ from typing import TextIO
 
 from gridbridge.shell import safe_files
 
-STREAMS = OUTPUT, ERRORS = 1, 2  # reopened together if both write to the same file
-MOST_CHARACTERS = 16_384  # longest log event, which may quote users' text
+STREAMS = OUTPUT, ERRORS = 1, 2  # streams of this process
+MOST_CHARACTERS = 16_384  # characters of a log event, which may contain users' text
 
 
 def prefix_lines_with_time(text: str, stream: TextIO | None) -> str:
@@ -36,16 +32,19 @@ def prefix_lines_with_time(text: str, stream: TextIO | None) -> str:
 
 
 class StreamLogFile:
-    """The file that a stream of this process writes to, if any."""
+    """The log file to which a stream of this process writes, if the stream writes to a file.
+
+    The parent process opened the file, and logrotate may have renamed it.
+    """
 
     def __init__(self, stream: int) -> None:
         self._stream = stream
         self._path = _path(stream)
 
     def follow(self) -> None:
-        """Point the streams to the new file of that name after a rotation.
+        """After a rotation, write to the new file of the same name; complete a cut last line.
 
-        If the new file cannot be opened, the streams keep the old file, so that no event is lost.
+        If the new file can't be opened, the stream keeps the old file, so that no event is lost.
         """
         if self._path:
             _follow(self._path, self._stream)
@@ -53,19 +52,19 @@ class StreamLogFile:
 
 
 class ReopeningLogHandler(logging.StreamHandler):  # type: ignore[type-arg] # generic for mypy alone
-    """A logging handler for standard error that reopens its file after a rotation."""
+    """Logs to standard error, and to the new log file after a rotation."""
 
     def __init__(self) -> None:
         super().__init__()
         self._file = StreamLogFile(ERRORS)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write an event, into the new file after a rotation."""
+        """Write a log event."""
         self._file.follow()
         super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return an event's text; the middle of a very long event is left out."""
+        """Return the text of a log event; the middle of a very long text is left out."""
         text = super().format(record)
         if len(text) <= MOST_CHARACTERS:
             return text
@@ -74,7 +73,7 @@ class ReopeningLogHandler(logging.StreamHandler):  # type: ignore[type-arg] # ge
 
 
 def _path(stream: int) -> str:
-    """Return the path of the file on a stream; empty if the stream is not a file."""
+    """Return the path of the file to which a stream writes; empty if the stream does not write to a file."""
     try:
         path = os.readlink(f"/proc/self/fd/{stream}")
         is_file = os.path.isfile(path) and os.path.samestat(os.stat(path), os.fstat(stream))
@@ -84,7 +83,6 @@ def _path(stream: int) -> str:
 
 
 def _end_line(path: str, stream: int) -> None:
-    """Complete a cut last line with a newline, if possible."""
     with suppress(OSError), open(path, "rb", opener=safe_files.open_regular_without_blocking) as file:
         if file.seek(0, os.SEEK_END) and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":
             os.write(stream, b"\n")
@@ -96,7 +94,7 @@ def _follow(path: str, stream: int) -> None:
         if os.path.samestat(os.stat(path), before):
             return
     except OSError:
-        pass  # renamed by logrotate, and no new file exists yet
+        pass  # no new file exists yet
     try:
         end = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     except OSError:
@@ -113,7 +111,7 @@ WITHHELD = 1000
 
 
 class LogLineQuotaByPerson:
-    """Counts log lines for each person and limits them in each interval."""
+    """Limits how many log lines each person causes in an interval."""
 
     def __init__(self, clock: Callable[[], float], most: int = LINES, interval_s: float = INTERVAL_S) -> None:
         self._most = most
@@ -123,12 +121,12 @@ class LogLineQuotaByPerson:
         self._count: Counter[Hashable] = Counter()
 
     def allows(self, person: Hashable) -> bool:
-        """Count one more line about a person; say whether it may be logged."""
+        """Count one more log line about a person; say whether the line may be written."""
         self._count[person] += 1
         return self._count[person] <= self._most
 
     def left_out(self) -> dict[Hashable, int]:
-        """Return the number of suppressed lines by person, once after each interval."""
+        """Return how many lines were left out for each person, once after each interval."""
         if self._clock() - self._begun_s < self._interval_s:
             return {}
         left_out = {person: n - self._most for person, n in self._count.items() if n > self._most}
@@ -137,26 +135,26 @@ class LogLineQuotaByPerson:
         return left_out
 
     def tell_left_out(self, log: Logger) -> None:
-        """Log the number of suppressed lines for each uid when the interval is over."""
+        """Log how many lines were left out for each uid, after an interval."""
         for uid, count in self.left_out().items():
             log.warning("event=left_out uid=%s lines=%d", uid, count)
 
 
 class WithheldLogLines:
-    """Log lines that are held back: a limited number for each person, by subject."""
+    """Log lines that are held back until they are needed, up to a number for each person."""
 
     def __init__(self, most: int = WITHHELD) -> None:
         self._most = most
         self._lines: dict[Hashable, dict[Hashable, list[str]]] = {}
 
     def keep(self, person: Hashable, subject: Hashable, line: str) -> None:
-        """Hold back a line about a person's subject unless the person's limit is reached."""
+        """Hold back a log line about a subject of a person, unless the person has too many lines."""
         theirs = self._lines.setdefault(person, {})
         if sum(map(len, theirs.values())) < self._most:
             theirs.setdefault(subject, []).append(line)
 
     def take(self, person: Hashable, subject: Hashable) -> list[str]:
-        """Return and forget the lines that are held back about a subject."""
+        """Return and forget the log lines that are held back about a subject."""
         theirs = self._lines.get(person, {})
         lines = theirs.pop(subject, [])
         if not theirs:

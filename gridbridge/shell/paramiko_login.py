@@ -1,9 +1,6 @@
-"""Logs in by ssh with paramiko under the rules of OpenSSH's client.
+"""Logs in by ssh with paramiko, under the rules of OpenSSH's client, as a user or to a new machine.
 
-Only the person's own key files are used, no ssh agent, and unknown hosts are refused. ~/.ssh/config and both
-known_hosts files are read.
-
-No known_hosts file is read.
+No ssh agent is used, and unknown hosts are refused.
 """
 
 import os
@@ -26,28 +23,28 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.ssh import ALIVE_S, CLIENT, CONNECT_S, FAILED
 
 SITE_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
-CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # OpenSSH's words, for ssh_failure_advice
-MOST_BYTES = 1 << 20  # largest ~/.ssh/config, largest key file
-MOST_OF_HOSTS = 16 << 20  # largest ~/.ssh/known_hosts
+CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # words of OpenSSH
+MOST_BYTES = 1 << 20  # bytes of ~/.ssh/config or a key file
+MOST_OF_HOSTS = 16 << 20  # bytes of ~/.ssh/known_hosts
 UNKNOWN = b"Host key verification failed"
 DENIED = b"Permission denied"
-THROUGH = ("proxyjump", "proxycommand")  # options that only OpenSSH's client supports
+THROUGH = ("proxyjump", "proxycommand")  # options that paramiko lacks
 CONDITION = re.compile(r"^\s*match\b", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginWithSshConfig:
-    """A login together with the settings of the person's ~/.ssh/config."""
+    """A login with the settings in the user's ~/.ssh/config."""
 
     login: SshLogin
     home: str
     uid: int
-    settings: Mapping[str, str | list[str]]  # the host's options in ~/.ssh/config, ssh_config(5)
-    is_by_client: bool = False  # whether the settings need OpenSSH's client
+    settings: Mapping[str, str | list[str]]  # options of the host, ssh_config(5)
+    is_by_client: bool = False  # the settings need OpenSSH's client
 
 
 def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
-    """Read the ssh files of the person whose key is used; root may use another person's key."""
+    """Read ~/.ssh/config of the user whose key is used; root may use another user's key."""
     is_other = login.person and not os.geteuid()
     try:
         account = pwd.getpwnam(login.person) if is_other else pwd.getpwuid(os.geteuid())
@@ -66,9 +63,9 @@ def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
 
 
 def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
-    """Return a host's settings in an ssh_config file; None if its conditions could run a program.
+    """Return a host's settings in an ssh_config file; None if a condition may run a program.
 
-    paramiko would run the program of a `Match exec` as the current account (ssh_config(5)).
+    paramiko would run the program of `Match exec` as the account of this process (ssh_config(5)).
     """
     text = ""
     try:
@@ -81,7 +78,10 @@ def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
 
 
 def connect_with_paramiko(configured_login: LoginWithSshConfig, limit_s: float) -> paramiko.SSHClient:
-    """Log in with paramiko; raises SSHException or OSError (see openssh_message_for_error)."""
+    """Log in with paramiko, with the user's key files and known hosts, and with the site's known hosts.
+
+    Raises SSHException or OSError; see openssh_message_for_error.
+    """
     keys = _keys(configured_login)
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
@@ -95,7 +95,7 @@ def connect_with_paramiko(configured_login: LoginWithSshConfig, limit_s: float) 
             str(configured_login.settings["hostname"]),
             port=int(configured_login.login.port or str(configured_login.settings.get("port", 22))),
             username=configured_login.login.user or str(configured_login.settings["user"]),
-            key_filename=keys,  # type: ignore[arg-type] # the stubs know of one only
+            key_filename=keys,  # type: ignore[arg-type] # the stubs allow only one name
             allow_agent=False,
             look_for_keys=False,
             timeout=limit_s,
@@ -115,7 +115,7 @@ def connect_with_paramiko(configured_login: LoginWithSshConfig, limit_s: float) 
 
 
 def _has_met(client: paramiko.SSHClient, error: BaseException) -> bool:
-    """Say whether the key exchange succeeded, so that only authentication can have failed."""
+    """Say whether only the authentication can have failed, because the key exchange succeeded."""
     transport = client.get_transport()
     is_agreed = transport is not None and transport.initial_kex_done
     is_doubted = isinstance(error, Exception) and openssh_message_for_error(error) in (CHANGED, UNKNOWN)
@@ -138,8 +138,7 @@ def _keys(configured_login: LoginWithSshConfig) -> list[str]:
 def _is_usable(path: str, uid: int, most_bytes: int) -> bool:
     """Say whether a path is a regular file that the account itself can read.
 
-    Root reads the file for the account, which could have put a FIFO or a symlink to root's key at
-    that path.
+    Root reads the file for the account, which could have replaced it by a FIFO or a symlink to root's key.
     """
     try:
         facts = os.stat(path)
@@ -149,7 +148,7 @@ def _is_usable(path: str, uid: int, most_bytes: int) -> bool:
 
 
 def _may_read(facts: os.stat_result, uid: int) -> bool:
-    if os.geteuid() or not uid:  # the kernel checks the permission itself
+    if os.geteuid() or not uid:  # the kernel checks the permission
         return True
     account = pwd.getpwuid(uid)
     groups = os.getgrouplist(account.pw_name, account.pw_gid)
@@ -158,7 +157,7 @@ def _may_read(facts: os.stat_result, uid: int) -> bool:
 
 
 def openssh_message_for_error(error: Exception) -> bytes:
-    """Return OpenSSH's message for a paramiko error, as ssh_failure_advice expects it."""
+    """Return the message of OpenSSH's client for an error of paramiko."""
     if isinstance(error, BadHostKeyException):
         return CHANGED
     if isinstance(error, AuthenticationException):
@@ -169,14 +168,14 @@ def openssh_message_for_error(error: Exception) -> bytes:
 
 
 CHUNK_BYTES = 65536
-MOST_OUTPUT_BYTES = 1 << 20  # most output of a command
+MOST_OUTPUT_BYTES = 1 << 20
 TROUBLES = (SSHException, OSError, EOFError, RuntimeError)  # RuntimeError: no thread can be started
 LATE = b"no answer in time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMachineLogin:
-    """The ssh address, host key, user and key file of a new machine."""
+    """How to log in to a new machine by ssh: address, host key, user and key file."""
 
     address: str
     host_key: str  # host key as in known_hosts, without the host
@@ -186,13 +185,16 @@ class NewMachineLogin:
 
     @property
     def known_as(self) -> str:
-        """The name of the machine's host key, as in known_hosts."""
+        """The name of the machine in known_hosts."""
         return self.address if self.port == 22 else f"[{self.address}]:{self.port}"
 
 
 @contextmanager
 def log_in_to_new_machine_by_ssh(machine: NewMachineLogin) -> Iterator[paramiko.SSHClient]:
-    """Log in by ssh; SshAccessRejected for another host key, HostNotReached if all logins fail."""
+    """Log in to a new machine by ssh, without any known_hosts file.
+
+    Raises SshAccessRejected if the machine has another host key, HostNotReached if the login fails.
+    """
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     client.get_host_keys().add(machine.known_as, *_key(machine))
@@ -227,10 +229,9 @@ def _connect(client: paramiko.SSHClient, machine: NewMachineLogin) -> None:
 
 
 def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) -> bytes:
-    """Run a remote command that reads a text; return its output.
+    """Run a command on a new machine, with a text as its input; return the command's output.
 
-    Raises CommandFailed unless the command ends with 0 in time. The connection is closed at the
-    time limit, whatever the machine answers.
+    Raises CommandFailed if the command fails or is too slow. The connection is closed at the time limit.
     """
     transport, deadline = client.get_transport(), time.monotonic() + limit_s
     if transport is None:
@@ -257,7 +258,7 @@ def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: by
 
 @contextmanager
 def _closed_after(limit_s: float, transport: paramiko.Transport) -> Iterator[None]:
-    """Close a connection at the time limit, which wakes any thread that waits for it."""
+    """Close a connection at the time limit, so that waiting threads wake up."""
     late = threading.Timer(limit_s, transport.close)
     late.daemon = True
     late.start()
@@ -268,7 +269,7 @@ def _closed_after(limit_s: float, transport: paramiko.Transport) -> Iterator[Non
 
 
 def _read(channel: paramiko.Channel, output: bytearray) -> None:
-    """Read a channel to its end; ProgramOutputTooLong beyond the limit."""
+    """Read a channel to its end; ProgramOutputTooLong if the output is too long."""
     while chunk := channel.recv(CHUNK_BYTES):
         output += chunk
         if len(output) > MOST_OUTPUT_BYTES:
@@ -276,7 +277,7 @@ def _read(channel: paramiko.Channel, output: bytearray) -> None:
 
 
 def _key(machine: NewMachineLogin) -> tuple[str, paramiko.PKey]:
-    """Parse the reported host key; SshAccessRejected if it is missing or malformed."""
+    """Parse the host key that the provider reported; SshAccessRejected if the key is missing or malformed."""
     try:
         entry = HostKeyEntry.from_line(f"{machine.address} {machine.host_key}")
     except (InvalidHostKey, SSHException) as error:  # invalid base64, truncated keys
@@ -287,8 +288,8 @@ def _key(machine: NewMachineLogin) -> tuple[str, paramiko.PKey]:
 
 
 def _refused(machine: NewMachineLogin) -> SshAccessRejected:
-    wrong = f"{machine.address} does not show the host key that its provider told"
-    return SshAccessRejected((CLIENT,), FAILED, stderr=f"{wrong}: nothing was sent there".encode())
+    wrong = f"{machine.address}: the host key is not the key that the provider reported"
+    return SshAccessRejected((CLIENT,), FAILED, stderr=f"{wrong}; nothing was sent to the machine".encode())
 
 
 def _not_reached(machine: NewMachineLogin, why: bytes) -> HostNotReached:

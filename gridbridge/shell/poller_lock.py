@@ -1,6 +1,6 @@
-"""The poller's lock: held by a process until that process ends (flock(2)).
+"""The lock of the poller, or of another program: held by one process until that process ends (flock(2)).
 
-The modification time of the lock file is the holder's heartbeat. Hot programs load this module.
+The modification time of the lock file is the holder's heartbeat.
 """
 
 import fcntl
@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Root must not block if the service account replaces the lock file by a FIFO.
+# Root must not block if account gridbridge replaces the lock file by a FIFO.
 OPTIONS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 VERSION_BYTES = 100
 PATIENCE_S = 60.0
@@ -21,11 +21,11 @@ PAUSE_S = 0.2
 
 
 def take_poller_lock(path: str, version: str = "") -> bool:
-    """Take the lock for this process's lifetime; False if another process holds it.
+    """Take the lock until this process ends; False if another process holds the lock.
 
-    The lock file names the code version of the holder, if the disk has room. Only the owner may
-    open the file, because anyone who can read it can lock it. A second lock by lockf shows the
-    holder's pid (fcntl(2), F_GETLK); it is lost if this process opens the file again.
+    The lock file contains the version of the holder, if the disk has room. Only the owner may open the
+    file, because every reader can lock it. A second lock by lockf shows the holder's pid (fcntl(2),
+    F_GETLK), and is lost if this process opens the file again.
     """
     end = _opened(path)
     try:
@@ -55,9 +55,9 @@ def _note(end: int, version: str) -> None:
 
 
 def poller_lock_holder_version(path: str) -> str | None:
-    """Return the code version of the lock's holder; empty if the file does not name it.
+    """Return the version of the lock's holder; empty if the lock file does not contain a version.
 
-    None if nobody holds the lock, or if the file may not be read.
+    None if no process holds the lock, or if this process may not read the lock file.
     """
     if not is_poller_lock_held(path):
         return None
@@ -73,10 +73,10 @@ def _open(path: str, flags: int) -> int:
 
 
 class MomentaryPollerLock:
-    """A context manager that holds the lock for a moment if nobody else holds it.
+    """Holds the lock in a `with` block, if no other process holds the lock.
 
-    `with MomentaryPollerLock(path) as is_ours` says whether the lock was free. With `is_shared`
-    several processes can hold it at the same time.
+    `with MomentaryPollerLock(path) as is_ours` says whether the block holds the lock. Several processes
+    can hold the lock at once with `is_shared`.
     """
 
     def __init__(self, path: str, *, is_shared: bool = False) -> None:
@@ -98,7 +98,7 @@ class MomentaryPollerLock:
 
 
 def wait_for_poller_lock(path: str, announce: "Callable[[], None]", most_s: float = PATIENCE_S) -> bool:
-    """Wait for the lock and take it for this process's lifetime; False after `most_s`."""
+    """Wait for the lock, and take it until this process ends; False after `most_s` seconds."""
     end = _opened(path)
     until = time.monotonic() + most_s
     is_told = False
@@ -122,10 +122,9 @@ def _locked(end: int) -> bool:
 
 
 def renew_poller_heartbeat(path: str, ahead_s: float = 0) -> None:
-    """Renew the holder's heartbeat; the next heartbeat is due within `ahead_s` seconds.
+    """Renew the heartbeat of the lock's holder; the next heartbeat is due within `ahead_s` seconds.
 
-    Setting the file's time needs no disk space, so it works on a full disk. Other modules report a
-    disk that can't be written.
+    A heartbeat only sets the time of the lock file, which also works on a full disk.
     """
     until = time.time() + ahead_s
     try:
@@ -135,7 +134,7 @@ def renew_poller_heartbeat(path: str, ahead_s: float = 0) -> None:
 
 
 def last_poller_heartbeat(path: str) -> float:
-    """Return the time of the holder's last heartbeat, 0 if the lock file can't be examined."""
+    """Return the time of the last heartbeat; 0 if the lock file can't be examined."""
     try:
         return os.stat(path, follow_symlinks=False).st_mtime
     except OSError:
@@ -143,9 +142,9 @@ def last_poller_heartbeat(path: str) -> float:
 
 
 def is_poller_lock_held(path: str) -> bool | None:
-    """Say whether some process holds the lock; None if the file may not be opened.
+    """Say whether a process holds the lock; None if this process may not open the lock file.
 
-    The test takes a shared lock, so that two concurrent tests don't take each other for the holder.
+    The test takes a shared lock, so that two tests at once do not find each other.
     """
     try:
         end = os.open(path, os.O_RDONLY | OPTIONS)

@@ -1,8 +1,7 @@
-"""Runs a program with a time limit; the one module that starts processes.
+"""Runs local programs with a time limit; no other module starts processes.
 
-It calls posix_spawn directly, because importing subprocess costs a short program as much as the
-rest of its work (bench/transfer). The program gets its own session, so that the time limit kills
-all of its descendants too.
+posix_spawn is called directly, because importing subprocess would double the time of a short program
+(bench/transfer). Each program gets its own session, so that the time limit also kills all its descendants.
 """
 
 import os
@@ -18,16 +17,16 @@ if TYPE_CHECKING:
     ProgramAnswerer = Callable[[tuple[str, ...], dict[str, str], Callable[[], "CompletedProgram"]], "CompletedProgram"]
 
 CHUNK_BYTES = 65536
-ANSWER_BYTES = 64 << 20  # the largest output of a query
-# largest list of all jobs or hosts: 100,000 jobs with their requests take 120 MB
+ANSWER_BYTES = 64 << 20  # largest output of a query
+# largest list of jobs or hosts: 100,000 jobs with their requests take 120 MB
 LIST_BYTES = 256 << 20
-REAP_S = 10.0  # a killed program ends within this time, or is stuck in the kernel
-SIGKILL = 9  # Linux's number; importing signal, which imports enum, takes 5 ms
-SIGPIPE = 13  # ignored by Python; a program starts with its default
+REAP_S = 10.0  # a program that has not ended so long after a kill is stuck in the kernel
+SIGKILL = 9  # number of the signal in Linux; importing module signal takes 5 ms
+SIGPIPE = 13  # ignored by Python, but not by the programs that it starts
 
 
 class CompletedProgram:
-    """The exit status (negative: a signal) and the output of an ended program."""
+    """The exit status (negative: a signal) and the output of a program that has ended."""
 
     __slots__ = ("argv", "status", "stderr", "stdout")
 
@@ -38,7 +37,7 @@ class CompletedProgram:
         self.stderr = stderr
 
     def checked(self) -> "CompletedProgram":
-        """Return self; raise CommandFailed unless the exit status is 0."""
+        """Return the ended program; raise CommandFailed if its exit status is not 0."""
         if self.status:
             raise CommandFailed(self.argv, self.status, self.stdout, self.stderr)
         return self
@@ -52,7 +51,7 @@ _after_each: "Callable[[], None]" = _nothing
 
 
 def call_after_each_program_end(act: "Callable[[], None]") -> None:
-    """Register a callback that runs after each local or remote program has ended."""
+    """Register a function to call when a local or remote program has ended."""
     global _after_each
     _after_each = act
 
@@ -61,13 +60,13 @@ _ask_by: "ProgramAnswerer | None" = None
 
 
 def replace_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
-    """Let a callable answer programs without input, local or by ssh; None restores real runs."""
+    """Let a function answer for programs without input, local or by ssh; None runs programs again."""
     global _ask_by
     _ask_by = answerer
 
 
 def run_program_end_callback() -> None:
-    """Run the registered callback after a program that another module has run."""
+    """Call the registered function, after a program that another module has run."""
     _after_each()
 
 
@@ -76,9 +75,8 @@ def run_program(
 ) -> CompletedProgram:
     """Run a program to its end with `stdin` as its input, and return its output.
 
-    Raises CommandFailed with status None after `timeout_s`, and ProgramOutputTooLong if the output
-    is larger than `most_bytes`; in both cases the program's session is killed. Raises CommandFailed
-    with status 127 if the program can't be started.
+    Raises CommandFailed with status None after `timeout_s`, and ProgramOutputTooLong for more than `most_bytes` of
+    output; both kill the program's session. Raises CommandFailed with status 127 if the program can't be started.
     """
 
     def run() -> CompletedProgram:
@@ -90,7 +88,7 @@ def run_program(
 def answer_program_run(
     argv: tuple[str, ...], env: dict[str, str], run: "Callable[[], CompletedProgram]"
 ) -> CompletedProgram:
-    """Return the registered answerer's result for a program without input, or run the program."""
+    """Return the answer of the registered function for a program, or run the program if none is registered."""
     return run() if _ask_by is None else _ask_by(argv, env, run)
 
 
@@ -105,10 +103,10 @@ def _run(
 
 
 def open_memory_file(data: bytes) -> int:
-    """Return a descriptor of an in-memory file with this content, for standard input.
+    """Return a descriptor of a file in memory with this content, for the standard input of a program.
 
-    Even if this process is killed, the program can read all of its input or is never started. A job
-    with a truncated script would be submitted and end well without doing its work.
+    The program gets the whole input, even if this process is killed. A job with half a script would be
+    submitted, and would end well without doing its work.
     """
     whole = os.memfd_create("stdin")
     with open(whole, "wb", closefd=False) as file:
@@ -122,7 +120,7 @@ def run_with_file_as_input(
 ) -> CompletedProgram:
     """Run a program as `run_program` does, with an open file as its standard input.
 
-    The program and the caller share the file's position.
+    The program and the caller share the position in the file.
     """
     deadline = time.monotonic() + timeout_s
     ours, theirs = open_output_pipes()
@@ -151,7 +149,7 @@ def run_with_file_as_input(
 def run_discarding_output(
     argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes = b""
 ) -> CompletedProgram:
-    """Run a program as `run_program` does, and discard its output."""
+    """Run a program as `run_program` does, and discard the program's output."""
     theirs = [open_memory_file(stdin), os.open(os.devnull, os.O_WRONLY)]
     try:
         pid = spawn_program(argv, env, [*theirs, theirs[-1]])
@@ -170,25 +168,25 @@ def run_discarding_output(
 
 
 def quote_for_sh(text: str) -> str:
-    """Quote one word for sh, for text that a local or remote shell reads."""
+    """Quote one word for sh."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
 def open_output_pipes() -> tuple[list[int], list[int]]:
-    """Make two pipes for stdout and stderr; return the read ends and the write ends."""
+    """Open pipes for standard output and standard error; return the read ends and the write ends."""
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     return [out_read, err_read], [out_write, err_write]
 
 
 def spawn_program(argv: tuple[str, ...], env: dict[str, str], theirs: list[int]) -> int:
-    """Start a program in its own session with these standard streams; return its pid."""
+    """Start a program in its own session, with these files as standard streams; return its pid."""
     actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(theirs)]
     return os.posix_spawn(argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=(SIGPIPE,))
 
 
 def _read(ends: list[int], deadline: float, most_bytes: int) -> tuple[bytes, bytes]:
-    """Read both outputs until the program has closed them; OverflowError beyond `most_bytes`."""
+    """Read both outputs until the program has closed them; OverflowError for more than `most_bytes`."""
     read: dict[int, list[bytes]] = {end: [] for end in ends}
     poll = select.poll()
     for end in ends:
@@ -209,7 +207,7 @@ def _read(ends: list[int], deadline: float, most_bytes: int) -> tuple[bytes, byt
 
 
 def remaining_ms(deadline: float) -> float:
-    """Return the milliseconds until a deadline plus one; TimeoutError after the deadline."""
+    """Return the time until a deadline in milliseconds, plus 1; TimeoutError after the deadline."""
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimeoutError
@@ -217,9 +215,9 @@ def remaining_ms(deadline: float) -> float:
 
 
 def reap_program(pid: int, deadline: float) -> int:
-    """Reap a program that has closed its outputs; return its exit status or signal.
+    """Wait for the end of a program that has closed its outputs; return its exit status or signal.
 
-    The wait is short unless a daemon closed its outputs and runs on.
+    The wait is short, except for a daemon, which closes its outputs and runs on.
     """
     while not (result := os.waitpid(pid, os.WNOHANG))[0]:
         remaining_ms(deadline)
@@ -228,9 +226,9 @@ def reap_program(pid: int, deadline: float) -> int:
 
 
 def kill_program_session(pid: int) -> None:
-    """Kill a program's session; a program that changed its user (sudo) is left alone.
+    """Kill all processes of a program's session.
 
-    A program that the kernel can't end, for instance while it waits for a hung disk, is left, too.
+    A program that has changed its user (sudo), or that is stuck in the kernel, is left alone.
     """
     try:
         os.killpg(pid, SIGKILL)

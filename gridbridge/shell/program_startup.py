@@ -1,8 +1,4 @@
-"""Prints --help and --version of programs for which loading click would cost too much.
-
-The build (setup.py) writes the commit into the package. In a checkout, git reports the commit. Hot programs
-never query the version.
-"""
+"""Help, version, account and resource limits of programs that start too often to load click."""
 
 import os
 import pwd
@@ -21,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def print_help_or_version_if_asked(text: str, version: "Callable[[], str] | None" = None) -> None:
-    """Print the usage or the version and exit with 0 if the arguments request it.
+    """Print the help or the version, and exit with 0, if the command line asks for it.
 
-    `text` begins with the program's name. Hot programs don't know their version.
+    `text` begins with the program's name. Programs that start often know no version.
     """
     if sys.argv[1:] in (["--help"], ["-h"]):
         answer = text
@@ -41,14 +37,14 @@ MOST_FILES, FEWEST_FILES = 4096, 256  # limits of open files
 def switch_process_to_account(name: str, remedy: str = "") -> None:
     """Switch this process to an account for good.
 
-    Only root and the account itself may do so; any other account gets StateError. `remedy` says how
-    to create a missing account, and is added to the error message.
+    Raises StateError if the process runs neither as root nor as the account. `remedy` says in the error
+    how to make a missing account.
     """
     try:
         account = pwd.getpwnam(name)
     except KeyError as error:
         hint = f"; {remedy}" if remedy else ""
-        raise StateError(f"account {name}: there is none on this machine{hint}") from error
+        raise StateError(f"account {name} does not exist on this host{hint}") from error
     if os.geteuid() == account.pw_uid:
         return
     if os.geteuid() != 0:
@@ -59,16 +55,16 @@ def switch_process_to_account(name: str, remedy: str = "") -> None:
 
 
 def drop_root_to_account(name: str) -> None:
-    """Switch a root process to an account if the account exists; others change nothing."""
+    """Switch a process of root to an account, if the account exists."""
     if os.geteuid() == 0:
         with suppress(StateError):
             switch_process_to_account(name)
 
 
 def setpriv_command_prefix(name: str) -> tuple[str, ...]:
-    """Return the setpriv(1) command prefix that makes root run a program as an account.
+    """Return the setpriv(1) command prefix with which root runs a program as an account.
 
-    The program gets the account's groups as well. The prefix is empty if the caller is not root or
+    The program also gets the account's groups. The prefix is empty if this process is not root's, or if
     the account does not exist.
     """
     if os.geteuid() != 0:
@@ -82,33 +78,32 @@ def setpriv_command_prefix(name: str) -> tuple[str, ...]:
 
 
 def raise_resource_limits() -> int:
-    """Raise this process's resource limits as far as allowed; return the open-file limit.
+    """Raise the resource limits of this process as far as possible; return the limit of open files.
 
-    sudo passes the caller's limits on. With low limits a caller could make name-service look-ups
-    and cluster queries fail.
+    sudo passes on the limits of the caller, who could let queries of clusters and accounts fail.
     """
     for name in ("AS", "CPU", "DATA", "FSIZE", "NPROC", "STACK", "NOFILE"):
         limit = getattr(resource, f"RLIMIT_{name}")
         highest = MOST_FILES if name == "NOFILE" else resource.RLIM_INFINITY
         try:
             resource.setrlimit(limit, (highest, highest))
-        except ValueError:  # only root may raise the limit, and not in every container
+        except ValueError:  # only root may raise a limit, but not in every container
             hard = resource.getrlimit(limit)[1]
             resource.setrlimit(limit, (hard, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-COMMIT = "commit"  # the file that the build writes
+COMMIT = "commit"  # file that the build (setup.py) writes
 DESCRIBE = ("describe", "--always", "--dirty=.changed", "--abbrev=10", "--exclude=*")
 GIT_S = 5.0
 
 
 @cache
 def version_with_commit(package: str = PACKAGE) -> str:
-    """Return the version as `1.0.0+COMMIT`, or without the commit if it is unknown.
+    """Return the version as `1.0.0+COMMIT`; without COMMIT if the commit is unknown.
 
-    The result is cached, so that a program still reports its own version after an upgrade.
+    The result is stored, so that a running program reports its old version after an upgrade.
     """
     commit = _built(package) or _checked_out(package)
     return f"{__version__}+{commit}" if commit else __version__
@@ -123,10 +118,10 @@ def _built(package: str) -> str:
 
 
 def _checked_out(package: str) -> str:
-    """Return the commit of a package in a git checkout.
+    """Return the commit of a git checkout that contains the package.
 
-    Git refuses a checkout of another account, because its settings can name programs. This process
-    already runs that account's code, so the checkout is marked as safe.
+    Git refuses a checkout of another account, whose settings can name programs. This process runs that
+    account's code anyway, so the checkout counts as safe.
     """
     checkout = os.path.dirname(package)
     try:

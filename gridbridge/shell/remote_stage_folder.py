@@ -1,6 +1,6 @@
-"""Makes, examines and removes a transfer's own folder on a remote host over ssh.
+"""Makes, reads and removes a transfer's folder for files on a remote host, by ssh.
 
-The folder is named after the transfer, so that no other folder is removed by mistake.
+The folder has the transfer's name, so that no other folder is removed by mistake.
 """
 
 from gridbridge.errors import CommandFailed, ParseError, UnsafeRemoteFolder, UnstageablePaths
@@ -10,15 +10,15 @@ from gridbridge.shell import ssh
 
 STAGE_DIR = ".gridbridge/stage"  # folder in the account's home directory
 WORK = "work"
-MARK = ".gridbridge"  # file whose absence reveals an unmounted filesystem
-TAKEN = 73  # exit status: the folder belongs to another account
-MISSING, LOOSE = 75, 76  # exit statuses: no stage_dir; others may replace folders in it
+MARK = ".gridbridge"  # without this file the filesystem is not mounted
+TAKEN = 73  # exit status: another account owns the folder
+MISSING, LOOSE = 75, 76  # exit statuses: stage_dir is missing; other accounts may replace folders in stage_dir
 ANOTHERS = f"""{{
-    echo "$own: another's" >&2
+    echo "$own: belongs to another account" >&2
     exit {TAKEN}
 }}
 """
-# Anyone who may write to a folder can rename others' files in it unless it is sticky. A group with
+# Whoever may write to a folder without sticky bit can rename all files in the folder. A group with
 # its owner's name and no other member is private, as created by useradd(8).
 JUDGE = f"""place=${{place%/}}
 [ -d "$place/" ] || exit {MISSING}
@@ -91,18 +91,17 @@ rm -rf -- "$me" 2>/dev/null || {{ chmod -R u+rwx -- "$me"; rm -rf -- "$me"; }}""
 
 
 def remote_stage_parent(stage_dir: str, account: str) -> str:
-    """Return the remote parent of an account's stage folders: in its home, or `stage_dir`."""
+    """Return the remote folder that contains the folders of an account's transfers."""
     if stage_dir.startswith("/"):
         return f"{stage_dir}/{account}"
     return stage_dir or STAGE_DIR
 
 
 def make_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> str:
-    """Make a transfer's remote folder anew with an empty working directory.
+    """Make a transfer's remote folder anew, with an empty working directory; return its absolute path.
 
-    Returns its absolute path. Raises UnstageablePaths if the account's own parent folder belongs to
-    another account. Raises UnsafeRemoteFolder if `stage_dir` does not exist or lets other accounts
-    replace folders.
+    Raises UnstageablePaths if another account owns the parent folder. Raises UnsafeRemoteFolder if
+    `stage_dir` does not exist, or if other accounts may replace folders in `stage_dir`.
     """
     try:
         path = _ask(login, MAKE, (_checked(folder),), timeout_s).removesuffix(b"\n")
@@ -110,15 +109,15 @@ def make_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> 
         if error.status != TAKEN:
             raise
         raise UnstageablePaths(
-            f"{folder.rpartition('/')[0]} at {login.host} is somebody else's; remove it there"
+            f"{folder.rpartition('/')[0]} at {login.host} belongs to another account; remove the folder"
         ) from error
     if not path.startswith(b"/"):
-        raise ParseError(f"{folder}: not made there")
+        raise ParseError(f"{folder}: the remote host did not make the folder")
     return path.decode("utf-8", "surrogateescape")
 
 
 def require_safe_stage_dir(login: SshLogin, stage_dir: str, timeout_s: float) -> None:
-    """Raise UnsafeRemoteFolder unless accounts can safely have folders in an absolute stage_dir."""
+    """Raise UnsafeRemoteFolder if other accounts could replace an account's folders in `stage_dir`."""
     argv = ("/bin/sh", "-c", f"place=$1\n{JUDGE}", "sh", stage_dir)
     try:
         ssh.run_over_ssh(login, argv, dict(BARE), timeout_s).checked()
@@ -133,21 +132,20 @@ def _unsafe(error: CommandFailed, stage_dir: str, host: str) -> UnsafeRemoteFold
     if error.status == MISSING:
         return UnsafeRemoteFolder(f"{subject}: no such folder", f"mkdir -p -m 1777 {quote(stage_dir)}")
     if error.status == LOOSE:
-        wrong = f"{subject}: others may write there, and it is not sticky"
+        wrong = f"{subject}: other accounts may write to the folder, which is not sticky"
         return UnsafeRemoteFolder(wrong, f"chmod +t {quote(stage_dir)}")
     return None
 
 
 def restore_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> None:
-    """Make a transfer's remote folder again if it was removed; its content stays."""
+    """Make a transfer's remote folder again if it was removed; an existing folder keeps its files."""
     _ask(login, KEEP, (_checked(folder),), timeout_s)
 
 
 def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], timeout_s: float) -> dict[str, bool] | None:
-    """Return which of these names exist in a remote folder, and whether each is a symlink.
+    """Return which of the names exist in a remote folder, and which of them are symlinks.
 
-    None if the folder is gone. CommandFailed if its parent is not mounted just now, so that nothing
-    is known.
+    None if the folder is gone. Raises CommandFailed if the parent folder is not mounted now.
     """
     lines = _ask(login, LOOK, (_checked(folder), *names), timeout_s).splitlines()
     if lines == [b"gone"]:
@@ -157,28 +155,28 @@ def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], time
 
 
 def read_remote_file(login: SshLogin, folder: str, name: str, most: int, timeout_s: float) -> bytes:
-    """Return the content of a file in a remote stage folder, at most `most` bytes."""
+    """Return the content of a file in a transfer's remote folder, at most `most` bytes."""
     return _ask(login, READ, (_checked(folder), name, str(most)), timeout_s)
 
 
 def remove_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> None:
-    """Remove a transfer's remote folder with its content, if it exists."""
+    """Remove a transfer's remote folder with all files, if the folder exists."""
     _ask(login, REMOVE, (_checked(folder),), timeout_s)
 
 
 def remove_remote_transfer_folder(login: SshLogin | None, folder: str, transfer: str, timeout_s: float) -> None:
-    """Remove the remote folder that a record names.
+    """Remove the remote folder that a starter's record names.
 
-    Raises ParseError if the folder is not named after the record's transfer.
+    Raises ParseError if the folder does not have the transfer's name.
     """
     if login is None or folder.rpartition("/")[2] != transfer:
-        raise ParseError(f"{folder!r} is no folder of {transfer} elsewhere")
+        raise ParseError(f"{folder!r} is no remote folder of {transfer}")
     remove_remote_stage_folder(login, folder, timeout_s)
 
 
 def _checked(folder: str) -> str:
     if not is_transfer_name(folder.rpartition("/")[2]) or ".." in folder.split("/"):
-        raise ParseError(f"{folder!r} is no transfer's folder")
+        raise ParseError(f"{folder!r} is no folder of a transfer")
     return folder
 
 

@@ -1,6 +1,6 @@
-"""Retries of failed actions for long-running programs: how often, and after which pause.
+"""Retries of failed acts in long-running programs: how often, and after which pause.
 
-Hot programs don't retry: each of their steps ends, and the next step tries again.
+Starters and load sensors do not retry.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 
 def retry_once(act: Callable[[], T], failed: type[Exception]) -> T:
-    """Run an action, and once more at once if it raises `failed`; raise the second failure."""
+    """Call `act`, and call it once more if it raises `failed`; a second failure is raised."""
     tries = Retrying(retry=retry_if_exception_type(failed), stop=stop_after_attempt(2), reraise=True)
     return tries(act)
 
 
 def poll_until(is_done: Callable[[], bool], limit_s: float, pause_s: float = 0.2) -> bool:
-    """Poll a condition until it holds or the time limit is over; say whether it holds."""
+    """Wait until a condition holds; False if the time limit is over first."""
     tries = Retrying(
         retry=retry_if_result(lambda result: not result),
         stop=stop_after_delay(limit_s),
@@ -39,7 +39,7 @@ def poll_until(is_done: Callable[[], bool], limit_s: float, pause_s: float = 0.2
 
 
 def repeat_until_stopped(act: Callable[[], None], pause_s: float, stopped: Event) -> None:
-    """Repeat an action with pauses until the event `stopped` is set or the action raises."""
+    """Repeat an act with pauses, until `stopped` is set or the act raises an exception."""
     tries = Retrying(
         retry=retry_if_result(lambda _: True),
         stop=stop_when_event_set(stopped),

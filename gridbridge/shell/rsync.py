@@ -1,9 +1,8 @@
-"""Copies files to and from another host by rsync over ssh, with a person's own key.
+"""Copies files to and from another host by rsync over ssh, with the key of a user.
 
-rsync compares checksums of existing files and verifies each copied file; an interrupted copy is
-resumed (rsync(1) --checksum, --partial-dir). File names travel by standard input and by rsync's own
-protocol, so no shell sees them (--secluded-args). Between two folders that are mounted on this host
-rsync runs without ssh.
+rsync compares checksums of existing files, checks each copied file, and resumes an interrupted copy (rsync(1)
+--checksum, --partial-dir). File names go through standard input and rsync's protocol, so no shell reads them
+(--secluded-args). rsync runs without ssh if this host sees both folders.
 """
 
 import os
@@ -19,35 +18,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 PROGRAM = "/usr/bin/rsync"
-WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")  # SIGTERM lets rsync keep its partial file
+WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")  # after SIGTERM rsync keeps its partial file
 PARTIAL = ".gridbridge.partial"
 OPTIONS = (
     *("--recursive", "--links", "--times", "--omit-dir-times", "--executability"),
     *("--checksum", "--secluded-args"),
 )
-BESIDE = (f"--partial-dir={PARTIAL}",)  # the old file stays until the new file replaces it
-IN_PLACE = ("--inplace", "--no-whole-file")  # options for folders that no job uses yet
+BESIDE = (f"--partial-dir={PARTIAL}",)  # the old file stays until the new file is complete
+IN_PLACE = ("--inplace", "--no-whole-file")  # for folders that no job uses yet
 PROGRESS = "--info=progress2"
 LISTED = ("--from0", "--files-from=-")
 INCOMPLETE = 23  # rsync(1): partial transfer due to error
-FILE_ERROR = 11  # rsync(1): error in file I/O; the other side's explanation may be missing
+FILE_ERROR = 11  # rsync(1): error in file I/O; an explanation may be missing
 UNREAD = "a file could not be read or written"
 DANGLING = "symlink has no referent"
 FOLLOWS = (
     "Broken pipe",
     "connection unexpectedly closed",
-)  # messages that only follow from a failure on the other host
-LOOK_S = 0.5  # pause between two checks whether the job was deleted
+)  # messages that follow from a failure on the remote host
+LOOK_S = 0.5  # between two checks whether the job was deleted
 SIGTERM, END_S = 15, 5
-MAX_BYTES = 65536  # most displayed bytes of rsync's error output
-MOST_BYTES = 16 << 20  # most error output: a line for each of 100,000 files
-SILENCE_S = 3600  # timeout of silence: rsync is silent during a large file's checksum
-LINE_BYTES = 200  # longest progress line
+MAX_BYTES = 65536  # bytes of rsync's error output that are shown
+MOST_BYTES = 16 << 20  # bytes of rsync's error output: a line for each of 100,000 files
+SILENCE_S = 3600  # rsync prints nothing during the checksum of a large file
+LINE_BYTES = 200  # bytes of a progress line
 REMOVAL_S = 600.0
 
 
 class RsyncLimitAndProgress:
-    """The bandwidth limit and the progress callback of a copy into an unused folder.
+    """The bandwidth limit of a copy, and a function that gets the progress.
 
     The files are written in place, so that a killed copy is resumed at its last byte.
     """
@@ -56,10 +55,10 @@ class RsyncLimitAndProgress:
 
     def __init__(self, *, tell: "Callable[[str], None]", kib_per_s: int = 0) -> None:
         self.kib_per_s = kib_per_s  # 0: no limit
-        self.tell = tell  # called with rsync's own progress line
+        self.tell = tell  # called with rsync's last progress line
 
     def options(self) -> tuple[str, ...]:
-        """Return the bandwidth limit as options of rsync."""
+        """Return the options of rsync for a copy in place with this bandwidth limit."""
         limit = (f"--bwlimit={self.kib_per_s}",) if self.kib_per_s else ()
         return (*IN_PLACE, PROGRESS, *limit)
 
@@ -71,19 +70,18 @@ def rsync_files_to_host(
     is_unwanted: "Callable[[], bool]",
     pace: RsyncLimitAndProgress | None = None,
 ) -> bool:
-    """Copy local files into a remote folder; False if the job's deletion ended the copy.
+    """Copy local files into a remote folder; False if the deletion of the job ended the copy.
 
-    A name is an absolute path; the part after its first `/./` is recreated in the folder. A symlink
-    is replaced by a copy of its target, and a dangling symlink is left out. Raises CommandFailed if
-    not all files arrived; those that arrived are not copied again. Without a login the target
-    folder is local.
+    A name is an absolute path, of which the part after the first `/./` is made again in the folder. A
+    symlink is replaced by a copy of its target; a symlink without a target is left out. Raises
+    CommandFailed if a file did not arrive. Without a login the target folder is local.
     """
     options = ("--copy-links", *LISTED)
     return _carry(login, options, names, "/", _location(login, target), is_unwanted, pace)
 
 
 def rsync_file_to_remote_path(login: SshLogin, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
-    """Copy one local file to a remote path; False if the job's deletion ended the copy."""
+    """Copy a local file to a remote path; False if the deletion of the job ended the copy."""
     return _carry(login, ("--copy-links",), (), path, _location(login, target), is_unwanted)
 
 
@@ -98,11 +96,10 @@ def rsync_files_from_host(
     pace: RsyncLimitAndProgress | None = None,
     follows: bool = True,
 ) -> bool:
-    """Copy files from a remote folder into a local one; symlinks stay symlinks.
+    """Copy files from a remote folder into a local folder; False if the deletion of the job ended the copy.
 
-    With `leads` every symlink is replaced by a copy of its target. A local symlink to a folder is
-    followed, unless others may have put it there (`follows`). With `may_miss` missing names are
-    left out. False if the job's deletion ended the copy.
+    Symlinks stay symlinks; with `leads` they are replaced by copies of their targets. A local symlink to a folder is
+    followed only with `follows`, because another user may have made it. With `may_miss` missing files are left out.
     """
     options = (*(("--keep-dirlinks",) if follows else ()), *LISTED)
     options += ("--copy-links",) if leads else ()
@@ -132,10 +129,10 @@ def _carry(
     is_unwanted: "Callable[[], bool]",
     pace: RsyncLimitAndProgress | None = None,
 ) -> bool:
-    # no word of the ssh command has a blank
+    # no word of the ssh command contains a blank
     by = ("-e", " ".join(ssh.ssh_client_command(login))) if login else ()
     paced = pace.options() if pace else BESIDE
-    patience = f"--timeout={SILENCE_S}"  # ends rsync at a dead host or a stale mount
+    patience = f"--timeout={SILENCE_S}"  # ends rsync if the host is dead or a mount is stale
     argv = (*WITH_US, PROGRAM, *OPTIONS, patience, *paced, *options, *by, "--", source, target)
     listed = "".join(f"{name}\0" for name in names).encode("utf-8", "surrogateescape")
     status, words = _run(argv, listed, is_unwanted, pace)
@@ -154,9 +151,9 @@ def _carry(
 
 
 def _reason(lines: list[str], host: str) -> str:
-    """Return the line of rsync's output that names the cause instead of a consequence.
+    """Return the line of rsync's output that names the cause of a failure, and not a consequence.
 
-    If all lines are consequences and another host was involved, the connection was lost.
+    If a copy from or to another host shows only consequences, the connection was lost.
     """
     telling = [line for line in lines if not line.startswith(DANGLING)]
     causes = [line for line in telling if not any(words in line for words in FOLLOWS)]
@@ -168,7 +165,7 @@ def _reason(lines: list[str], host: str) -> str:
 def _run(
     argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]", pace: RsyncLimitAndProgress | None
 ) -> tuple[int | None, str]:
-    """Run rsync to its end; the status is None if the job's deletion ended it."""
+    """Run rsync to its end; the status is None if the deletion of the job ended rsync."""
     source = program_runs.open_memory_file(stdin)
     ours, theirs = program_runs.open_output_pipes()
     printed = RsyncOutput(*ours)
@@ -179,7 +176,7 @@ def _run(
         return is_unwanted()
 
     try:
-        output = theirs[0] if pace else theirs[1]  # progress lines do not explain a failure
+        output = theirs[0] if pace else theirs[1]  # progress lines explain no failure
         pid = program_runs.spawn_program(argv, BARE, [source, output, theirs[1]])
     except OSError as error:
         program_runs.close_files(ours)
@@ -196,7 +193,7 @@ def _run(
 
 
 class RsyncOutput:
-    """The kept output of a running rsync: its last progress line and its first errors."""
+    """The last progress line and the first errors of a running rsync."""
 
     def __init__(self, output: int, errors: int) -> None:
         self._output, self.unread = output, {output, errors}
@@ -204,7 +201,7 @@ class RsyncOutput:
         self._words = bytearray()
 
     def take(self, end: int) -> bool:
-        """Read from one pipe; say whether it is still open. OverflowError beyond the limit."""
+        """Read from one pipe; say whether the pipe is still open. OverflowError for too much output."""
         chunk = os.read(end, program_runs.CHUNK_BYTES)
         if end == self._output:
             self._line = (self._line + chunk)[-LINE_BYTES:]
@@ -217,7 +214,7 @@ class RsyncOutput:
         return bool(chunk)
 
     def take_rest(self) -> None:
-        """Read the rest of an ended program's output; a child may still hold the pipe open."""
+        """Read the rest of the output after rsync's end; a child of rsync may still hold the pipe open."""
         for end in tuple(self.unread):
             os.set_blocking(end, False)
             try:
@@ -227,7 +224,7 @@ class RsyncOutput:
                 continue
 
     def progress(self) -> str:
-        """Return rsync's last complete progress line."""
+        """Return the last complete progress line of rsync."""
         line = self._line.decode("utf-8", "replace")
         return line.replace("\n", "\r").rstrip("\r").rpartition("\r")[2].strip()
 
@@ -266,7 +263,7 @@ def _ready(poll: select.poll, until: float) -> list[int]:
 
 
 def _await(end: int) -> None:
-    """Wait some seconds for a program to end after a signal."""
+    """Wait some seconds for the end of a program."""
     poll = select.poll()
     poll.register(end, select.POLLIN)
     poll.poll(END_S * 1000)

@@ -1,7 +1,7 @@
-"""Reads and writes files safely: against kill -9, full disks and other users' tricks.
+"""Reads and writes files safely: in spite of kill -9, full disks and tricks of other users.
 
-Programs that root runs trust no other file, as with sshd(8) and sudo(8), and neither does the service.
-Unprivileged users may use any file, since they gain no rights by it.
+Programs of root, and the service, read only files that nobody else can change, as sshd(8) and sudo(8) do. All other
+users may read any file, since they gain no rights by it.
 """
 
 import os
@@ -17,23 +17,22 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 
-ENDLESS = 64 << 20  # the longest line that is skipped, in bytes
-LONGEST = 1 << 20  # the longest accepted line, in bytes
-TEMPORARY = "."  # name prefix of unfinished files
+ENDLESS = 64 << 20  # bytes of the longest line that is skipped
+LONGEST = 1 << 20  # bytes of the longest accepted line
+TEMPORARY = "."  # prefix of the names of unfinished files
 
 
 def random_file_name(prefix: str = "") -> str:
-    """Return a name of 128 random bits, which nobody can guess."""
+    """Return a file name with 128 random bits, which nobody can guess."""
     return prefix + os.urandom(16).hex()
 
 
 def replace_file_atomically(path: str, data: bytes, mode: int = 0o644, durable: bool = True) -> None:
-    """Replace a file's content atomically: all of `data`, or nothing.
+    """Replace the content of a file by `data`, or leave the file as it was.
 
-    The data are written to a temporary file in the same folder, which is then renamed. One fsync
-    after the rename makes content and name durable on a journaling filesystem. A writer of the
-    spool can't fsync the folder, which it may not open. Raises StateError if the disk is full or
-    the folder is not writable, and leaves no file behind.
+    The data are written to a new file in the same folder, which is renamed. One fsync after the rename
+    makes content and name durable on a filesystem with a journal. Raises StateError if the disk is full
+    or the folder can't be written, and leaves no new file.
     """
     folder, _, _ = path.rpartition("/")
     beside = f"{folder}/{random_file_name(TEMPORARY)}"
@@ -60,7 +59,7 @@ def _write_and_rename(beside: str, path: str, data: bytes, mode: int, durable: b
 
 
 def remove_file(path: str) -> None:
-    """Remove a file; it is no error if the file does not exist."""
+    """Remove a file, which may be missing."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -68,10 +67,10 @@ def remove_file(path: str) -> None:
 
 
 def read_file_only_owner_writes(path: str, max_bytes: int, owner: int | None = None) -> tuple[bytes, os.stat_result]:
-    """Read a regular file with one hard link that only its owner can write; no symlinks.
+    """Read a regular file that only its owner can write, with no other hard link and no symlink.
 
-    Returns its content and its stat result. Raises FileNotFoundError, or StateError if
-    the file is not such a file, is larger than `max_bytes`, or does not belong to the uid `owner`.
+    Returns the content and the stat result. Raises FileNotFoundError; raises StateError if the file is
+    not as described, is larger than `max_bytes`, or does not belong to the uid `owner`.
     """
     try:
         end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -88,7 +87,7 @@ def read_file_only_owner_writes(path: str, max_bytes: int, owner: int | None = N
 
 
 def open_regular_without_blocking(path: str, flags: int) -> int:
-    """Open a regular file without blocking on a FIFO or terminal; an opener for open()."""
+    """Open a regular file, and never block on a FIFO or a terminal; for parameter `opener` of open()."""
     end = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(end).st_mode):
         return end
@@ -97,12 +96,12 @@ def open_regular_without_blocking(path: str, flags: int) -> int:
 
 
 def is_owned_by_current_user(path: str) -> bool:
-    """Say whether the current user owns a folder, or the symlink of that name."""
+    """Say whether the user of this process owns a folder; of a symlink its own owner counts."""
     return os.lstat(path).st_uid == os.geteuid()
 
 
 def does_only_owner_write_file(path: str, facts: os.stat_result, max_bytes: int) -> bool:
-    """Say whether `read_file_only_owner_writes` would accept a file with this stat result."""
+    """Say whether `read_file_only_owner_writes` would read a file with these stat facts."""
     try:
         _refuse_tricks(path, facts, max_bytes, None)
     except StateError:
@@ -111,9 +110,9 @@ def does_only_owner_write_file(path: str, facts: os.stat_result, max_bytes: int)
 
 
 def forbid_others_to_write(folder: str) -> None:
-    """Remove other users' write permission from a folder.
+    """Remove the write permission of other users from a folder.
 
-    Raises StateError unless the current user owns the folder.
+    Raises StateError if another user owns the folder.
     """
     facts = os.lstat(folder)
     if not _is_own_folder(facts):
@@ -123,7 +122,10 @@ def forbid_others_to_write(folder: str) -> None:
 
 
 def make_private_folder(path: str) -> None:
-    """Make a folder with mode 0700; rename a folder of that name that others may write."""
+    """Make a folder that only its owner can enter.
+
+    A folder of the same name that other users could have written is renamed.
+    """
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -135,9 +137,9 @@ def make_private_folder(path: str) -> None:
 
 
 def list_folder_or_empty(folder: str) -> list[str]:
-    """Return the names in a folder, empty if it does not exist.
+    """Return the names in a folder; empty if the folder does not exist.
 
-    Raises StateError if unreadable.
+    Raises StateError if the folder can't be read.
     """
     try:
         return os.listdir(folder)
@@ -153,9 +155,9 @@ def _is_own_folder(facts: os.stat_result) -> bool:
 
 def _refuse_tricks(path: str, facts: os.stat_result, max_bytes: int, owner: int | None) -> None:
     if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
-        raise StateError(f"{path}: not a regular file of one link")
+        raise StateError(f"{path}: not a regular file with one hard link")
     if facts.st_mode & 0o022:
-        raise StateError(f"{path}: others may write it; chmod go-w {path}")
+        raise StateError(f"{path}: other users may write the file; chmod go-w {path}")
     if facts.st_size > max_bytes:
         raise StateError(f"{path}: larger than {max_bytes} bytes")
     if owner is not None and facts.st_uid != owner:
@@ -165,11 +167,11 @@ def _refuse_tricks(path: str, facts: os.stat_result, max_bytes: int, owner: int 
 def iterate_bounded_lines(
     file: "BinaryIO | BufferedIOBase", path: str, too_long: "list[int] | None" = None
 ) -> "Iterator[bytes]":
-    """Yield each line of a user's file with its newline.
+    """Yield each line of a user's file, with the newline.
 
-    Raises ParseError for a line that is too long. With `too_long`, the line's number is appended to
-    that list and an empty line is yielded instead. Then only a line without an end, such as
-    /dev/zero has, raises ParseError.
+    Raises ParseError for a line that is too long. If `too_long` is given, a line that is too long is
+    yielded as an empty line, and its number is added to `too_long`. Only a line without an end, as in
+    /dev/zero, then raises ParseError.
     """
     number = 1
     while line := file.readline(LONGEST + 1):
@@ -184,7 +186,7 @@ def iterate_bounded_lines(
 
 
 def _is_passed(file: "BinaryIO | BufferedIOBase", part: bytes) -> bool:
-    """Skip the rest of an overlong line; say whether the line has an end."""
+    """Skip the rest of a line that is too long; say whether the line has an end."""
     passed_bytes = 0
     while part and not part.endswith(b"\n") and passed_bytes < ENDLESS:
         part = file.readline(LONGEST)
@@ -193,23 +195,22 @@ def _is_passed(file: "BinaryIO | BufferedIOBase", part: bytes) -> bool:
 
 
 ROOT = 0
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH  # in files with an ACL the group's bits are its mask
-MAX_LINKS = 40  # most symlinks in a path, path_resolution(7)
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH  # with an ACL the bits of the group are the mask
+MAX_LINKS = 40  # symlinks in a path, path_resolution(7)
 PLAIN = "/-_.+@%"
 
-Doubt = tuple[str, str]  # fault of a path, repair command
+Doubt = tuple[str, str]  # fault of a path, command that corrects the fault
 
 
 def required_trusted_file_owner() -> int | None:
-    """Return the uid that must own trusted files: root if we are root, else None for any."""
+    """Return the uid that must own trusted files: root's if this process is root's, else None for any."""
     return ROOT if os.geteuid() == ROOT else None
 
 
 def require_trusted_path(path: str, opened: int | None = None, owner: int = ROOT) -> None:
-    """Raise FileWritableByOthers unless only `owner` and root can change a file and its path.
+    """Raise FileWritableByOthers if anyone but `owner` and root can change a file or its path.
 
-    With the descriptor `opened` the open file is checked as well. Raises OSError if the path leads
-    nowhere.
+    If the descriptor `opened` is given, the open file is checked, too. Raises OSError if the path does not exist.
     """
     doubts = dict(write_risks_along_path(path, owner))
     if opened is not None:
@@ -219,9 +220,9 @@ def require_trusted_path(path: str, opened: int | None = None, owner: int = ROOT
 
 
 def write_risks_along_path(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
-    """Yield each permission by which others can change a path's target.
+    """Yield the permissions by which other users can change what a path leads to.
 
-    A sticky parent folder is accepted: nobody else can rename or remove root's files in it.
+    A sticky parent folder is no risk, because nobody can rename or remove root's files in it.
     """
     for step in folders_and_links_of_path(path):
         facts = os.lstat(step)
@@ -230,7 +231,7 @@ def write_risks_along_path(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
 
 
 def write_risks_below_folder(folder: str) -> "Iterator[tuple[str, tuple[Doubt, ...]]]":
-    """Yield each path below a folder with the permissions that let others change it."""
+    """Yield each path below a folder, with the permissions by which other users can change it."""
     for at, folders, names in os.walk(folder):
         for name in (*folders, *names):
             path = f"{at}/{name}"
@@ -238,7 +239,7 @@ def write_risks_below_folder(folder: str) -> "Iterator[tuple[str, tuple[Doubt, .
 
 
 def folders_and_links_of_path(path: str) -> "Iterator[str]":
-    """Yield each folder, symlink and file on a path, a symlink before its target."""
+    """Yield each folder, symlink and file on a path; a symlink comes before its target."""
     pending, at, links = path.split("/")[::-1], "", 0
     yield "/"
     while pending:
@@ -250,7 +251,7 @@ def folders_and_links_of_path(path: str) -> "Iterator[str]":
         yield f"{at}/{name}"
         try:
             target = os.readlink(f"{at}/{name}")
-        except OSError:  # the path is no symlink
+        except OSError:  # no symlink
             at = f"{at}/{name}"
             continue
         links += 1
@@ -261,7 +262,7 @@ def folders_and_links_of_path(path: str) -> "Iterator[str]":
 
 
 def write_risks_of_file(path: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]":
-    """Yield the permissions by which others can change one file, folder or symlink."""
+    """Yield the permissions by which other users can change a file, folder or symlink."""
     yield from _owned(path, facts, owner)
     if facts.st_mode & OTHERS_WRITE and not stat.S_ISLNK(facts.st_mode):
         mode = stat.S_IMODE(facts.st_mode)
@@ -269,7 +270,7 @@ def write_risks_of_file(path: str, facts: os.stat_result, owner: int = ROOT) -> 
 
 
 def account_name_or_uid(uid: int) -> str:
-    """Return an account's name, its number if it has no name."""
+    """Return the name of an account; the number if the account has no name."""
     import pwd  # only advice to administrators needs it
 
     try:

@@ -1,4 +1,4 @@
-"""Sends the poller's heartbeats: to its lock file, and to systemd's watchdog."""
+"""Sends heartbeats of a service, by its lock file and to systemd's watchdog."""
 
 import os
 import socket
@@ -8,27 +8,27 @@ from collections.abc import Mapping
 from gridbridge.shell import poller_lock
 
 BEAT_S = 2.0  # interval of heartbeats
-BEGIN_S = 600.0  # longest start of a service, with a migration of the state file
+BEGIN_S = 600.0  # longest start of a service, with an upgrade of the state file
 
 
 class ServiceHeartbeat:
-    """Sends heartbeats, without which systemd or the load sensor kills this process."""
+    """The heartbeats of a service; a service without heartbeats is killed by systemd or by the load sensor."""
 
     def __init__(self, path: str, environment: Mapping[str, str] = os.environ) -> None:
         self._path = path
         self._manager = environment.get("NOTIFY_SOCKET", "")
-        self._limit_us = environment.get("WATCHDOG_USEC", "")  # systemd's limit after the start
+        self._limit_us = environment.get("WATCHDOG_USEC", "")  # time limit of the watchdog after the start
         self._beaten_at = -BEAT_S
 
     def begin(self, longest_s: float = BEGIN_S) -> None:
-        """Announce a long operation, such as the start; the next heartbeat ends it."""
+        """Announce a long step, such as the start, which takes at most `longest_s`; the next heartbeat ends it."""
         self._beaten_at = -BEAT_S
         poller_lock.renew_poller_heartbeat(self._path, longest_s)
         long_us = f"{longest_s * 1e6:.0f}"
         self._tell(f"EXTEND_TIMEOUT_USEC={long_us}\nWATCHDOG=1{self._limited(long_us)}")
 
     def beat(self) -> None:
-        """Send a heartbeat and readiness, at most every BEAT_S (sd_notify(3))."""
+        """Send a heartbeat, and that the service is ready, at most every BEAT_S seconds (sd_notify(3))."""
         if time.monotonic() - self._beaten_at < BEAT_S:
             return
         self._beaten_at = time.monotonic()
@@ -36,11 +36,11 @@ class ServiceHeartbeat:
         self._tell(f"READY=1\nWATCHDOG=1{self._limited(self._limit_us)}")
 
     def _limited(self, silence_us: str) -> str:
-        """Return the message that sets systemd's watchdog limit; empty if systemd has no limit."""
+        """Return the message that sets the watchdog's limit; empty if the service has no watchdog."""
         return f"\nWATCHDOG_USEC={silence_us}" if self._limit_us else ""
 
     def _tell(self, words: str) -> None:
-        """Send a message to systemd; a failure is ignored."""
+        """Send a message to systemd, and ignore a failure."""
         if not self._manager.startswith(("/", "@")):
             return
         address = self._manager.replace("@", "\0", 1) if self._manager[0] == "@" else self._manager

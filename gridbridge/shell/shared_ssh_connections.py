@@ -1,9 +1,6 @@
-"""A pool of ssh sessions that the threads of a short program share.
+"""Ssh sessions that the threads of a short program share.
 
-OpenSSH clients log in while the program loads its modules. Loading paramiko would take longer than such a
-login. A second session for one login is opened only if the first is busy.
-
-Loading paramiko takes 0.2 s; meanwhile other threads query the local clusters.
+OpenSSH's client logs in while the program loads its modules. Loading paramiko would take longer than the login.
 """
 
 import time
@@ -23,20 +20,23 @@ if TYPE_CHECKING:
     from gridbridge.shell.kept_ssh_connections import KeptSshConnections
 
 
-PATIENCE_S = 1.0  # longest wait for an idle session; a new login takes 0.1 s of CPU on both hosts
+PATIENCE_S = 1.0  # longest wait for an idle session; a new login takes 0.1 s of CPU time on both hosts
 
 Account = tuple[str, str, str, str]
 
 
 class IdleSshSessions(OpenSshClient):
-    """The idle ssh sessions of each login, and the logins that timed out."""
+    """The idle ssh sessions of each login, and the logins that had a timeout.
+
+    A second session of a login is opened only if the first session is busy.
+    """
 
     def __init__(self) -> None:
         self._idle: dict[Account, LifoQueue[SshSessionsOfProgram]] = {}
         self._silences: dict[Account, tuple[CompletedProgram, bool]] = {}
 
     def begin(self, login: SshLogin) -> None:
-        """Start a client's login in the background; the first request uses the session."""
+        """Start a login by ssh in the background, for the first request."""
         idle = self._sessions(login)
         session = idle.get()
         with suppress(ProgramNotStarted, HostNotReached):
@@ -46,9 +46,9 @@ class IdleSshSessions(OpenSshClient):
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request over an idle session; say how it ended, and whether nothing was sent.
+        """Run a request over an idle session; return the result, and whether nothing was sent.
 
-        After a timeout every further request to the same login fails at once.
+        After a timeout, all later requests of the same login fail at once.
         """
         deadline, idle = time.monotonic() + timeout_s, self._sessions(login)
         if silence := self._silences.get(_account(login)):
@@ -81,7 +81,10 @@ def _one_session() -> "LifoQueue[SshSessionsOfProgram]":
 
 
 class LazyKeptSshConnections(OpenSshClient):
-    """Carries requests as KeptSshConnections does, which it loads when needed."""
+    """Runs requests over kept connections, and loads paramiko for the first request.
+
+    Loading paramiko takes 0.2 s, in which other threads can query local clusters.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -94,7 +97,7 @@ class LazyKeptSshConnections(OpenSshClient):
         return self._loaded().carry(login, token, request, timeout_s, most_bytes)
 
     def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
-        """Run a remote command with a text as its input; yield its output."""
+        """Run a remote command with a text as its input; yield the command's output."""
         return self._loaded().listen(login, command, text)
 
     def _loaded(self) -> "KeptSshConnections":

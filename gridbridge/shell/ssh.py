@@ -1,12 +1,7 @@
 """Runs a program on another host by OpenSSH's client, and detects whether the program ran.
 
-ssh(1) ends with the program's exit status, or with 255 for its own failure, but a program may end with 255 too.
-So the remote command prints a secret token around each of its outputs, and output without all tokens counts as
-no answer. The request goes by standard input as one compound command of sh; a truncated request is a syntax
-error and runs nothing. The login shell, whichever it is, sees only a constant line.
-
-The program runs by the person's own ssh(1) with their keys, agent and configuration. ssh may ask the person for
-a passphrase.
+The login shell of any kind gets only one constant line. The request follows on standard input as one compound
+command of sh, so that a cut request is a syntax error and runs nothing.
 """
 
 import os
@@ -22,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-FAILED = 255  # ssh(1): exit status of ssh's own errors
+FAILED = 255  # ssh(1): exit status of the client's own errors
 CLIENT = "/usr/bin/ssh"
-CONNECT_S = 10  # timeout for connecting; a command's own limit applies too
-ALIVE_S = 5  # keepalive interval; after two without an answer the connection is lost
-OPTIONS = {  # ssh_config(5); these options override the ssh files of the user and the site
+CONNECT_S = 10  # limit for connecting; the time limit of the request counts, too
+ALIVE_S = 5  # interval of keepalive messages; the connection is lost after two without an answer
+OPTIONS = {  # options of ssh_config(5), stronger than the files of the user and the site
     "BatchMode": "yes",
     "IdentityAgent": "none",
     "ForwardAgent": "no",
@@ -34,7 +29,7 @@ OPTIONS = {  # ssh_config(5); these options override the ssh files of the user a
     "ClearAllForwardings": "yes",
     "RequestTTY": "no",
     "EscapeChar": "none",
-    "ControlMaster": "no",  # a background master would keep our pipes open
+    "ControlMaster": "no",  # a master in the background would keep the pipes open
     "ControlPath": "none",
     "PermitLocalCommand": "no",
     "RemoteCommand": "none",
@@ -45,29 +40,29 @@ OPTIONS = {  # ssh_config(5); these options override the ssh files of the user a
     "ServerAliveCountMax": "2",
     "LogLevel": "ERROR",
 }
-FAR_SHELL = (  # line for both sh and csh
+FAR_SHELL = (  # for login shells of the kinds sh and csh
     "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /bin/sh -c"
     ' \'while read -r bytes; do eval "$(head -c "$bytes")"; done\''
 )
-TOKENS = 3, 2  # tokens in a complete answer: on stdout, on stderr
-NOT_STARTED = (125, 126, 127)  # env(1), timeout(1): the program can't be run or is missing
+TOKENS = 3, 2  # tokens in a whole answer: on standard output, on standard error
+NOT_STARTED = (125, 126, 127)  # of env(1) and timeout(1): the program is missing or can't be run
 CAP_SYS_ADMIN = 21  # capabilities(7)
-NOT_FOUND = 127  # run_program's status for a program that can't be started
-FIRST_SIGNAL, LAST_SIGNAL = 129, 192  # a shell's exit statuses of a program that a signal ended
-DENIED = b"Permission denied ("  # the client's last line after all keys failed
+NOT_FOUND = 127  # of run_program: the program can't be started
+FIRST_SIGNAL, LAST_SIGNAL = 129, 192  # exit statuses of a shell for a program that a signal ended
+DENIED = b"Permission denied ("  # last line of the client if the server accepts no key
 BAD_MODE = b'": bad permissions'  # end of `Load key "PATH": bad permissions`
-AS_TYPED = ("utf-8", "surrogateescape")  # the caller's bytes, whatever their encoding
+AS_TYPED = ("utf-8", "surrogateescape")  # bytes of any encoding
 
 
 class OpenSshClient:
-    """Carries each request by a new process of OpenSSH's client."""
+    """Runs each request by a new process of OpenSSH's client."""
 
     def carry(
         self, login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request in the remote shell; say how it ended, and whether nothing was sent.
+        """Run a request in the remote shell; return the result, and whether nothing was sent.
 
-        Raises ProgramOutputTooLong if the output is larger than `most_bytes`.
+        Raises ProgramOutputTooLong if the output is longer than `most_bytes`.
         """
         source = program_runs.open_memory_file(request)
         try:
@@ -76,26 +71,26 @@ class OpenSshClient:
             os.close(source)
 
     def listen(self, login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
-        """Refuse to listen, which needs a persistent connection."""
-        raise HostNotReached((CLIENT,), FAILED, stderr=b"no connection is kept")
+        """Refuse to run a command whose output is read as it arrives: only kept connections can do so."""
+        raise HostNotReached((CLIENT,), FAILED, stderr=b"a new ssh client can't be listened to")
 
 
 _carrier = OpenSshClient()
 
 
 def set_ssh_request_carrier(carrier: OpenSshClient) -> None:
-    """Make this process carry its ssh requests by another carrier, such as KeptSshConnections."""
+    """Let this process run its ssh requests in another way, such as by KeptSshConnections."""
     global _carrier
     _carrier = carrier
 
 
 def uses_persistent_ssh() -> bool:
-    """Say whether requests go over persistent connections instead of new ssh clients."""
+    """Say whether ssh requests go over kept connections instead of new clients."""
     return type(_carrier) is not OpenSshClient
 
 
 def stream_output_over_ssh(login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
-    """Run a remote command with a text as its input; yield the output as it arrives."""
+    """Run a remote command with a text as its input; yield the command's output as it arrives."""
     return _carrier.listen(login, command, text)
 
 
@@ -108,12 +103,11 @@ def run_over_ssh(
     carrier: OpenSshClient | None = None,
     most_bytes: int = ANSWER_BYTES,
 ) -> CompletedProgram:
-    """Run a program to its end on the login's host, or here if the login is None.
+    """Run a program to its end on the host of the login; without a login run it on this host.
 
-    It works as run_program, with three differences: an exit status of 129 to 192 counts as a
-    signal, NUL bytes of `stdin` are lost, and the time limit kills the remote program. Raises
-    HostNotReached if nothing of the request was sent. Raises CommandFailed with status None if the
-    request was sent but the answer was incomplete or too long: the program may have run.
+    Works like run_program, but an exit status of 129 to 192 counts as a signal, NUL bytes of `stdin` are
+    lost, and the time limit kills the remote program. Raises HostNotReached if nothing was sent. Raises
+    CommandFailed with status None if the answer was incomplete or too long: the program may have run.
     """
     if login is None:
         return program_runs.run_program(argv, env, timeout_s, stdin, most_bytes)
@@ -136,12 +130,12 @@ def _login_words(login: SshLogin) -> tuple[str, ...]:
 
 
 def remote_shell_ssh_command(login: SshLogin) -> tuple[str, ...]:
-    """Return the ssh command line that starts the remote shell of a login."""
+    """Return the ssh command that starts the remote shell of a login."""
     return (*ssh_client_command(login), "--", login.host, FAR_SHELL)
 
 
 def ssh_client_command(login: SshLogin) -> tuple[str, ...]:
-    """Return the ssh command line without a host; root switches to the key's owner first."""
+    """Return the ssh command without a host name; root runs the command as the owner of the key."""
     options = tuple(word for name in OPTIONS for word in ("-o", f"{name}={OPTIONS[name]}"))
     user = ("-l", login.user) if login.user else ()
     port = ("-p", login.port) if login.port else ()
@@ -149,11 +143,13 @@ def ssh_client_command(login: SshLogin) -> tuple[str, ...]:
 
 
 def encode_ssh_request(token: str, argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes) -> bytes:
-    """Write a request for the remote shell; a request without its last byte does nothing.
+    """Write a request for the remote shell; a request that lacks its last byte does nothing.
 
-    Its first line is the number of bytes that follow, so several requests can follow each other.
+    The first line is the number of the bytes that follow, so that one connection can take several
+    requests. The remote command prints a secret token around each output: ssh(1) ends with 255 for its
+    own failure, but a program may end with 255, too.
     """
-    by_path = ("/bin/sh", "-c", 'exec "$@"', "sh") if "=" in argv[0] else ()  # env(1): a variable
+    by_path = ("/bin/sh", "-c", 'exec "$@"', "sh") if "=" in argv[0] else ()  # for env(1) a word with `=` is a variable
     variables = (f"{name}={value}" for name, value in env.items())
     limit = ("timeout", "-s", "KILL", f"{timeout_s:g}")
     limited = (*limit, "env", "-i", "--", *variables, *by_path, *argv)
@@ -167,7 +163,7 @@ def encode_ssh_request(token: str, argv: tuple[str, ...], env: dict[str, str], t
 
 
 def decode_ssh_answer(token: str, argv: tuple[str, ...], ended: CompletedProgram) -> CompletedProgram | None:
-    """Return the program's outputs between the tokens, None if the answer is incomplete.
+    """Return the program's outputs from between the tokens; None if the answer is incomplete.
 
     Raises CommandFailed with status 127 if the program could not be started.
     """
@@ -182,13 +178,13 @@ def decode_ssh_answer(token: str, argv: tuple[str, ...], ended: CompletedProgram
 
 
 def is_whole_ssh_answer(token: str, stdout: bytes, stderr: bytes) -> bool:
-    """Say whether both outputs contain all tokens that surround an answer."""
+    """Say whether both outputs have all tokens, so that the answer is complete."""
     mark = token.encode()
     return (stdout.count(mark), stderr.count(mark)) == TOKENS
 
 
 def _open_key(words: bytes) -> str:
-    """Return the key file that ssh refused because of its mode, empty if there is none."""
+    """Return the key file that ssh did not use because other users may read it; empty if none."""
     before, refused, _ = words.partition(BAD_MODE)
     return before.rpartition(b'"')[2].decode("utf-8", "replace") if refused else ""
 
@@ -206,10 +202,10 @@ def _become(login: SshLogin) -> tuple[str, ...]:
 
 
 def _apart() -> tuple[str, ...]:
-    """Return the unshare(1) words that start a command as first process of a PID namespace.
+    """Return an unshare(1) command prefix that puts a command into a PID namespace of its own.
 
-    All programs that a person's ssh configuration starts then end with the client. The result is
-    empty if this process lacks the right.
+    All programs that a user's ssh configuration starts then end with the client. The prefix is empty if
+    this process may not make namespaces.
     """
     with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
         rights = next(line for line in file if line.startswith("CapEff:"))
@@ -218,7 +214,7 @@ def _apart() -> tuple[str, ...]:
 
 
 def _call(login: SshLogin, timeout_s: float, source: int, most_bytes: int) -> CompletedProgram:
-    """Run the ssh client; a client that is killed at the time limit has an empty output."""
+    """Run the ssh client; after a kill at the time limit the output is empty."""
     argv = remote_shell_ssh_command(login)
     try:
         return program_runs.run_with_file_as_input(argv, BARE, timeout_s, source, most_bytes)
@@ -231,12 +227,11 @@ def _call(login: SshLogin, timeout_s: float, source: int, most_bytes: int) -> Co
 
 
 def _is_unread(source: int) -> bool:
-    """Say whether the client has sent nothing, by the shared position in its standard input."""
+    """Say whether the client has read nothing of its input, and so has sent nothing."""
     return os.lseek(source, 0, os.SEEK_CUR) == 0
 
 
 def _fail(login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool) -> CompletedProgram:
-    """Raise the error for an incomplete answer over ssh."""
     last = _last_words(token, ended)
     if is_unread:
         advice = ssh_failure_advice(login, ended.stderr)
@@ -245,32 +240,31 @@ def _fail(login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool)
             SshLoginRefused if are_ssh_keys_refused(ended.stderr) else SshAccessRejected if advice else HostNotReached
         )
         raise kind(ended.argv, ended.status, b"", why.encode(), host=login.host, transient=True)
-    why = f"no whole answer from {login.host}, which may have done it: {last}"
+    why = f"no whole answer from {login.host}, where the command may have run: {last}"
     raise CommandFailed(ended.argv, None, b"", why.encode(), host=login.host, transient=True)
 
 
 def _last_words(token: str, ended: CompletedProgram) -> str:
-    """Return the last line printed by the client, or by the remote login shell."""
+    """Return the last line that the client or the remote login shell has printed."""
     before = ended.stdout.partition(token.encode())[0]
     for output in (ended.stderr, before):
         if lines := output.decode("utf-8", "replace").strip().splitlines():
             return lines[-1]
     killed = ended.status == -program_runs.SIGKILL
-    return "no answer in time" if killed else f"its shell ended with status {ended.status}"
+    return "no answer in time" if killed else f"the remote shell ended with status {ended.status}"
 
 
 def are_ssh_keys_refused(words: bytes) -> bool:
-    """Say whether the ssh client failed because the server accepts none of our keys.
+    """Say whether the ssh client failed because the server accepts none of the user's keys.
 
-    ssh(1) ends with 255 for all its failures. Its last output line is its own, whatever the server
-    printed before.
+    ssh(1) ends with 255 for each failure. The client's last line is its own, whatever the server has printed before.
     """
     user, _, why = (words.splitlines() or [b""])[-1].partition(b": ")
     return b"@" in user and b" " not in user and why.startswith(DENIED)
 
 
 def ssh_failure_advice(login: SshLogin, words: bytes) -> str:
-    """Return advice for an ssh error message; empty if a retry may succeed."""
+    """Return advice for an error message of ssh; empty if another try may succeed."""
     person = login.person or pwd.getpwuid(os.geteuid()).pw_name
     options = f"-p {login.port} {login.host}" if login.port else login.host
     host_name = f"[{login.host}]:{login.port}" if login.port else login.host
@@ -301,20 +295,19 @@ status=$?
 tar -c -f - said out || exit
 exit $status
 """
-RELAY_FAILED = 255  # ssh(1): its own failure, or a program that ended with 255
-UNREACHED = -1  # ssh failed before it read the input: nothing ran on the remote host
-SHELL_SIGNAL_BASE = 128  # lowest exit status with which shells report a signal
+RELAY_FAILED = 255  # ssh(1) failed, or the program ended with 255
+UNREACHED = -1  # ssh failed before the program could start
+SHELL_SIGNAL_BASE = 128  # shells report signal N as exit status 128 + N
 
 
 def run_by_callers_ssh(
     address: str, argv: tuple[str, ...], stdin: bytes | None = None, client: str = CALLERS_CLIENT, out: int = 1
 ) -> int:
-    """Run a program at HOST or HOST:PORT by the caller's ssh; return its exit status.
+    """Run a program at HOST or HOST:PORT by the ssh client and files of the caller; return its exit status.
 
-    The program reads `stdin`, or the caller's standard input if that is None. Its output goes to
-    the descriptor `out`. UNREACHED means that ssh failed before it had read any of `stdin`, so that
-    nothing ran. ssh reads `stdin` once a session is open. Without `stdin` a failed connection can't
-    be told from a program that ended with 255.
+    ssh may ask the caller for a passphrase. The program reads `stdin`, or the caller's standard input if
+    `stdin` is None; its output goes to descriptor `out`. UNREACHED: ssh failed before it had read any of
+    `stdin`, so nothing ran. Without `stdin` a failed connection looks like a program that ended with 255.
     """
     host, _, port = address.partition(":")
     has_terminal = stdin is None and os.isatty(0) and os.isatty(out)
@@ -335,10 +328,10 @@ def run_by_callers_ssh(
 
 
 def run_remotely_and_fetch_files(address: str, argv: tuple[str, ...], folder: str, client: str = CALLERS_CLIENT) -> int:
-    """Run a program in an empty remote folder and fetch the files that it wrote.
+    """Run a program in an empty remote folder, and fetch the files that the program wrote.
 
-    The files that the program writes to `out` are unpacked into `folder`, and its standard output
-    becomes the file `said`. The result is FAILED if the transfer of the files was incomplete.
+    The files in the remote folder `out` are unpacked into `folder`, with the program's standard output as
+    file `said`. Returns RELAY_FAILED if not all files arrived.
     """
     source, sink = os.pipe()
     unpack = (TAR, "-x", "-f", "-", "-C", folder, "--no-same-owner")

@@ -1,7 +1,6 @@
-"""Sends all requests of a short program to one host through one process of OpenSSH's client.
+"""Sends all requests of a short program to a host through one process of OpenSSH's client.
 
-A starter submits a job and releases the job; a second login would cost both hosts more than these
-requests. The session ends with the program, which closes the client's input.
+A second login would cost both hosts more than the two requests of a starter: the submission and the release of a job.
 """
 
 import fcntl
@@ -16,18 +15,18 @@ from gridbridge.shell import program_runs
 from gridbridge.shell.program_runs import CompletedProgram
 from gridbridge.shell.ssh import FAILED, TOKENS, OpenSshClient, remote_shell_ssh_command
 
-NUMBER_BYTES = 4  # size of FIONREAD's int (ioctl_tty(2))
+NUMBER_BYTES = 4  # bytes of the result of FIONREAD (ioctl_tty(2))
 
 
 class SshClientProcess:
-    """A running ssh client and the parent's ends of its three streams."""
+    """A running ssh client, with this process's ends of the client's three streams."""
 
     __slots__ = ("argv", "errors", "output", "pid", "theirs", "to_it")
 
     def __init__(self, argv: tuple[str, ...]) -> None:
         self.argv = argv
         (self.output, self.errors), child_ends = program_runs.open_output_pipes()
-        self.theirs, self.to_it = os.pipe()  # `theirs` stays open, to query the unread bytes
+        self.theirs, self.to_it = os.pipe()  # `theirs` stays open, so that unread bytes can be counted
         os.set_blocking(self.to_it, False)
         try:
             self.pid = program_runs.spawn_program(argv, BARE, [self.theirs, *child_ends])
@@ -38,12 +37,12 @@ class SshClientProcess:
             program_runs.close_files(child_ends)
 
     def unread_bytes(self) -> int:
-        """Return how many written bytes the client has not read yet."""
+        """Return how many bytes of its input the client has not read yet."""
         size = fcntl.ioctl(self.theirs, termios.FIONREAD, bytes(NUMBER_BYTES))
         return int.from_bytes(size, "little")
 
     def end(self) -> None:
-        """Kill the ssh client and close its files."""
+        """Kill the ssh client, and close its streams."""
         program_runs.kill_program_session(self.pid)
         self._close()
 
@@ -52,16 +51,13 @@ class SshClientProcess:
 
 
 class SshSessionsOfProgram(OpenSshClient):
-    """The open ssh connections of a program, one for each login."""
+    """The open ssh connections of a program, one for each login; they end with the program."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[str, ...], SshClientProcess] = {}
 
     def begin(self, login: SshLogin) -> None:
-        """Start the ssh login ahead of the first request.
-
-        Raises ProgramNotStarted if no client can be started.
-        """
+        """Start a login by ssh before its first request; ProgramNotStarted if the client can't be started."""
         argv = remote_shell_ssh_command(login)
         if argv not in self._lines:
             self._lines[argv] = SshClientProcess(argv)
@@ -69,9 +65,9 @@ class SshSessionsOfProgram(OpenSshClient):
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = program_runs.ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request in the remote shell; say how it ended, and whether nothing was sent.
+        """Run a request in the remote shell; return the result, and whether nothing was sent.
 
-        A connection that fails is closed, and the next request opens a new one.
+        A failed connection is closed, and the next request opens a new connection.
         """
         deadline = time.monotonic() + timeout_s
         argv = remote_shell_ssh_command(login)
@@ -88,7 +84,7 @@ class SshSessionsOfProgram(OpenSshClient):
 
 
 class SshSessionRequest:
-    """One request over an ssh session, and the part of its answer read so far."""
+    """A request over an open ssh connection, and the part of the answer that was read so far."""
 
     def __init__(
         self, line: SshClientProcess, token: str, request: bytes, most_bytes: int = program_runs.ANSWER_BYTES
@@ -107,7 +103,7 @@ class SshSessionRequest:
         self._open = set(self._read)
 
     def is_done_by(self, deadline: float) -> bool:
-        """Write the request and read the complete answer; False after a failure or timeout."""
+        """Write the request, and read the whole answer; False after a failure or at the deadline."""
         try:
             while self._open and any(self._awaited.values()) and not self.is_too_long:
                 for end, _ in self._poll.poll(program_runs.remaining_ms(deadline)):
@@ -118,11 +114,11 @@ class SshSessionRequest:
 
     @property
     def is_too_long(self) -> bool:
-        """Say whether the answer exceeds its byte limit."""
+        """Whether the answer is longer than allowed."""
         return sum(map(len, self._read.values())) > self._most_bytes
 
     def answer(self) -> CompletedProgram:
-        """Return the bytes that were read; the client's own exit status is unknown."""
+        """Return the bytes that were read; the exit status of the client is unknown."""
         return CompletedProgram(self._line.argv, FAILED, *map(bytes, self._read.values()))
 
     def _write(self) -> None:
@@ -133,7 +129,7 @@ class SshSessionRequest:
     def _read_from(self, end: int) -> None:
         chunk = os.read(end, program_runs.CHUNK_BYTES)
         read = self._read[end]
-        begin = max(0, len(read) - len(self._token) + 1)  # a token may arrive in two parts
+        begin = max(0, len(read) - len(self._token) + 1)  # a token may arrive in two pieces
         read += chunk
         self._awaited[end] -= read.count(self._token, begin)
         if not chunk:

@@ -1,4 +1,4 @@
-"""Handles the signals that stop or reload a service, during its rounds and while it waits."""
+"""Handles the signals that stop a service or make it reload its configuration."""
 
 import os
 import select
@@ -7,11 +7,10 @@ from contextlib import suppress
 
 
 class StopAndReloadSignals:
-    """Records SIGTERM, SIGINT and SIGHUP; made once, in the main thread.
+    """Notes SIGTERM, SIGINT and SIGHUP; to be made once, in the main thread.
 
-    A signal handler only sets a flag, because the interrupted code may hold any lock. Each signal
-    also writes a byte to a pipe that wakes `wait` (signal.set_wakeup_fd), even if it comes just
-    before `wait`.
+    A signal handler only sets a flag, because the interrupted code may hold a lock. Each signal also
+    writes a byte to a pipe (signal.set_wakeup_fd), so that `wait` misses no signal.
     """
 
     def __init__(self) -> None:
@@ -34,7 +33,7 @@ class StopAndReloadSignals:
         return bool(woken)
 
     def hung_up(self) -> bool:
-        """Say whether SIGHUP has come since the last call."""
+        """Say whether SIGHUP came since the last call."""
         before, self._told = self._told, self._hangups
         return before != self._told
 

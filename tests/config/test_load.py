@@ -31,10 +31,10 @@ SECTIONS = (
     " [failures], [finalize], [notifications], [balance], [demand], [squeeze], [bootstrap],"
     " [pool.NAME], [provider.NAME], [power.NAME], [rebalance] and [storage.NAME]"
 )
-A_PLACE = "HOST or HOST:PORT, empty where the programs run here"
-ACCOUNTS = 'names of accounts but root, no account twice: { alice = "al_there" }'
+A_PLACE = "HOST or HOST:PORT; empty if the programs run on this host"
+ACCOUNTS = 'pairs of accounts such as { alice = "al_there" }; neither root nor an account twice'
 BY_SSH = 'ssh = "far"\n'
-ASKS = 'resources by their names at home: { mem_free = "64G" }'
+ASKS = 'resources with their names at home, such as { mem_free = "64G" }'
 NO_HOME = "a transfer queue needs a Grid Engine home, and"
 A_PORT = "a whole number, 1 to 65535"
 
@@ -288,7 +288,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD.replace(CLUSTERS, 'service_account = "root"\n' + CLUSTERS),
-            ['[site] service_account = "root": wrong form; the name of an account that is not root'],
+            ['[site] service_account = "root": wrong form; the name of an account other than root'],
             id="root as the service account",
         ),
         pytest.param(

@@ -35,7 +35,7 @@ def test_a_cycle_counts_what_ended(tasks: int, told: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("tasks", "told"),
-    [(1, "its last 1 task at beta failed by itself"), (2, "its last 2 tasks at beta failed by themselves")],
+    [(1, "the last 1 task at beta failed by itself"), (2, "the last 2 tasks at beta failed by themselves")],
 )
 def test_an_event_counts_its_tasks(tasks: int, told: str) -> None:
     event = CampaignEvent(

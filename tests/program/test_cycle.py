@@ -332,7 +332,7 @@ def test_a_lock_that_another_holds_is_one_line_and_an_exit_status(
         other.communicate()
     service_cycle.take_program_lock(path, "gridbridge-balance", 3)
 
-    assert (ended.value.code, said) == (3, "gridbridge-balance: another one runs\n")
+    assert (ended.value.code, said) == (3, "gridbridge-balance: another instance runs\n")
     assert capsys.readouterr().err == ""
     assert poller_lock.poller_lock_holder_version(path) == version_with_commit()
 
@@ -350,4 +350,4 @@ def test_that_another_one_runs_has_a_time_in_a_log_that_cron_appends_to(tmp_path
 
     assert status == 3
     time = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
-    assert re.fullmatch(rf"{time} p: another one runs\n", log.read_text())
+    assert re.fullmatch(rf"{time} p: another instance runs\n", log.read_text())

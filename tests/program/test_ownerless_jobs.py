@@ -109,9 +109,9 @@ def test_an_array_that_was_never_submitted_is_none(beta: Beta, policy: Policy) -
 @pytest.mark.parametrize(
     ("section", "expected"),
     [
-        ("", "make gridbridge an operator there, or delete the job there as root"),
-        ('kind = "oar"\n', "denied: user is not owner of job 41; delete the job there as root"),
-        ('ssh = "h"\nusers = {gridbridge = "gb", alice = "al"}\n', "make gb an operator there"),
+        ("", "make gridbridge an operator of beta, or delete the job as root"),
+        ('kind = "oar"\n', "denied: user is not owner of job 41; delete the job as root"),
+        ('ssh = "h"\nusers = {gridbridge = "gb", alice = "al"}\n', "make gb an operator of beta"),
     ],
     ids=["Grid Engine", "OAR", "an account of another name"],
 )

@@ -34,7 +34,7 @@ def test_a_file_without_the_sites_own_cluster_is_named(here: Path) -> None:
     with pytest.raises(ConfigError) as told:
         configuration_in_force.load_config_with_home_cluster(str(other))
 
-    wrong = "there is no [cluster.hub], the site's own cluster; there are [cluster.alpha]"
+    wrong = "section [cluster.hub] of the home cluster is missing; present: [cluster.alpha]"
     assert str(told.value) == f'{other}: [site] cluster = "hub": {wrong}'
 
 

@@ -154,7 +154,7 @@ def test_a_truncated_file_is_read_from_its_beginning_and_the_loss_is_told(log: L
     step = log.step()
 
     assert step.lines.decode() == f"9\n{grown}"
-    assert step.lost.startswith(f"{log.path}: was cut short or replaced")
+    assert step.lost.startswith(f"{log.path}: the file was cut short or replaced")
 
 
 def test_a_line_without_end_is_passed_over(log: Log) -> None:

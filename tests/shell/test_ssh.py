@@ -294,7 +294,7 @@ def test_trouble_that_goes_by_itself_needs_nobody() -> None:
     ("shell", "said"),
     [
         ("echo 'This account is currently not available.'; exit 1", "This account is currently"),
-        ("exit 3", "its shell ended with status 3"),
+        ("exit 3", "the remote shell ended with status 3"),
         ("echo motd; echo lost >&2; exit 255", "lost"),
     ],
     ids=["nologin", "silent", "on its standard error"],
@@ -307,7 +307,7 @@ def test_what_a_shell_says_that_obeys_nobody_is_told(shell: str, said: str) -> N
             done = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, check=False)
             return CompletedProgram(("ssh",), done.returncode, done.stdout, done.stderr), False
 
-    with pytest.raises(CommandFailed, match=f"may have done it: {said}"):
+    with pytest.raises(CommandFailed, match=f"may have run: {said}"):
         ssh.run_over_ssh(SshLogin(host="far"), ("true",), {}, LIMIT_S, carrier=Obstinate())
 
 

@@ -35,7 +35,7 @@ def test_a_published_file_that_can_not_be_read_hides_no_other_finding(tmp_path: 
     (finding,) = service._dropped(brokerage_policy("cost"), str(tmp_path))
 
     assert (finding.item, finding.state) == ("published", FindingSeverity.BROKEN)
-    assert finding.found == f"{tmp_path}/transfers.json: not a regular file of one link"
+    assert finding.found == f"{tmp_path}/transfers.json: not a regular file with one hard link"
 
 
 def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_needs(

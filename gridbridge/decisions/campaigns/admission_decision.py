@@ -1,8 +1,7 @@
-"""Apply a site's admission rules to a submitted campaign, in their order.
+"""Apply a site's admission rules to each submitted campaign.
 
-Each rule sees the campaign as changed by the earlier rules. A rule that raises an exception refuses
-the campaign, so that a broken rule admits no campaign. Source: CiGri scheduler specification,
-admission rules.
+A rule may change or refuse the campaign. Each rule sees the changes of the rules before it. Source: CiGri
+scheduler specification, admission rules.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,9 +20,9 @@ from gridbridge.model.campaigns.jdl import Jdl
 def apply_campaign_admission_rules(
     rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate
 ) -> CampaignAdmissionResult:
-    """Apply admission rules in their order, up to the first that refuses the campaign.
+    """Apply admission rules to a campaign, rule by rule, until a rule refuses the campaign.
 
-    A campaign is also refused if the rules leave no cluster for its tasks.
+    A rule that raises an exception refuses the campaign. A campaign is also refused if no cluster is left.
     """
     jdl, fired, removals = candidate.jdl, list[AdmissionRuleChanges](), list[str]()
     for rule in rules:
@@ -33,27 +32,27 @@ def apply_campaign_admission_rules(
         if answer is not None and answer != jdl:
             fired.append(AdmissionRuleChanges(rule=rule.name, changes=tuple(list_jdl_changes(jdl, answer))))
             if removed := sorted(jdl.clusters.keys() - answer.clusters.keys()):
-                removals.append(f"{rule.name} takes {', '.join(removed)} away")
+                removals.append(f"{rule.name} removes {', '.join(removed)}")
             jdl = answer
     is_nowhere = bool(removals) and not jdl.clusters
-    refusal = f"the site's rules leave it no cluster: {'; '.join(removals)}" if is_nowhere else ""
+    refusal = f"the site's rules remove all clusters: {'; '.join(removals)}" if is_nowhere else ""
     return CampaignAdmissionResult(jdl=jdl, fired=tuple(fired), refusal=refusal)
 
 
 def explain_admission_violation(rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate) -> str:
-    """Say why a submitted campaign violates the rules; empty for a compliant campaign."""
+    """Describe how a campaign violates the admission rules; empty if the campaign violates no rule."""
     admitted = apply_campaign_admission_rules(rules, candidate)
     if admitted.refusal or not admitted.fired:
         return admitted.refusal
     first = admitted.fired[0]
     return (
-        f"{first.rule} would still change it: {', '.join(first.changes)}; gridsub brings it"
-        " as the rules want it, so that a rule is at fault where gridsub says this"
+        f"{first.rule} would still change the campaign: {', '.join(first.changes)};"
+        " gridsub applies all rules before it submits a campaign, so this rule is faulty if you used gridsub"
     )
 
 
 def list_jdl_changes(before: Jdl, after: Jdl) -> Iterator[str]:
-    """Yield each JDL value that differs, as `KEY: BEFORE -> AFTER`."""
+    """Yield each changed value of a campaign's JDL, as `KEY: OLD -> NEW`."""
     old, new = dict(_flat(asdict(before))), dict(_flat(asdict(after)))
     for key in dict.fromkeys((*old, *new)):
         if old.get(key) != new.get(key):
@@ -67,7 +66,7 @@ def _judged(rule: CampaignAdmissionRule, candidate: CampaignCandidate) -> Jdl | 
         return AdmissionRefusal(reason=f"the rule failed, so tell your administrator: {error!r:.200}")
     if answer is None or isinstance(answer, Jdl | AdmissionRefusal):
         return answer
-    return AdmissionRefusal(reason=f"the rule said {answer!r:.40}, so tell your administrator")
+    return AdmissionRefusal(reason=f"the rule returned {answer!r:.40}, so tell your administrator")
 
 
 def _flat(table: Mapping[str, object], above: str = "") -> Iterator[tuple[str, object]]:

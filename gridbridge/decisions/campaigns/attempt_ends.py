@@ -1,10 +1,7 @@
-"""Decide which attempts have ended, and with which outcome, from listings and records.
+"""Decide which attempts of campaign tasks have ended, and with which outcome.
 
-A task that its cluster no longer lists has ended once an accounting record shows its end. A task
-deleted before its start leaves no record, so it has ended when it was missing for long enough. A
-task held before its deletion never started, so it has ended as soon as it is not listed. A started
-task without a record was lost by its cluster, and may still run. A kill or deletion by the cluster
-outweighs the program's exit status. Exit statuses 66 and 67 request another run, as in CiGri.
+The inputs are the job lists and accounting records of the clusters. Exit statuses 66 and 67 request
+another run, as in CiGri. If the cluster killed or deleted a task, the task's exit status is ignored.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -38,7 +35,10 @@ SELF_ENDED_OUTCOMES = frozenset({TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.
 
 
 def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
-    """Return the outcome of an ended job; WALLTIME for a signal after the walltime."""
+    """Return the outcome of an ended job.
+
+    A job that was killed by a signal after its walltime gets outcome WALLTIME.
+    """
     if end.killed_for in KILL_OUTCOMES:
         return KILL_OUTCOMES[end.killed_for]
     if was_job_preempted(end):
@@ -58,11 +58,11 @@ def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
 def outcome_of_task_nikita_deleted(
     end: JobEnd, outcome: TaskAttemptOutcome, wiped_for: NikitaDeletionReason
 ) -> TaskAttemptOutcome:
-    """Return the outcome of a task that nikita deleted, unless it ended by itself.
+    """Return the outcome of a task that nikita deleted.
 
-    A task that its owner cancelled does not run again, however it was killed. A task that started
-    just before its deletion for waiting counts as preempted. Rebalancing deletes only waiting
-    tasks, so a started task that rebalancing had marked was ended by another person.
+    A task that ended by itself before the deletion keeps its outcome. A task that its owner cancelled
+    never runs again. A task that started just before nikita deleted it for waiting counts as preempted.
+    Rebalancing deletes only waiting tasks, so a started task was ended by another person.
     """
     if wiped_for is NikitaDeletionReason.UNWANTED:
         return outcome if outcome in SELF_ENDED_OUTCOMES else TaskAttemptOutcome.UNWANTED
@@ -76,27 +76,32 @@ def outcome_of_task_nikita_deleted(
     return TaskAttemptOutcome.WIPED if is_new else TaskAttemptOutcome.PREEMPTED
 
 
-ReportedEnd = JobEnd | FutureDatedJobEnd | None  # None: conflicting accounting records
+ReportedEnd = JobEnd | FutureDatedJobEnd | None  # None: the accounting records contradict each other
 ReportedEnds = Mapping[int, ReportedEnd]  # ends by array index
 NO_CANCELLATION_MARKS: Mapping[int, TaskDeletionMark] = {}
 UNKNOWN_END = JobEnd()
 DELETED_BEFORE_START = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)
-MAX_WAIT_FOR_FUTURE_END_S = 600.0  # age of a missing task after which its end in the future counts as disputed
-MIN_RUN_TIME_CAP_S = 60.0  # run time that is always plausible
+MAX_WAIT_FOR_FUTURE_END_S = 600.0  # after this time an end in the future is disputed
+MIN_RUN_TIME_CAP_S = 60.0  # a run time up to this length is always believed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayWithMissingTasks:
-    """An array of which some tasks are not listed, as its cluster reports it."""
+    """An array with tasks that are missing in the job list of the cluster."""
 
-    is_listed: bool  # whether its cluster lists any of its tasks
-    lives: frozenset[int] | None  # indices of live tasks; None: array unknown to the cluster
-    ran: Set[int] = frozenset()  # indices of tasks that were running when last listed
-    sent_s: float = inf  # seconds since the array was sent
+    is_listed: bool  # the cluster lists at least one task of the array
+    lives: frozenset[int] | None  # indices of live tasks; None: the cluster does not know the array
+    ran: Set[int] = frozenset()  # indices of tasks that ran when the cluster last listed them
+    sent_s: float = inf  # seconds since the array was submitted
 
 
 class MissingAttemptJudge:
-    """Judges, in one cycle, the attempts that clusters no longer list."""
+    """Decides what became of attempts that are missing in the job lists of their clusters.
+
+    An accounting record shows that a missing task has ended. A task that was deleted before its start
+    has no record, and has ended after `forgotten_s`. A task that was held before its deletion has ended
+    at once. A started task without a record was lost by its cluster, and may still run.
+    """
 
     def __init__(
         self,
@@ -105,25 +110,25 @@ class MissingAttemptJudge:
         marks: Mapping[tuple[int, int], Mapping[int, TaskDeletionMark]],
         forgotten_s: float,
     ) -> None:
-        """Keep campaigns, open events, and nikita's deletion marks by array and index."""
+        """Keep the campaigns, the open events, and nikita's deletion marks by array and array index."""
         self._campaigns = {campaign.number: campaign for campaign in campaigns}
         self._given_up = find_given_up_conflicting_ends(events)
         self._marks = marks
         self._forgotten_s = forgotten_s
 
     def left(self, array: CampaignArray) -> frozenset[int]:
-        """Return the indices of tasks that were held and deleted before their start.
+        """Return the array indices of tasks that were held and deleted before they started.
 
-        Such a task leaves no accounting record.
+        A task that never started has no accounting record.
         """
         marks = self._marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
         return frozenset(index for index, mark in marks.items() if mark.wiped_for in REASONS_HELD_FIRST)
 
     def believed(self, array: CampaignArray, missing: Mapping[TaskAttempt, float], ends: ReportedEnds) -> ReportedEnds:
-        """Return the reported ends that count for an array.
+        """Return the reported ends of an array's tasks, without ends that must be ignored.
 
-        Attempts of a cancelled campaign need no record. A conflict that the owner gave up counts as
-        an unknown end. A record of a task that never started is ignored, since it is forged.
+        Attempts of a cancelled campaign need no record. If the owner gave up tasks with contradicting
+        records, their end is unknown. A record of a task that never started is forged, and is ignored.
         """
         ends = mark_future_ends_as_disputed(missing, ends)
         ends = {**ends, **dict.fromkeys(self.left(array), DELETED_BEFORE_START)}
@@ -134,7 +139,7 @@ class MissingAttemptJudge:
         return ends
 
     def late(self, missing: Mapping[TaskAttempt, float], ends: ReportedEnds) -> tuple[TaskAttempt, ...]:
-        """Return the attempts missing for longer than `forgotten_s` without any record."""
+        """Return the attempts that were missing for longer than `forgotten_s` and have no record."""
         return attempts_long_without_record(missing, ends, self._forgotten_s)
 
     def ended(
@@ -165,9 +170,9 @@ class MissingAttemptJudge:
         return tuple(map(treat_signal_as_cancellation, attempts)) if is_cancelled else attempts
 
     def doubts(self, array: CampaignArray, attempts: Iterable[TaskAttempt]) -> bool:
-        """Say whether the service may have killed attempts for which no mark is stored.
+        """Say whether gridbridge may have killed attempts itself without a stored deletion mark.
 
-        A state file restored from a backup lacks the marks that were stored later.
+        A state file restored from a backup lacks the marks that were stored after the backup.
         """
         is_killed = any(attempt.outcome in DELETION_OUTCOMES for attempt in attempts)
         return is_killed and not self._is_cancelled(array)
@@ -178,19 +183,19 @@ class MissingAttemptJudge:
 
 
 def treat_signal_as_cancellation(attempt: TaskAttempt) -> TaskAttempt:
-    """Count a signal as CANCELLED, for an attempt of a cancelled campaign.
+    """Change outcome SIGNAL to CANCELLED, for an attempt of a cancelled campaign.
 
-    OAR's accounting tells deletions from signals, Grid Engine's accounting has only the signal.
+    Grid Engine's accounting shows a deletion only as a signal. OAR's accounting shows deletions.
     """
     is_killed = attempt.outcome is TaskAttemptOutcome.SIGNAL
     return replace(attempt, outcome=TaskAttemptOutcome.CANCELLED) if is_killed else attempt
 
 
 def cap_run_time(attempt: TaskAttempt, sent_s: float) -> TaskAttempt:
-    """Limit an attempt's run time to the time since its array was sent.
+    """Limit an attempt's run time to the time since the attempt's array was sent.
 
-    Users can write accounting records of their tasks, and the run time counts against the owner's
-    share. A minute is always allowed, so that a clock set back makes no cluster a black hole.
+    Users can forge accounting records of their tasks, and run times count against the owner's share.
+    A minute is always allowed, so that a clock set back makes no cluster look like a black hole.
     """
     most_s = max(MIN_RUN_TIME_CAP_S, sent_s)
     if attempt.wallclock_s is None or attempt.wallclock_s <= most_s:
@@ -201,10 +206,10 @@ def cap_run_time(attempt: TaskAttempt, sent_s: float) -> TaskAttempt:
 def close_attempts_without_end(
     attempts: Iterable[TaskAttempt], outcome: TaskAttemptOutcome, marks: Mapping[int, TaskDeletionMark]
 ) -> tuple[TaskAttempt, ...]:
-    """Give attempts without a reported end an outcome.
+    """Give an outcome to attempts whose end was never reported.
 
-    An attempt that its owner cancelled gets UNWANTED, so that its task does not run again. `marks`
-    are by array index.
+    An attempt that its owner cancelled gets outcome UNWANTED, so that the task does not run again.
+    `marks` are nikita's deletion marks by array index.
     """
     unwanted = {index for index, mark in marks.items() if mark.wiped_for is NikitaDeletionReason.UNWANTED}
     return tuple(
@@ -214,9 +219,9 @@ def close_attempts_without_end(
 
 
 def find_lost_task_indices(late: Iterable[TaskAttempt], ends: ReportedEnds, ran: Set[int]) -> frozenset[int]:
-    """Return the indices of started tasks that their cluster has lost.
+    """Return the array indices of started tasks that their cluster has lost.
 
-    A lost prologue or epilogue counts as deleted, so that it fails.
+    Lost prologues and epilogues are left out: they count as deleted, and fail.
     """
     untold = (
         attempt for attempt in late if attempt.place not in ends and not is_prologue_or_epilogue_task(attempt.task)
@@ -225,15 +230,15 @@ def find_lost_task_indices(late: Iterable[TaskAttempt], ends: ReportedEnds, ran:
 
 
 def record_lost_job_in_attempt(attempt: TaskAttempt, job_id: int) -> TaskAttempt:
-    """Store the job id in an attempt with outcome SITE_FAULT, whose job is lost."""
+    """Store the id of the lost job in an attempt with outcome SITE_FAULT."""
     is_lost = attempt.outcome is TaskAttemptOutcome.SITE_FAULT
     return replace(attempt, forgotten_job=job_id) if is_lost else attempt
 
 
 def mark_future_ends_as_disputed(missing: Mapping[TaskAttempt, float], ends: ReportedEnds) -> ReportedEnds:
-    """Mark an end in the future as disputed, once the task is missing for too long.
+    """Mark ends in the future as disputed, once their tasks are missing for too long.
 
-    A forged record of the year 9999 would otherwise keep a task unfinished silently.
+    A forged record of the year 9999 would otherwise keep the task unfinished forever.
     """
     late = {attempt.place for attempt, missed_s in missing.items() if missed_s > MAX_WAIT_FOR_FUTURE_END_S}
     return {
@@ -243,14 +248,14 @@ def mark_future_ends_as_disputed(missing: Mapping[TaskAttempt, float], ends: Rep
 
 
 def select_future_ends(ends: ReportedEnds) -> tuple[FutureDatedJobEnd, ...]:
-    """Return the reported ends whose time is in the future."""
+    """Return the reported ends that lie in the future."""
     return tuple(end for end in ends.values() if isinstance(end, FutureDatedJobEnd))
 
 
 def select_attempts_with_conflicting_ends(
     missing: Iterable[TaskAttempt], ends: ReportedEnds
 ) -> tuple[TaskAttempt, ...]:
-    """Return the attempts whose records contradict each other."""
+    """Return the attempts whose accounting records contradict each other."""
     return tuple(attempt for attempt in missing if ends.get(attempt.place, UNKNOWN_END) is None)
 
 
@@ -261,11 +266,10 @@ def outcomes_of_missing_attempts(
     forgotten_s: float,
     marks: Mapping[int, TaskDeletionMark] = NO_CANCELLATION_MARKS,
 ) -> tuple[TaskAttempt, ...]:
-    """Return an array's missing attempts that have ended, with outcomes.
+    """Return the missing attempts of an array that have ended, with their outcomes.
 
-    `missing` has the seconds for which each attempt was not listed. `ends` and `marks` are by array
-    index. An attempt with a disputed end (None) or an end in the future has not ended, and does not
-    count as deleted.
+    `missing` has the seconds since the cluster last listed each attempt. `ends` and `marks` are by
+    array index. An attempt with a disputed end (None) or an end in the future has not ended.
     """
     judged = (
         (attempt, _due_end(ends.get(attempt.place, DELETED_BEFORE_START if missed_s > forgotten_s else None), missed_s))
@@ -277,7 +281,7 @@ def outcomes_of_missing_attempts(
 def attempts_long_without_record(
     missing: Mapping[TaskAttempt, float], ends: ReportedEnds, forgotten_s: float
 ) -> tuple[TaskAttempt, ...]:
-    """Return attempts that lack a record, or have a future end, for too long."""
+    """Return attempts that are missing for too long, with no accounting record or an end in the future."""
     untold = {attempt: missed_s for attempt, missed_s in missing.items() if attempt.place not in ends}
     late = [attempt for attempt, missed_s in untold.items() if missed_s > forgotten_s]
     future = {index for index, end in ends.items() if isinstance(end, FutureDatedJobEnd)}
@@ -288,11 +292,11 @@ def attempts_long_without_record(
 def select_attempts_still_alive(
     late: Iterable[TaskAttempt], lives: frozenset[int] | None, is_listed: bool
 ) -> frozenset[TaskAttempt]:
-    """Return attempts that may be alive, by a query for their array alone.
+    """Return the missing attempts that may be alive, according to a query for their array alone.
 
-    The query is needed because a list of all jobs may be truncated. `lives` has the indices of
-    started tasks. If the array exists and the list has none of its tasks, all attempts may live.
-    Otherwise the tasks that have not started were deleted.
+    A list of all jobs may be truncated, so the cluster is asked again for the array. `lives` has the
+    array indices of started tasks. If the array exists and the list has none of its tasks, all attempts
+    may be alive. Otherwise the tasks that have not started were deleted.
     """
     if lives is None:
         return frozenset()

@@ -1,4 +1,4 @@
-"""Plan the acts of one runner cycle for all campaigns, and split the plan into short transactions of the state file."""
+"""Plan what the runner does in one cycle for all campaigns, split into short transactions of the state file."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Set
@@ -51,34 +51,35 @@ from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.model.published_status_and_reports import number_with_noun
 
 INTENDED = ArraySubmissionState.INTENDED
-BEGUN = (INTENDED, ArraySubmissionState.SUBMITTED)  # states of unfinished submissions
+BEGUN = (INTENDED, ArraySubmissionState.SUBMITTED)  # states of arrays whose submission is unfinished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CycleOutcome:
-    """The ends that a cycle found, and the arrays and retries that remain."""
-
-    seen: CampaignCycleSituation  # situation with final outcomes, without prologues
+    seen: CampaignCycleSituation  # the cycle's situation with final outcomes, without prologues
     steps: PrologueAndEpilogueProgress
     rivals: AttemptsByTask
     again: tuple[TaskRetry, ...]
-    over: Counter[int]  # finally ended tasks of each campaign
-    lasting: tuple[CampaignArray, ...]  # unfinished arrays, prologues and epilogues included
+    over: Counter[int]  # number of finally ended tasks by campaign
+    lasting: tuple[CampaignArray, ...]  # unfinished arrays of tasks, prologues and epilogues
     lost: tuple[SupersededAttempts, ...]
 
     @property
     def reached(self) -> tuple[CampaignArray, ...]:
-        """The arrays at clusters that answered; calls to silent clusters would time out."""
+        """The unfinished arrays at clusters that answered in this cycle.
+
+        A call to a silent cluster would time out.
+        """
         return tuple(array for array in self.lasting if array.cluster in self.seen.room)
 
     @property
     def busy(self) -> frozenset[int]:
-        """The campaigns that may have a live task."""
+        """The numbers of the campaigns that may have a live task."""
         return frozenset(array.campaign for array in self.steps.of_tasks(self.lasting))
 
 
 def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
-    """Plan a cycle from its situation; the same situation gives the same plan."""
+    """Plan one cycle of the runner; the same situation gives the same plan."""
     ends = _settle_ends(situation)
     steps, situation = ends.steps, ends.seen
     at_end = _finished(ends)
@@ -136,7 +137,7 @@ def _settle_ends(situation: CampaignCycleSituation) -> _CycleOutcome:
 def _plan_sends(
     ends: _CycleOutcome, book: OpenCampaignEventsInCycle, unsent: Container[CampaignArray]
 ) -> CampaignCyclePlan:
-    """Plan new tasks to send and submissions to resume, except the arrays in `unsent`."""
+    """Plan new arrays, and the unfinished submissions to resume; arrays in `unsent` are not resumed."""
     situation, steps = ends.seen, ends.steps
     barred, predicted = (
         derive_cluster_blacklist(book.open, situation.at, situation.failures),
@@ -172,8 +173,8 @@ def _plan_sends(
 def _resumed_submissions(ends: _CycleOutcome) -> Iterator[CampaignArray]:
     """Yield the arrays whose interrupted submission continues.
 
-    Tasks of a paused campaign, or for a drained or stressed cluster, are not submitted. But an
-    array that is submitted already is released, and an epilogue is submitted.
+    An array is not submitted while its campaign is paused or its cluster is drained or stressed. An
+    epilogue is submitted in any case, and an array that was submitted before is released in any case.
     """
     situation = ends.seen
     paused = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.PAUSED}
@@ -188,9 +189,9 @@ def _resumed_submissions(ends: _CycleOutcome) -> Iterator[CampaignArray]:
 
 
 def _finished(ends: _CycleOutcome) -> tuple[int, ...]:
-    """Return the campaigns that end, since all tasks have ended.
+    """Return the campaigns that end now, because all their tasks have ended.
 
-    Superseded attempts may still live: an unreachable cluster must not delay the campaign's end.
+    Superseded attempts may still run: an unreachable cluster must not delay the campaign's end.
     """
     runs, busy = {retry.campaign for retry in ends.again}, ends.busy
     return tuple(
@@ -204,13 +205,12 @@ def _finished(ends: _CycleOutcome) -> tuple[int, ...]:
 
 
 def _wound_up(ends: _CycleOutcome) -> tuple[int, ...]:
-    """Return the cancelled campaigns without live tasks, whose epilogues may run."""
     busy, campaigns = ends.busy, ends.seen.campaigns
     return tuple(campaign.number for campaign in campaigns if campaign.is_winding_up and campaign.number not in busy)
 
 
 def _count_gone(arrays: Iterable[CampaignArray], situation: CampaignCycleSituation) -> int:
-    """Count the arrays whose cluster lists no task of their campaign to delete."""
+    """Count the arrays to delete at clusters that list no task of the campaign."""
     listed = {(view.campaign, view.cluster) for view in situation.there}
     steps = {(phase.campaign, phase.array) for phase in situation.steps}
     return sum(
@@ -223,10 +223,10 @@ def _count_gone(arrays: Iterable[CampaignArray], situation: CampaignCycleSituati
 
 
 def _retries(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRetry, ...]:
-    """Return the tasks that run again; tasks of test campaigns never do.
+    """Return the tasks that run again; tasks of test campaigns never run again.
 
-    Clusters that are too small for a task do not count as alternatives. A task that its cluster
-    lost may still run, so it runs again only if the campaign is idempotent.
+    A cluster that is too small for a task is no alternative for the task. A task that its cluster lost
+    may still run, so the task runs again only in an idempotent campaign.
     """
     twice = {campaign.number for campaign in situation.campaigns if campaign.jdl.may_be_copied}
     clusters = {
@@ -247,7 +247,10 @@ def _retries(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRe
 
 
 def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
-    """Say whether all tasks of a campaign were sent; a test drops its remaining tasks."""
+    """Say whether all tasks of a campaign were sent.
+
+    A test campaign sends no more tasks once each of its clusters got a task.
+    """
     is_test = campaign.jdl.type is CampaignType.TEST
     tried = situation.tried.get(campaign.number, frozenset())
     is_tried = is_test and tried >= campaign.jdl.clusters.keys()
@@ -255,9 +258,9 @@ def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
 
 
 def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
-    """Describe the acts of a cycle, in one sentence for each kind of act.
+    """Describe a cycle of the runner, in one sentence for each kind of act.
 
-    A campaign that first recovers arrays from root's ledger sends no task in this cycle.
+    A campaign sends no task in a cycle in which arrays of root's ledger are recovered.
     """
     plan = replace(
         plan,
@@ -265,8 +268,13 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
         steps=tuple(step for step in plan.steps if step.campaign not in plan.behind),
         copies=tuple(copies for copies in plan.copies if copies.campaign not in plan.behind),
     )
-    sent = ", ".join(f"{send.tasks} of campaign {send.campaign} to {send.cluster}" for send in plan.sends)
-    lines = [f"campaign {number}: root's ledger has arrays of it; they are taken over" for number in plan.behind]
+    sent = ", ".join(
+        f"{number_with_noun(send.tasks, 'task')} of campaign {send.campaign} to {send.cluster}" for send in plan.sends
+    )
+    lines = [
+        f"campaign {number}: arrays in root's ledger are missing in the state file and are restored"
+        for number in plan.behind
+    ]
     lines += _of_ends(plan)
     undeleted = len(plan.deleted) - plan.gone
     lines += [number_with_noun(undeleted, "array is deleted", "arrays are deleted") if undeleted else ""]
@@ -274,8 +282,8 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
     lines += [f"sent: {sent}" if sent else ""]
     lines += of_steps(plan.steps)
     lines += [
-        f"copied to {copies.cluster}: {len(copies.tasks)} of campaign {copies.campaign}, which have"
-        f" run longer than {copies.beyond_s} s"
+        f"copied to {copies.cluster}: {number_with_noun(len(copies.tasks), 'task')} of campaign"
+        f" {copies.campaign} with a run time above {copies.beyond_s} s"
         for copies in plan.copies
     ]
     lines += [
@@ -294,21 +302,21 @@ def _of_ends(plan: CampaignCyclePlan) -> list[str]:
     lines = [f"{number_with_noun(tasks, 'task')} ended{again}" if tasks else ""]
     lines += [f"{number_with_noun(copies, 'copy', 'copies')} ended" if copies else ""]
     return lines + [
-        f"not wanted any more: {sum(map(len, loser.places))} of campaign {loser.array.campaign} at"
-        f" {loser.array.cluster}"
+        f"superseded: {number_with_noun(sum(map(len, loser.places)), 'attempt')} of campaign"
+        f" {loser.array.campaign} at {loser.array.cluster}"
         for loser in plan.losers
     ]
 
 
-ENDS_PER_TRANSACTION = 2000  # task ends stored in one transaction, which takes less than 0.1 s
+ENDS_PER_TRANSACTION = 2000  # task ends per transaction; storing them takes less than 0.1 s
 
 
 def split_cycle_plan_by_transaction(
     plan: CampaignCyclePlan, most: int = ENDS_PER_TRANSACTION
 ) -> tuple[CampaignCyclePlan, ...]:
-    """Split a plan's ends into transactions; the last transaction has all other acts.
+    """Split a cycle's plan into one plan per transaction; the last plan has all acts except task ends.
 
-    All attempts of a task and its retry are in the same transaction.
+    All attempts of a task and the task's retry are in the same transaction.
     """
     again = {(retry.campaign, retry.task): retry for retry in plan.again}
     *first, last = _in_groups(plan.ended, most)
@@ -320,7 +328,10 @@ def split_cycle_plan_by_transaction(
 
 
 def _in_groups(attempts: Iterable[TaskAttempt], most: int) -> Iterator[tuple[TaskAttempt, ...]]:
-    """Yield groups of up to `most` attempts, more only of one task; the last may be empty."""
+    """Yield groups of about `most` attempts; all attempts of a task are in one group.
+
+    The last group may be empty.
+    """
     group: list[TaskAttempt] = []
     for _, of_task in groupby(sorted(attempts, key=_task_of), key=_task_of):
         if len(group) >= most:

@@ -1,8 +1,8 @@
-"""Decide which events a cycle opens and closes.
+"""Decide which events of clusters, campaigns and tasks a cycle of the runner opens and closes.
 
-CiGri blacklists a cluster for a campaign at the first program error (module Colombo, scheduler
-3.2); gridbridge needs several errors in a row. A cluster that may recover gets one task as a probe,
-after ever longer pauses. Only the owner closes events of program errors and black holes.
+CiGri closes a cluster to a campaign at the first program error (module Colombo, scheduler 3.2); gridbridge
+waits for several errors in a row. A closed cluster that may recover gets one task as a probe, after ever
+longer pauses. Only the owner closes events of program errors and black holes.
 """
 
 from collections.abc import Iterable, Set
@@ -38,7 +38,7 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRetry
 from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 
-LOST_JOB_REASON = "it knows nothing any more of what ran there in job {job}"
+LOST_JOB_REASON = "the cluster has no trace of job {job}"
 EVENT_OF_OUTCOME = {
     TaskAttemptOutcome.PROGRAM_ERROR: CampaignEventCode.EXIT_ERROR,
     TaskAttemptOutcome.SIGNAL: CampaignEventCode.EXIT_ERROR,
@@ -60,7 +60,7 @@ def update_events_and_successes(
 ) -> tuple[OpenCampaignEventsInCycle, tuple[CampaignSuccessAtCluster, ...]]:
     """Return the open events after a cycle, and the changed success records.
 
-    `book` has the events that earlier steps of the cycle have changed.
+    `book` has the open events, with the changes that the cycle has made before this call.
     """
     book = book or OpenCampaignEventsInCycle(situation.events)
     where = map_arrays_to_clusters(situation.arrays)
@@ -83,7 +83,7 @@ def update_events_and_successes(
 
 
 def _note_clusters(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
-    """Open an event for each silent cluster, and close the event at its next answer."""
+    """Open an event for each cluster that gave no answer; close the event at the next answer."""
     for name in sorted(situation.asked):
         event = book.find(CampaignEventCode.GET_JOBS, 0, name)
         if name in situation.room:
@@ -96,7 +96,7 @@ def _note_clusters(book: OpenCampaignEventsInCycle, situation: CampaignCycleSitu
 def record_failed_task_events(
     book: OpenCampaignEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], again: set[tuple[int, int]], at: datetime
 ) -> None:
-    """Count the finally failed tasks, with one event for equal failures."""
+    """Count tasks that failed and do not run again, in one event for equal failures."""
     for attempt, cluster in ended:
         if attempt.outcome not in EVENT_OF_OUTCOME or (attempt.campaign, attempt.task) in again:
             continue
@@ -115,7 +115,7 @@ def record_failed_task_events(
 def _note_starts(
     book: OpenCampaignEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], situation: CampaignCycleSituation
 ) -> None:
-    """Open SETUP_ERROR if a cluster can't start tasks; close it when a later task starts."""
+    """Open event SETUP_ERROR if a cluster can't start tasks; close the event when a later task starts."""
     sent_at = {(array.campaign, array.number): array.intended_at for array in situation.arrays}
     for attempt, cluster in ended:
         open_event = book.find(CampaignEventCode.SETUP_ERROR, attempt.campaign, cluster)
@@ -136,7 +136,7 @@ def _note_starts(
 def _note_records(
     book: OpenCampaignEventsInCycle, records: tuple[CampaignSuccessAtCluster, ...], situation: CampaignCycleSituation
 ) -> None:
-    """Open the events that close clusters after program errors, and black holes."""
+    """Open events that close clusters to a campaign after program errors or as black holes."""
     black_holes = find_black_hole_clusters(records)
     for record in records:
         pair = record.campaign, record.cluster
@@ -152,7 +152,7 @@ def _note_records(
 def _note_campaigns(
     book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation, finished: frozenset[int]
 ) -> None:
-    """Open NO_CLUSTER if no cluster may take a campaign's tasks; close outdated events."""
+    """Open event NO_CLUSTER if no cluster may take a campaign's tasks; close outdated events."""
     barred = derive_cluster_blacklist(book.open, situation.at, situation.failures)
     lasting = {campaign.number for campaign in situation.campaigns}
     for campaign in situation.campaigns:
@@ -175,10 +175,10 @@ def _note_campaigns(
 
 
 def update_conflicting_end_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
-    """Open, update or close an event for tasks with conflicting records.
+    """Open, update or close the event for tasks whose accounting records contradict each other.
 
-    Each campaign and cluster has one such event. No conflicting record is believed, since it may be
-    forged. The task has ended, but its outcome is unknown.
+    Each campaign has one event for each cluster. A contradicting record is ignored, since it may be
+    forged. The task has ended with an unknown outcome.
     """
     of: dict[CampaignCluster, list[int]] = {}
     for attempt in situation.disputed:
@@ -198,16 +198,16 @@ def update_conflicting_end_events(book: OpenCampaignEventsInCycle, situation: Ca
 
 
 def find_given_up_conflicting_ends(events: Iterable[CampaignEvent]) -> frozenset[CampaignCluster]:
-    """Return campaigns and clusters whose owners gave up tasks with conflicting ends."""
+    """Return the campaigns and clusters at which the owner gave up tasks with contradicting records."""
     confirmed = (event for event in events if event.code is CampaignEventCode.DISPUTED and event.until)
     return frozenset((event.campaign, event.cluster) for event in confirmed)
 
 
 def update_removed_cluster_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
-    """Open an event for each used cluster that was removed from gridbridge.toml.
+    """Open an event for each cluster that has tasks and was removed from gridbridge.toml.
 
-    Removed clusters can't be queried. Their tasks wait until the section is back or root declares
-    the tasks lost.
+    A removed cluster can't be queried. Its tasks wait until the cluster's section is back or root
+    declares the tasks lost.
     """
     for name in sorted(situation.dropped):
         book.close(book.find(CampaignEventCode.GET_JOBS, 0, name), situation.at)
@@ -219,6 +219,6 @@ def update_removed_cluster_events(book: OpenCampaignEventsInCycle, situation: Ca
 
 
 def select_clusters_declared_lost(events: Iterable[CampaignEvent], dropped: Set[str]) -> frozenset[str]:
-    """Return the removed clusters whose tasks root declared lost."""
+    """Return the clusters that were removed from gridbridge.toml and whose tasks root declared lost."""
     confirmed = (event.cluster for event in events if event.code is CampaignEventCode.DROPPED and event.until)
     return frozenset(confirmed) & dropped

@@ -1,14 +1,7 @@
-"""Rank the campaigns for each cluster, and share its free slots among them.
+"""Rank the campaigns for each cluster, and share the cluster's free slots among the campaigns.
 
-Test campaigns come first, in the order of submission. Then campaigns are offered the clusters with an affinity
-to their owners, then their other clusters (CiGri scheduler specification, metascheduler, note of 20 May 2009).
-Higher priorities go first, then older campaigns. Only a few of a person's tests come first at a cluster at a
-time, so that nobody blocks other people by splitting work into tests.
-
-A claimant is a user, project or group. The next slot goes to the claimant with the least usage (CiGri scheduler
-specification, fairsharing). A few first tasks of each claimant come before all shares, so that everybody soon
-has results. The specification counts first tasks by campaign. Here they are counted by claimant, so that
-splitting work into many campaigns gains nothing.
+Test campaigns come first, then campaigns of owners with an affinity to the cluster, then all other campaigns
+(CiGri scheduler specification, metascheduler, note of 20 May 2009).
 """
 
 import math
@@ -25,19 +18,24 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, Decaye
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 
-MIN_PRIOR_TESTS = 3  # least limit of one owner's test campaigns that are served first at a cluster
-SLOTS_PER_PRIOR_TEST = 4  # slots of a cluster per test campaign of an owner that is served first
+MIN_PRIOR_TESTS = 3  # smallest limit of an owner's test campaigns that a cluster serves first
+SLOTS_PER_PRIOR_TEST = 4  # slots of a cluster for each test campaign of an owner that is served first
 
 
 class ClustersOfferedToCampaign(NamedTuple):
-    """A campaign with the clusters that are offered to the campaign in this turn."""
+    """A campaign with the clusters to which the campaign may send tasks now."""
 
     campaign: Campaign
     clusters: tuple[str, ...]
 
 
 def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tuple[ClustersOfferedToCampaign, ...], ...]:
-    """Return the offers of a cycle by turn; earlier turns are served first."""
+    """Return campaigns with the clusters offered to them, in groups; earlier groups get slots first.
+
+    The groups are test campaigns, campaigns at clusters with an affinity to the owner, campaigns at all
+    their other clusters, and test campaigns above the owner's limit. In a group, campaigns with a
+    higher priority go first, then older campaigns.
+    """
     going = [campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT]
     ranked = sorted(
         going, key=lambda campaign: (-fair_share_owner_priority(campaign.owner, situation.sharing), campaign.number)
@@ -54,14 +52,17 @@ def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tupl
 
 
 def max_test_campaigns_served_first(situation: CampaignCycleSituation, cluster: str) -> int:
-    """Return how many test campaigns of one owner are served first at a cluster."""
+    """Return how many test campaigns of one owner a cluster serves first.
+
+    Without this limit a person could block all others by splitting work into test campaigns.
+    """
     return max(MIN_PRIOR_TESTS, situation.room[cluster].max_slots // SLOTS_PER_PRIOR_TEST)
 
 
 def _tests(
     ranked: Sequence[Campaign], situation: CampaignCycleSituation
 ) -> tuple[tuple[ClustersOfferedToCampaign, ...], tuple[ClustersOfferedToCampaign, ...]]:
-    """Return the offers of tests served first, and of tests beyond their owner's limit."""
+    """Return the clusters for test campaigns up to each owner's limit, and the clusters for all further tests."""
     ahead = _with_tests(situation)
     first, last = list[ClustersOfferedToCampaign](), list[ClustersOfferedToCampaign]()
     for campaign in ranked:
@@ -80,7 +81,7 @@ def _tests(
 
 
 def _with_tests(situation: CampaignCycleSituation) -> Counter[tuple[str, str]]:
-    """Count unfinished tests by owner and cluster."""
+    """Count unfinished test campaigns by owner and cluster."""
     owners = {
         campaign.number: campaign.owner for campaign in situation.campaigns if campaign.jdl.type is CampaignType.TEST
     }
@@ -96,9 +97,9 @@ def _with_tests(situation: CampaignCycleSituation) -> Counter[tuple[str, str]]:
 def explain_campaign_order(
     first: Campaign, then: Campaign, cluster: str, situation: CampaignCycleSituation
 ) -> tuple[CampaignPrecedenceReason, float, float]:
-    """Return why a served campaign precedes another campaign at a cluster.
+    """Return why a cluster serves one campaign before another campaign.
 
-    The two numbers are the priority, usage or limit of the later and of the served campaign.
+    The two numbers are the priority, usage or limit of the later campaign and of the earlier campaign.
     """
     sharing, affinity = situation.sharing, situation.room[cluster].affinity
     if first.jdl.type is CampaignType.TEST and then.jdl.type is not CampaignType.TEST:
@@ -118,7 +119,7 @@ def explain_campaign_order(
 
 
 def fair_share_claimant(campaign: Campaign, sharing: FairShareInputs) -> str:
-    """Return the user, project or group to which a campaign's usage counts."""
+    """Return the user, project or group whose usage a campaign adds to."""
     if sharing.by is FairShareUnit.PROJECT:
         named = (request.project for request in campaign.jdl.clusters.values())
         return next(filter(None, named), "")
@@ -130,7 +131,7 @@ def fair_share_claimant(campaign: Campaign, sharing: FairShareInputs) -> str:
 def sum_usage_by_claimant(
     campaigns: Iterable[Campaign], sharing: FairShareInputs, used_s: Mapping[int, float]
 ) -> dict[str, float]:
-    """Sum up the usage of campaigns by claimant."""
+    """Sum the usage of campaigns by the user, project or group that shares slots."""
     usage: dict[str, float] = {}
     for campaign in campaigns:
         name = fair_share_claimant(campaign, sharing)
@@ -139,7 +140,7 @@ def sum_usage_by_claimant(
 
 
 def fair_share_owner_priority(owner: str, sharing: FairShareInputs) -> int:
-    """Return the owner's priority: the user's own, else the highest of the groups, else 0."""
+    """Return an owner's priority: the user's, else the highest priority of the user's groups, else 0."""
     priorities = dict(_split(word) for word in sharing.priorities.split())
     if owner in priorities:
         return priorities[owner]
@@ -148,7 +149,7 @@ def fair_share_owner_priority(owner: str, sharing: FairShareInputs) -> int:
 
 
 def is_owner_in_affinity_list(owner: str, affinity: str, sharing: FairShareInputs) -> bool:
-    """Say whether a list of users and @groups contains an owner."""
+    """Say whether a cluster's list of users and @groups with affinity contains an owner."""
     names = {owner, *(f"@{name}" for name in sharing.groups.get(owner, ()))}
     return not names.isdisjoint(affinity.split())
 
@@ -162,7 +163,7 @@ def _offers(
 
 
 def _clusters(campaign: Campaign, situation: CampaignCycleSituation, is_affine: bool | None) -> tuple[str, ...]:
-    """Return a campaign's clusters that answered, with or without affinity to its owner."""
+    """Return a campaign's clusters that answered: with or without affinity to its owner, or all (None)."""
     return tuple(
         name
         for name in campaign.jdl.clusters
@@ -177,20 +178,20 @@ def _split(word: str) -> tuple[str, int]:
     return name, int(number)
 
 
-COMMITTED_USE_S = 900.0  # use that a newly granted slot counts as
+COMMITTED_USE_S = 900.0  # usage assumed for each newly granted slot
 
 NO_FIRST_TASKS: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FairShareRequest:
-    """The tasks that a campaign would send to a cluster, with its claimant."""
+    """The tasks that a campaign could send to a cluster now."""
 
     campaign: int
-    claimant: str  # a user, a project or a group
+    claimant: str  # the user, project or group that the usage counts for
     tasks: int
     slots: int  # slots of each task
-    first: int = 0  # number of first tasks among the tasks
+    first: int = 0  # number of tasks that go before all shares
 
 
 def fair_share_tasks_by_campaign(
@@ -199,12 +200,12 @@ def fair_share_tasks_by_campaign(
     used_s: Mapping[str, float],
     ahead: Mapping[str, int] = NO_FIRST_TASKS,
 ) -> dict[int, int]:
-    """Return how many tasks each campaign gets of a cluster's free slots.
+    """Return how many tasks each campaign gets from a cluster's free slots.
 
-    `used_s` has the decayed slot-seconds by claimant. `ahead` has the number of first tasks by
-    claimant, which go before all shares; among first tasks, too, the least usage goes first.
-    Campaigns of one claimant are served in the order of `requests`, after the first tasks of each
-    campaign. Negative `free_slots` give no tasks.
+    The next slot goes to the user, project or group with the least usage (CiGri scheduler specification, fairsharing).
+    `used_s` has the decayed usage in slot-seconds. A few first tasks go before all shares, so that everybody soon has
+    results; `ahead` limits these tasks. CiGri counts first tasks by campaign. Here they are counted by user, project or
+    group, so that splitting work into many campaigns gains nothing. Negative `free_slots` give no tasks.
     """
     granted = dict.fromkeys((request.campaign for request in requests), 0)
     levels = {request.claimant: used_s.get(request.claimant, 0.0) for request in requests}
@@ -221,9 +222,9 @@ def _serve(
     granted: dict[int, int],
     most: Mapping[str, int],
 ) -> int:
-    """Give each slot to the claimant of least usage; return the number of remaining slots.
+    """Give slot after slot to the user, project or group of least usage; return how many slots remain.
 
-    `most` limits the tasks by claimant. `levels` and `granted` are updated.
+    `most` limits the tasks of each user, project or group. `levels` and `granted` are updated.
     """
     queues = {name: deque[FairShareRequest]() for name in levels}
     for request in requests:
@@ -244,7 +245,7 @@ def _serve(
 
 
 def decay_usage(usage: DecayedCampaignUsage, now: datetime, half_life_s: float) -> DecayedCampaignUsage:
-    """Return usage decayed to `now`; each half-life halves the usage."""
+    """Return the usage at time `now`; each half-life halves the usage."""
     share = math.pow(0.5, max(0.0, (now - usage.at).total_seconds()) / half_life_s)
     return replace(
         usage, at=now, used_s=usage.used_s * share, success_s=usage.success_s * share, successes=usage.successes * share
@@ -254,7 +255,7 @@ def decay_usage(usage: DecayedCampaignUsage, now: datetime, half_life_s: float) 
 def add_ended_tasks_to_usage(
     usage: DecayedCampaignUsage, ended: Iterable[TaskAttempt], slots: int
 ) -> DecayedCampaignUsage:
-    """Add ended tasks to usage; tasks with an unknown run time add nothing."""
+    """Add ended tasks to the usage of a campaign; tasks without a run time add nothing."""
     tasks = tuple(ended)
     good = [
         attempt
@@ -270,7 +271,7 @@ def add_ended_tasks_to_usage(
 
 
 def _next(queue: deque[FairShareRequest], granted: Mapping[int, int], free_slots: int) -> FairShareRequest | None:
-    """Return the next request; drop requests that are fully served or do not fit."""
+    """Return the next campaign's request that fits, and drop requests that are served or too large."""
     while queue and (granted[queue[0].campaign] >= queue[0].tasks or queue[0].slots > free_slots):
         queue.popleft()
     return queue[0] if queue else None

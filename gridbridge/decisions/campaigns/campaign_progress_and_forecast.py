@@ -1,14 +1,7 @@
-"""Count the ended tasks of a campaign, and forecast its end from the run times and rates of its tasks.
+"""Count the ended tasks of a campaign, and forecast when the campaign ends.
 
-The forecast gives the times of completion with 50 % and 90 % probability (P50, P90).
-
-Running tasks count with their elapsed times. Otherwise the run times of a young campaign, of which only short
-tasks have ended, would be underestimated. With n ended tasks, a share of 2 / (n + 2) may run longer than the
-longest known task.
-
-Each task has a probability to have ended by a time. For a running task the probability follows from the elapsed
-time, for an unsent task from its expected start at the present rate of ended tasks. The rate is more uncertain
-with fewer ended tasks. Unknown values are None. CiGri forecast a single number without an error.
+The forecast is two times: the campaign ends by P50 with a probability of 50 %, by P90 with 90 %. CiGri
+forecast a single time without an error.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,12 +27,12 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 
 MOST_STEPS = 40
 INSTANT_S = 1e-6
-TAIL = (0.75, 0.5, 0.25, 0.05)  # shares at the steps of the curve's tail
+TAIL = (0.75, 0.5, 0.25, 0.05)  # parts of the last share at the steps of the curve's tail
 
 
 @dataclass(frozen=True, slots=True)
 class RunTimeSurvivalCurve:
-    """A step function: `shares[i]` of all tasks run longer than `times[i]`."""
+    """A step function of run times: a share `shares[i]` of all tasks runs longer than `times[i]`."""
 
     times: tuple[float, ...]
     shares: tuple[float, ...]
@@ -47,17 +40,17 @@ class RunTimeSurvivalCurve:
 
     @property
     def mean(self) -> float:
-        """The mean run time."""
+        """The mean run time in seconds."""
         return sum(share * length for share, length in self._pieces())
 
     @property
     def variation(self) -> float:
-        """The standard deviation over the mean; with few tasks drawn towards 1."""
+        """The standard deviation of run times, divided by the mean; near 1 if few tasks have ended."""
         return sqrt((self.own_variance * self.count + 2) / (self.count + 2))
 
     @property
     def own_variance(self) -> float:
-        """The variance, divided by the square of the mean."""
+        """The variance of run times, divided by the square of the mean."""
         square, reached = 0.0, 0.0
         for share, length in self._pieces():
             square += share * ((reached + length) ** 2 - reached**2)
@@ -66,7 +59,7 @@ class RunTimeSurvivalCurve:
         return max(0.0, square / mean**2 - 1) if mean > INSTANT_S else 0.0
 
     def mean_left(self, elapsed: float) -> float:
-        """Return the mean remaining time of a task with this elapsed time."""
+        """Return the mean remaining run time of a task that has run for `elapsed` seconds."""
         still, mean, reached = self.left_after(elapsed), 0.0, 0.0
         for share, length in self._pieces():
             mean += share * max(0.0, reached + length - max(reached, elapsed))
@@ -74,13 +67,13 @@ class RunTimeSurvivalCurve:
         return mean / still if still else 0.0
 
     def _pieces(self) -> Iterable[tuple[float, float]]:
-        """Return the share of running tasks in each step, with the step's length."""
+        """Return, for each step, the share of tasks that still run and the step's length."""
         starts = (0.0, *self.times)
         lengths = (end - start for start, end in zip(starts, self.times, strict=False))
         return zip((1.0, *self.shares), lengths, strict=False)
 
     def left_after(self, time: float) -> float:
-        """Return the share of tasks that run longer than this time."""
+        """Return the share of tasks that run longer than `time` seconds."""
         low, high = 0, len(self.times)
         while low < high:
             middle = (low + high) // 2
@@ -91,10 +84,10 @@ class RunTimeSurvivalCurve:
 def estimate_survival_curve(
     ended: Iterable[float], running: Iterable[float], caution: float = 0.0
 ) -> RunTimeSurvivalCurve:
-    """Estimate the curve from run times of ended and elapsed times of running tasks.
+    """Estimate the survival curve of run times from ended and running tasks.
 
-    If many tasks run longer than all ended tasks, their run times are unknown. They are assumed to
-    last at least `caution` times the longest elapsed time.
+    Without the elapsed times of running tasks, a young campaign would count only short tasks. If many tasks run longer
+    than all ended tasks, they are assumed to run for at least `caution` times the longest elapsed time.
     """
     endings = sorted([(time, True) for time in ended] + [(time, False) for time in running])
     at_risk, share = len(endings), 1.0
@@ -113,7 +106,7 @@ def estimate_survival_curve(
 
 
 def mix_survival_curves(curves: Iterable[tuple[RunTimeSurvivalCurve, float]]) -> RunTimeSurvivalCurve:
-    """Return the weighted mean of curves."""
+    """Return the weighted mean of survival curves."""
     parts = [(curve, part) for curve, part in curves if part > 0]
     whole = sum(part for _, part in parts)
     times = sorted({time for curve, _ in parts for time in curve.times})
@@ -123,7 +116,7 @@ def mix_survival_curves(curves: Iterable[tuple[RunTimeSurvivalCurve, float]]) ->
 
 
 def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list[float]]:
-    """Reduce the number of steps; a kept step stands in the middle of the replaced steps."""
+    """Reduce the number of steps of a survival curve."""
     step = -(-len(times) // MOST_STEPS) if times else 1
     first = (len(times) - 1) % step
     kept_times = [times[max(0, at - step // 2)] for at in range(first, len(times), step)]
@@ -131,7 +124,7 @@ def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list
 
 
 def _with_tail(times: list[float], shares: list[float], count: int, young_s: float) -> RunTimeSurvivalCurve:
-    """Extend a curve so that a share of 2 / (n + 2) runs for some deviations longer.
+    """Extend a survival curve: with n ended tasks a share of 2 / (n + 2) may run longer than all known tasks.
 
     If a larger share still runs, the tail has the length `young_s`.
     """
@@ -148,22 +141,23 @@ def _with_tail(times: list[float], shares: list[float], count: int, young_s: flo
     )
 
 
-FEWEST = 3  # fewest ended tasks for a survival curve of one cluster
-RATED = 20  # fewest ended tasks for an observed rate of ends
-WATCHED = 4  # least observation time in mean run times: tasks may end together in rounds
-SAMPLE = 60  # most running tasks of a cluster that are sampled
+FEWEST = 3  # fewest ended tasks for a survival curve of a single cluster
+RATED = 20  # fewest ended tasks from which a rate of ends is observed
+WATCHED = 4  # shortest observation of a rate, in mean run times: similar tasks end together
+SAMPLE = 60  # largest sample of a cluster's running tasks
 NORMAL = (-1.62, -0.98, -0.55, -0.18, 0.18, 0.55, 0.98, 1.62)  # medians of the eighths of the normal distribution
 HALVINGS = 24
-CAUTION = 2.0  # `caution` of the survival curve for P90; from simulated campaigns
+CAUTION = 2.0  # caution of P90's survival curve, from simulated campaigns
 LONGEST_S = 10 * 365 * 86400.0  # forecasts later than this count as unknown
 
-Weighed = tuple[
-    RunTimeSurvivalCurve, float, float
-]  # a survival curve, an elapsed time, and the number of tasks represented
+Weighed = tuple[RunTimeSurvivalCurve, float, float]  # survival curve, elapsed time and number of tasks
 
 
 def forecast_campaign_end(progress: CampaignProgressForForecast) -> CampaignForecast:
-    """Forecast when the last task ends, and how many tasks end per second now."""
+    """Forecast when a campaign's last task ends, and how many tasks end per second now.
+
+    A value that can't be forecast is None.
+    """
     services = [throughput for throughput in progress.services if throughput.elapsed_s or throughput.durations_s]
     if not any(throughput.durations_s for throughput in services):
         return CampaignForecast()
@@ -180,7 +174,7 @@ def forecast_campaign_end(progress: CampaignProgressForForecast) -> CampaignFore
 def _expected(
     progress: CampaignProgressForForecast, services: Sequence[CampaignRunTimesAtCluster], caution: float
 ) -> "_CompletionChance | None":
-    """Return the probability of the campaign's end over time; None if no task runs."""
+    """Return the probability of the campaign's end as a function of time; None if no task runs."""
     pooled = [time for throughput in services for time in throughput.durations_s]
     whole = estimate_survival_curve(pooled, [time for throughput in services for time in throughput.elapsed_s], caution)
     curves = [_curve(throughput, whole, caution) for throughput in services]
@@ -195,9 +189,9 @@ def _expected(
 
 
 def forecast_error_share(stored: HalfwayForecast) -> float | None:
-    """Return the error of a P50 forecast, as a share of the remaining time at that moment.
+    """Return the error of a P50 forecast, divided by the time that the campaign took after the forecast.
 
-    Negative if the campaign ended earlier than forecast; None for an unfinished campaign.
+    Negative if the campaign ended before P50; None if the campaign is unfinished.
     """
     if stored.ended_at is None:
         return None
@@ -219,12 +213,16 @@ def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> ShownFore
 
 
 class _CompletionChance:
-    """The probability that all tasks have ended, as a function of time."""
+    """The probability that all tasks of a campaign have ended, as a function of time.
+
+    The probability for a running task follows from the elapsed time. The probability for an unsent task
+    follows from its expected start at the present rate of ended tasks.
+    """
 
     def __init__(
         self, running: Sequence[Weighed], curve: RunTimeSurvivalCurve, waiting: int, rate: float, ahead_s: float
     ) -> None:
-        self.rate = rate  # tasks that end per second
+        self.rate = rate  # number of tasks that end per second
         self._ahead_s = ahead_s
         self._running = [(curve_of_task, at, curve_of_task.left_after(at), many) for curve_of_task, at, many in running]
         self._curve = curve
@@ -233,7 +231,7 @@ class _CompletionChance:
         self._rates = [rate * exp(deviation * spread) for deviation in NORMAL]
 
     def by(self, chance: float) -> float:
-        """Return the time by which all tasks have ended with probability `chance`."""
+        """Return the time in seconds by which all tasks have ended with probability `chance`."""
         ahead_s = max(0.0, self._ahead_s)
         low, high = 0.0, ahead_s + self._curve.times[-1] + self._waiting / self._rates[0]
         for _ in range(HALVINGS):
@@ -255,10 +253,10 @@ class _CompletionChance:
         return many * log(1 - still) if still < 1 else -inf
 
     def _log_of_waiting(self, rate: float, time: float) -> float:
-        """Return the logarithm of the probability that all unsent tasks have ended.
+        """Return the logarithm of the probability that all unsent tasks have ended after `time` seconds.
 
-        If running tasks end at even intervals, the j-th unsent task starts at j / rate. Tasks that
-        start in the same step of the curve have the same probability.
+        The j-th unsent task starts at j / rate, if running tasks end at even intervals. Tasks that start in
+        the same step of the survival curve have the same probability.
         """
         newest, oldest = time - (self._waiting + 0.5) / rate, time - 0.5 / rate
         logarithm, since = 0.0, -inf
@@ -273,11 +271,10 @@ class _CompletionChance:
 
 
 def _spread(curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> float:
-    """Return the standard deviation of the logarithm of the last task's start time.
+    """Return the standard deviation of the logarithm of the last unsent task's start time.
 
-    Its sources are chance, the small number of known run times, and rounds of similar tasks that
-    end together. With few unsent and many running tasks, a round is far longer than the start time.
-    So a long round alone does not count as a deviation.
+    The start time varies by chance, by the small number of known run times, and by similar tasks that
+    end together in rounds. A round alone counts little if few tasks are unsent and many tasks run.
     """
     by_chance = curve.variation**2 * (1 / waiting + 2 / max(1, curve.count))
     round_s = curve.mean * max(0.0, 1 - sqrt(curve.own_variance))
@@ -285,9 +282,9 @@ def _spread(curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> float:
 
 
 def _ahead_s(running: Iterable[Weighed], rate: float) -> float:
-    """Return the delay of running tasks against ends at even intervals (renewal theory).
+    """Return how many seconds later running tasks end than at even intervals (renewal theory).
 
-    Equally long tasks that all started just now have their whole length left, not half of it.
+    Equally long tasks that have just started have their whole run time left, not half of it.
     """
     late = sum(
         many * (curve.mean_left(elapsed) / curve.mean - (1 + curve.own_variance) / 2)
@@ -304,7 +301,7 @@ def _curve(throughput: CampaignRunTimesAtCluster, whole: RunTimeSurvivalCurve, c
 
 
 def _rate(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> float:
-    """Return the rate of ends per second, as observed or from the mean run time."""
+    """Return how many tasks end per second at a cluster, as observed or from the mean run time."""
     is_known = throughput.ended >= RATED and throughput.watched_s >= WATCHED * curve.mean
     if is_known:
         return throughput.ended / throughput.watched_s
@@ -312,7 +309,7 @@ def _rate(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) ->
 
 
 def _sampled(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> Iterable[Weighed]:
-    """Return all running tasks, or a sample of many that has the longest-running task."""
+    """Return a cluster's running tasks, or a sample that contains the longest-running task."""
     elapsed = sorted(throughput.elapsed_s, reverse=True)
     step = -(-len(elapsed) // SAMPLE) if elapsed else 1
     return [(curve, elapsed_s, float(step)) for elapsed_s in elapsed[::step]]
@@ -322,11 +319,11 @@ HOUR = timedelta(hours=1)
 
 
 def campaign_with_ended_task_counts(campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts]) -> ShownCampaign:
-    """Return a shown campaign with its ended tasks and mean run times by cluster.
+    """Add the ended tasks and mean run times by cluster to a shown campaign.
 
-    `ends` are in the order of time. An ended campaign gets the rate over its whole life, while a
-    living campaign already has the rates of the last hour. Tasks that their owner cancelled count
-    as ended, but neither as failed nor in a rate.
+    `ends` are in the order of time. The rate of an ended campaign covers its whole life; a campaign
+    that has not ended keeps the rate of the last hour. Tasks that their owner cancelled count as ended,
+    but neither as failed nor in a rate.
     """
     if not ends:
         return campaign
@@ -346,7 +343,7 @@ def campaign_with_ended_task_counts(campaign: ShownCampaign, ends: Sequence[Camp
 def _at(
     campaign: ShownCampaign, sums: dict[str, CampaignTaskEndCounts], per_h: dict[str, float]
 ) -> Iterator[ShownCampaignAtCluster]:
-    """Yield the counts at present, then at former clusters; "" has tasks ended without a send."""
+    """Yield the counts of each cluster; cluster "" stands for tasks that ended without a send."""
     by_cluster = {at.cluster: at for at in campaign.at}
     for cluster in dict.fromkeys((*campaign.clusters, *sums)):
         at, end = (by_cluster.get(cluster, ShownCampaignAtCluster(cluster=cluster)), sums.get(cluster))

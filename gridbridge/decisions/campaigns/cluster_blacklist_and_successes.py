@@ -1,13 +1,6 @@
-"""Derive which clusters are closed to which campaigns, from the tasks that failed and succeeded there.
+"""Decide which clusters are closed to which campaigns, from the failed and successful tasks.
 
-A cluster is closed if it is a black hole, if tasks don't start there, or if its commands fail.
-
-A cluster that may recover by itself gets one task as a probe, after ever longer pauses (CiGri's autofix probes
-every 30 s). After program errors, or as a black hole, a cluster stays closed until the owner acts.
-
-A full disk, a missing licence or a wrong library can end a program at once with exit status 0. Such a cluster,
-a black hole, is free again at once and gets ever more tasks. Batch systems do not detect black holes, so the
-limits are gridbridge's own.
+A cluster is closed if the cluster is a black hole, can't start tasks, or fails at its commands.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -37,7 +30,7 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, Campai
 
 
 class OpenCampaignEventsInCycle:
-    """The open events during one cycle's decision, with the changes of the cycle."""
+    """The open events of clusters, campaigns and tasks, with the changes that one cycle makes."""
 
     def __init__(self, events: Iterable[CampaignEvent]) -> None:
         self._now = {event.what: event for event in events}
@@ -45,24 +38,24 @@ class OpenCampaignEventsInCycle:
 
     @property
     def changed(self) -> tuple[CampaignEvent, ...]:
-        """The events that the cycle has changed and must store."""
+        """The events that the cycle has changed; the cycle must store them."""
         return tuple(self._changed.values())
 
     @property
     def open(self) -> tuple[CampaignEvent, ...]:
-        """All open events."""
+        """The events that are open now."""
         return tuple(self._now.values())
 
     def find(self, code: CampaignEventCode, campaign: int, cluster: str = "") -> CampaignEvent | None:
-        """Return the open event of this code, campaign and cluster that has no exit status."""
+        """Return the open event with this code, campaign and cluster, and without an exit status."""
         return self._now.get((code, campaign, cluster, None))
 
     def equal_to(self, event: CampaignEvent) -> CampaignEvent | None:
-        """Return the open event with the same key as an event."""
+        """Return the open event that an event would repeat."""
         return self._now.get(event.what)
 
     def put(self, event: CampaignEvent) -> None:
-        """Add or change an event; an event with `closed_at` is closed."""
+        """Add or replace an open event; an event with `closed_at` is removed from the open events."""
         self._changed[event.what] = event
         if event.closed_at:
             self._now.pop(event.what, None)
@@ -70,7 +63,7 @@ class OpenCampaignEventsInCycle:
             self._now[event.what] = event
 
     def close(self, event: CampaignEvent | None, at: datetime) -> None:
-        """Close an event; do nothing for None."""
+        """Close an event at a time; nothing happens if the event is None."""
         if event:
             self.put(replace(event, closed_at=at))
 
@@ -79,16 +72,20 @@ MAX_DOUBLINGS = 32
 
 
 class ClusterClosureOrProbe(Enum):
-    """Whether a blacklisted cluster gets no task of a campaign, or one probe."""
+    """Whether a cluster that is closed to a campaign gets no task of the campaign, or one task as a probe."""
 
     CLOSED = "closed"
-    PROBE = "probe"  # one task as a probe
+    PROBE = "probe"
 
 
 def derive_cluster_blacklist(
     events: Iterable[CampaignEvent], at: datetime, policy: CampaignFailuresSection
 ) -> dict[CampaignCluster, ClusterClosureOrProbe]:
-    """Return the (campaign, cluster) pairs that events close, and whether a probe is due."""
+    """Return which clusters are closed to which campaigns because of events, and where a probe is due.
+
+    A cluster that may recover by itself gets one task as a probe, after ever longer pauses (CiGri's autofix probes
+    every 30 s). After program errors, or as a black hole, a cluster stays closed until the owner of the campaign acts.
+    """
     entries: dict[CampaignCluster, ClusterClosureOrProbe] = {}
     for event in events:
         pair = event.campaign, event.cluster
@@ -99,9 +96,9 @@ def derive_cluster_blacklist(
 
 
 def is_cluster_probe_due(event: CampaignEvent, at: datetime, policy: CampaignFailuresSection) -> bool:
-    """Say whether an event's pause is over, so that its cluster is probed.
+    """Say whether the pause after an event is over, so that a task may probe the cluster again.
 
-    A pause longer than `probe_max_s` is over, too: a fast clock wrote it and was set back since.
+    A pause longer than `probe_max_s` is over at once: a fast clock, since set back, has stored it.
     """
     longest = timedelta(seconds=policy.probe_max_s)
     return event.until is not None and not at < event.until <= at + longest
@@ -110,7 +107,7 @@ def is_cluster_probe_due(event: CampaignEvent, at: datetime, policy: CampaignFai
 def hide_blacklisted_clusters(
     situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> CampaignCycleSituation:
-    """Return the situation without the clusters that are closed to campaigns."""
+    """Return the cycle's situation, in which each campaign has only the clusters that are open to it."""
     return replace(
         situation, campaigns=tuple(_without_blacklisted(campaign, barred) for campaign in situation.campaigns)
     )
@@ -131,7 +128,7 @@ def record_cluster_probes(
     barred: Mapping[CampaignCluster, ClusterClosureOrProbe],
     book: OpenCampaignEventsInCycle,
 ) -> None:
-    """Record which sent tasks are probes, so that the next probe waits."""
+    """Record which sent tasks are probes of a cluster, so that the next probe has to wait."""
     for send in sends:
         pair = send.campaign, send.cluster
         event = book.find(CampaignEventCode.SETUP_ERROR, *pair)
@@ -150,10 +147,9 @@ def repeat_event_with_longer_pause(
     at: datetime,
     policy: CampaignFailuresSection,
 ) -> CampaignEvent:
-    """Return an event that happened again: the pause before the next probe doubles.
+    """Return an event that happened again, with a doubled pause before the next probe.
 
-    A failure during the pause does not extend the pause: it may come from an array of the same
-    round.
+    A failure during the pause does not change the pause, since the failed task was sent earlier.
     """
     if earlier and earlier.until and not is_cluster_probe_due(earlier, at, policy):
         return replace(earlier, last_at=at)
@@ -166,14 +162,14 @@ def repeat_event_with_longer_pause(
 def new_campaign_event(
     kind: CampaignEventSubject, code: CampaignEventCode, campaign: int, cluster: str, at: datetime
 ) -> CampaignEvent:
-    """Return a new open event."""
+    """Return a new open event of a cluster, a campaign or tasks."""
     return CampaignEvent(kind=kind, code=code, campaign=campaign, cluster=cluster, opened_at=at, last_at=at)
 
 
 def may_retry_array_submission(
     array: CampaignArray, events: Iterable[CampaignEvent], at: datetime, policy: CampaignFailuresSection
 ) -> bool:
-    """Say whether to retry an array's submission now; a release is always retried."""
+    """Say whether an array's interrupted submission is retried now; a release is always retried."""
     pauses = (
         event.until and not is_cluster_probe_due(event, at, policy)
         for event in events
@@ -182,16 +178,21 @@ def may_retry_array_submission(
     return array.state is not ArraySubmissionState.INTENDED or not any(pauses)
 
 
-MIN_SUCCESSES = 5  # fewest successes at a cluster that may be a black hole
-MIN_SUCCESSES_ELSEWHERE = 3  # fewest successes at the campaign's other clusters
-MAX_SHARE_OF_MEDIAN = 0.1  # largest run time of a black hole, as a share of the median elsewhere
+MIN_SUCCESSES = 5  # fewest successes of a campaign at a black hole
+MIN_SUCCESSES_ELSEWHERE = 3  # fewest successes at all other clusters of the campaign
+MAX_SHARE_OF_MEDIAN = 0.1  # longest run time at a black hole, divided by the median at all other clusters
 MAX_BLACK_HOLE_S = 5.0
 TIME_RESOLUTION_S = 0.5  # half of the whole second to which run times are rounded
-KEPT_DURATIONS = 32  # number of run times kept for a campaign at a cluster
+KEPT_DURATIONS = 32  # number of run times stored for a campaign at a cluster
 
 
 def find_black_hole_clusters(records: Iterable[CampaignSuccessAtCluster]) -> frozenset[tuple[int, str]]:
-    """Return the (campaign, cluster) pairs whose successes are suspiciously short."""
+    """Return the campaigns and clusters at which tasks succeed suspiciously fast.
+
+    A full disk, a missing licence or a wrong library can end a program at once with exit status 0. Such
+    a cluster has free slots again at once, and gets ever more tasks. Batch systems do not detect black
+    holes, so the limits are gridbridge's own.
+    """
     of: dict[int, list[CampaignSuccessAtCluster]] = {}
     for record in records:
         of.setdefault(record.campaign, []).append(record)
@@ -204,7 +205,7 @@ def find_black_hole_clusters(records: Iterable[CampaignSuccessAtCluster]) -> fro
 
 
 def _suspects(records: Iterable[CampaignSuccessAtCluster]) -> list[CampaignSuccessAtCluster]:
-    """Return the records whose tasks are short compared with the longest task anywhere."""
+    """Return the success records of clusters with short tasks, compared with the longest task anywhere."""
     timed = [record for record in records if record.durations_s]
     longest_s = max((max(record.durations_s) for record in timed), default=0)
     limit_s = min(MAX_BLACK_HOLE_S, MAX_SHARE_OF_MEDIAN * longest_s)
@@ -212,7 +213,7 @@ def _suspects(records: Iterable[CampaignSuccessAtCluster]) -> list[CampaignSucce
 
 
 def is_black_hole_cluster(record: CampaignSuccessAtCluster, other_records: Iterable[CampaignSuccessAtCluster]) -> bool:
-    """Say whether tasks succeed much faster at a cluster than at other clusters."""
+    """Say whether a campaign's tasks succeed much faster at one cluster than at all other clusters."""
     elsewhere = [seconds for other_record in other_records for seconds in other_record.durations_s]
     if record.is_trusted or len(record.durations_s) < MIN_SUCCESSES or len(elsewhere) < MIN_SUCCESSES_ELSEWHERE:
         return False
@@ -221,7 +222,7 @@ def is_black_hole_cluster(record: CampaignSuccessAtCluster, other_records: Itera
 
 
 def count_starved_tasks_by_cluster(situation: CampaignCycleSituation) -> Mapping[CampaignCluster, int]:
-    """Count waiting tasks that nikita deleted at clusters where no task of the campaign runs.
+    """Count the waiting tasks that nikita deleted at clusters where no task of the campaign runs.
 
     Free slots may be unusable for a campaign: no free host has the requested properties, or a quota
     limits the owner. CiGri then lowers a task's affinity (scheduler 3.2, tasks_affinity).
@@ -247,10 +248,10 @@ STARTED_OUTCOMES = FAILED_BY_ITSELF | {
 
 
 def select_arrays_sent_before_outage(situation: CampaignCycleSituation) -> frozenset[tuple[int, int]]:
-    """Return arrays that were sent before their cluster's last outage ended.
+    """Return the arrays that were sent before the last outage of their cluster ended.
 
     OAR records ends only when its database is back, so a task of one second may seem to take ten
-    minutes. A healthy cluster would then look like a black hole in comparison.
+    minutes. Compared with such tasks, a healthy cluster would look like a black hole.
     """
     now_back = (event.cluster for event in situation.events if event.code is CampaignEventCode.GET_JOBS)
     back_at = dict(situation.back_at) | {name: situation.at for name in now_back if name in situation.room}
@@ -266,9 +267,9 @@ def update_success_records(
     ended: Iterable[tuple[TaskAttempt, str]],
     untimed: Container[tuple[int, int]] = (),
 ) -> tuple[CampaignSuccessAtCluster, ...]:
-    """Return the success records that ended tasks change; their order does not matter.
+    """Return the success records that a cycle's ended tasks change.
 
-    Run times of tasks in `untimed` arrays are ignored.
+    Run times of tasks in arrays of `untimed` are ignored.
     """
     by_pair = {(record.campaign, record.cluster): record for record in records}
     of: dict[CampaignCluster, list[TaskAttempt]] = {}
@@ -285,9 +286,9 @@ def update_success_records(
 def _with_attempts(
     record: CampaignSuccessAtCluster, ended: Sequence[TaskAttempt], untimed: Container[tuple[int, int]]
 ) -> CampaignSuccessAtCluster:
-    """Add ended attempts to a record.
+    """Add ended attempts to the success record of a campaign at a cluster.
 
-    A success resets the count of errors; a started task resets the count of deleted tasks.
+    A success resets the number of errors in a row. A started task resets the number of deleted tasks.
     """
     outcomes = [attempt.outcome for attempt in ended]
     wiped = 0 if STARTED_OUTCOMES.intersection(outcomes) else record.wiped_in_row + outcomes.count(WIPED)

@@ -1,8 +1,7 @@
-"""Sentences that describe events of campaigns, and messages to subscribers about new events.
+"""Sentences for events of clusters, campaigns and tasks, and messages to subscribers about new events.
 
-Severities are as in CiGri (notifications of its module Colombo, scheduler 3.2). Network failures and walltimes
-are medium, new campaigns are low, acts of the users themselves are silent, and all other events are high. CiGri
-mails each event, 15 in a round.
+Severities are as in CiGri (notifications of its module Colombo, scheduler 3.2): failures of the network or the
+walltime are medium, new campaigns are low, acts of users are silent, and all other events are high.
 """
 
 from collections.abc import Iterable
@@ -32,67 +31,67 @@ from gridbridge.model.published_status_and_reports import (
 )
 
 EVENT_SENTENCES = {
-    CampaignEventCode.GET_JOBS: "{cluster} does not tell how it is{why}",
+    CampaignEventCode.GET_JOBS: "{cluster} gives no answer{why}",
     CampaignEventCode.DROPPED: (
-        "gridbridge.toml has no [cluster.{cluster}] any more, so nobody knows what became of tasks"
-        " there: put it back, or as root write them off by gridevents -e {number} -r"
+        "gridbridge.toml has no [cluster.{cluster}] any more, so the tasks at {cluster} can't be"
+        " watched: put the section back, or as root declare the tasks lost by gridevents -e {number} -r"
     ),
-    CampaignEventCode.SUBMIT_JOB: "{cluster} takes nothing of it now{why}",
+    CampaignEventCode.SUBMIT_JOB: "{cluster} accepts no array of the campaign now{why}",
     CampaignEventCode.OWNER_UNKNOWN: (
-        "nobody here knows its owner's account, so nothing of it is submitted or deleted at"
-        " {cluster}; what runs goes on{why}"
+        "the owner's account is unknown on this host, so no task is submitted or deleted at {cluster};"
+        " running tasks continue{why}"
     ),
     CampaignEventCode.NO_LEDGER: (
-        "root can't read {ledger}, or it lacks arrays at {cluster}: nothing of it is submitted or"
-        " deleted there; bring that file back{why}"
+        "root can't read {ledger}, or that file lacks arrays at {cluster}: no task is submitted or"
+        " deleted at {cluster} until the file is restored{why}"
     ),
     CampaignEventCode.NO_FILE: (
-        "root can't read its file now, so nothing of it is submitted at {cluster}; what runs goes on{why}"
+        "root can't read the campaign's file now, so no task is submitted at {cluster}; running tasks continue{why}"
     ),
-    CampaignEventCode.RUNNER_SUBMIT_ERROR: "{cluster} refuses its arrays{why}",
+    CampaignEventCode.RUNNER_SUBMIT_ERROR: "{cluster} refuses the campaign's arrays{why}",
     CampaignEventCode.SETUP_ERROR: (
-        "{cluster} can not start its tasks (is exec_directory there, with room, and yours?), or its"
-        " prologue failed there"
+        "{cluster} can not start the campaign's tasks (is exec_directory a folder of yours with free space?),"
+        " or the prologue failed at {cluster}"
     ),
-    CampaignEventCode.BLACKLIST: "its last {those} at {cluster} failed {alone}{host}",
-    CampaignEventCode.SINK: "its {tasks} successes at {cluster} are much too short to be true",
+    CampaignEventCode.BLACKLIST: "the last {those} at {cluster} failed {alone}{host}",
+    CampaignEventCode.SINK: "{tasks} tasks succeeded at {cluster} in too short a time to be true",
     CampaignEventCode.NO_CLUSTER: (
-        "tasks of it wait that may go nowhere: each of its clusters is closed to it, drained or too"
-        " small for a task, or they overran their walltime there"
+        "no cluster may take some waiting tasks: each cluster is closed to the campaign, drained or too"
+        " small for a task, or the tasks overran their walltime at the cluster"
     ),
-    CampaignEventCode.FILE_REFUSED: "nothing more of it is submitted{why}",
-    CampaignEventCode.RESTORED: "the state file was an older one{why}{then}",
+    CampaignEventCode.FILE_REFUSED: "no more tasks are submitted{why}",
+    CampaignEventCode.RESTORED: "an older copy of the state file was restored{why}{then}",
     CampaignEventCode.DISPUTED: (
-        "the records of {those} at {cluster} tell several ends, and none is believed:"
+        "the accounting records of {those} at {cluster} contradict each other, and none is believed:"
         " gridevents -e {number} -r runs {them} again"
     ),
     CampaignEventCode.EXIT_ERROR: "{those} failed at {cluster}{status}",
     CampaignEventCode.WALLTIME: "{those} ran longer than the walltime at {cluster}",
     CampaignEventCode.FRAG: "{those} {were} deleted at {cluster}",
     CampaignEventCode.SITE_FAULT: "{those} {were} lost{hosts} at {cluster}{why}",
-    CampaignEventCode.PREEMPTED: "{those} lost their places too often, at last at {cluster}",
-    CampaignEventCode.NOT_STARTED: "{those} could not be started anywhere, at last at {cluster}",
-    CampaignEventCode.EPILOG_EXIT_ERROR: "its epilogue failed at {cluster}{status}{why}",
-    CampaignEventCode.RESUBMIT: "{those} asked too often to run again, at last at {cluster}",
+    CampaignEventCode.PREEMPTED: "{those} {were} preempted too often, the last time at {cluster}",
+    CampaignEventCode.NOT_STARTED: "{those} could be started at no cluster; the last failed start was at {cluster}",
+    CampaignEventCode.EPILOG_EXIT_ERROR: "the epilogue failed at {cluster}{status}{why}",
+    CampaignEventCode.RESUBMIT: "{those} asked too often to run again, the last time at {cluster}",
 }
 
 
-RESTORED_FOLLOW_UPS = {  # effects of a restored older state file, by campaign state
-    CampaignState.PAUSED: "; it is paused: griddel -r {campaign} lets it go on if you wish",
-    CampaignState.IN_TREATMENT: "; it goes on with what root's ledger knows",
-    CampaignState.TERMINATED: "; it has ended, and nothing is to be done",
-    CampaignState.CANCELLED: "; it has ended, and nothing more of it is sent",
+RESTORED_FOLLOW_UPS = {  # effects of a restored state file, by the campaign's state
+    CampaignState.PAUSED: "; the campaign is paused: griddel -r {campaign} resumes the campaign",
+    CampaignState.IN_TREATMENT: "; the campaign continues with the arrays in root's ledger",
+    CampaignState.TERMINATED: "; the campaign has ended, and needs no action",
+    CampaignState.CANCELLED: "; the campaign was cancelled, and sends no more tasks",
 }
 
 
-RESTORED_AGAIN = "; gridevents -c {campaign} -r takes over what became of them"
+RESTORED_AGAIN = "; gridevents -c {campaign} -r takes over their results"
 
 
 def describe_campaign_event(event: CampaignEvent, state: CampaignState | None = None) -> str:
-    """Describe an event and its effect in the campaign's present state."""
+    """Describe an event, and the event's effect on the campaign in its present state."""
     status = "" if event.exit_status is None else f" with exit status {event.exit_status}"
     if event.code is CampaignEventCode.DROPPED and event.until:
-        return f"the tasks at {event.cluster} count as lost: root has written them off"
+        return f"the tasks at {event.cluster} count as lost, as declared by root"
     is_one = event.tasks == 1
     return EVENT_SENTENCES[event.code].format(
         number=event.number or "ID",
@@ -112,22 +111,21 @@ def describe_campaign_event(event: CampaignEvent, state: CampaignState | None = 
 
 
 def _restored_follow_up(event: CampaignEvent, state: CampaignState | None) -> str:
-    """Describe the effect of a restored older state file on the campaign."""
     words = RESTORED_AGAIN if event.why else RESTORED_FOLLOW_UPS.get(state, "") if state else ""
     return words.format(campaign=event.campaign)
 
 
 def format_campaign_event_for_log(event: CampaignEvent, state: CampaignState | None = None) -> str:
-    """Format an event for the log, with its campaign."""
+    """Format an event for the log: the campaign's number, the description, and whether the event is closed."""
     owner = "" if event.kind is CampaignEventSubject.CLUSTER else f"campaign {event.campaign}: "
-    over = ", which is over" if event.closed_at else ""
+    over = "; the event is closed" if event.closed_at else ""
     return f"{owner}{describe_campaign_event(event, state)}{over}"
 
 
 ROOT = 0
-MAX_LINES = 30  # most lines of a message
+MAX_LINES = 30  # lines of the longest message
 MAX_DOUBLINGS = 16
-SILENT_EVENTS = frozenset({CampaignEventCode.FRAG})  # deletions, which the deleting user knows
+SILENT_EVENTS = frozenset({CampaignEventCode.FRAG})  # a user who deletes tasks gets no message
 MEDIUM_EVENTS = frozenset(
     {
         CampaignEventCode.GET_JOBS,
@@ -141,7 +139,7 @@ MEDIUM_EVENTS = frozenset(
 
 
 def build_event_notification(event: CampaignEvent, campaign: Campaign | None) -> NotifiableEvent | None:
-    """Return the notification of an event; root gets events that root must fix."""
+    """Return the message about an event; root gets the messages about problems that only root can fix."""
     if event.code in SILENT_EVENTS:
         return None
     is_roots = event.kind is CampaignEventSubject.CLUSTER or event.code in (*ROOT_EVENTS, CampaignEventCode.NO_FILE)
@@ -158,7 +156,7 @@ def build_event_notification(event: CampaignEvent, campaign: Campaign | None) ->
 
 
 def build_start_or_end_notification(campaign: Campaign, at: datetime, *, is_over: bool) -> NotifiableEvent:
-    """Return the notification of a new or an ended campaign."""
+    """Return the message about the start or the end of a campaign."""
     name = f"campaign {campaign.number} ({replace_control_characters(campaign.jdl.name)[:60]})"
     cancelled = f", {campaign.cancelled} cancelled" if campaign.cancelled else ""
     tasks = f"{campaign.ended} of {number_with_noun(campaign.tasks, 'task')}"
@@ -178,8 +176,8 @@ def build_start_or_end_notification(campaign: Campaign, at: datetime, *, is_over
 def compose_due_notifications(
     subscriptions: Iterable[NotificationSubscription], happened: Iterable[NotifiableEvent], now: datetime
 ) -> tuple[CampaignNotification, ...]:
-    """Compose a message for each due subscription with new events."""
-    # events with later times come from a fast clock
+    """Compose a message with the new events for each subscription whose pause is over."""
+    # a time in the future comes from a clock that ran fast
     past = (event for event in happened if event.at <= now)
     events = sorted(past, key=lambda event: (event.at, event.campaign, event.code))
     due = (subscription for subscription in subscriptions if subscription.next_at <= now)
@@ -199,7 +197,7 @@ def _message(
     subscription: NotificationSubscription, events: list[NotifiableEvent], now: datetime
 ) -> CampaignNotification:
     lines = [event.text for event in events[:MAX_LINES]]
-    lines += [f"and {len(events) - MAX_LINES} more: gridevents tells them"] if events[MAX_LINES:] else []
+    lines += [f"and {len(events) - MAX_LINES} more, which gridevents shows"] if events[MAX_LINES:] else []
     first = events[0]
     subject = f"{first.code} {first.cluster}".strip() if len(events) == 1 else f"{len(events)} messages"
     about = {event.campaign for event in events}
@@ -216,24 +214,24 @@ def _message(
 def drop_future_subscription_times(
     subscription: NotificationSubscription, now: datetime, policy: NotificationsSection
 ) -> NotificationSubscription:
-    """Return a subscription without times in the future.
-
-    Times in the future come from a fast clock.
-    """
+    """Return a subscription with its future times set to now; a clock that ran fast has stored these times."""
     longest = max(pause_before_next_notification(0, policy), pause_before_next_notification(policy.tries, policy))
     told_until, next_at = (min(subscription.told_until, now), min(subscription.next_at, now + longest))
     return replace(subscription, told_until=told_until, next_at=next_at)
 
 
 def pause_before_next_notification(tries: int, policy: NotificationsSection) -> timedelta:
-    """Return the pause after a success (`tries` 0) or after failures in a row."""
+    """Return the pause before a subscription's next message: fixed after a success, doubled after each failure.
+
+    `tries` counts the failures in a row.
+    """
     if not tries:
         return timedelta(seconds=policy.pause_s)
     return timedelta(seconds=policy.retry_s * 2 ** min(tries - 1, MAX_DOUBLINGS))
 
 
 def is_notify_channel_configured(way: NotificationChannel, policy: NotificationsSection) -> bool:
-    """Say whether the site has configured a channel."""
+    """Say whether gridbridge.toml configures a channel for messages, such as mail."""
     return {NotificationChannel.MAIL: bool(policy.mail), NotificationChannel.JABBER: bool(policy.command)}.get(
         way, True
     )

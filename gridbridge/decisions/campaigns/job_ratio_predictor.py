@@ -1,10 +1,8 @@
-"""Predict job ratios: how many tasks of a campaign a cluster gets for each free slot.
+"""Predict job ratios: the number of a campaign's tasks that a cluster gets for each free slot.
 
-The CiGri scheduler specification has three laws: slow-start, two-way adaptive, and adaptive-down
-with exponential-up. With S submitted tasks, of which E wait beyond the allowed number, the adaptive
-decrease is (S - E) / S. The law `measured` is gridbridge's own. It decreases in proportion, except
-after a cycle that sent no task, and increases in equal steps. The predictor runs right after the
-updator (steps 7 and 8 of the specification).
+The CiGri scheduler specification has three laws: slow-start, two-way adaptive, and adaptive-down with
+exponential-up. The law `measured` is gridbridge's own. The job ratios follow from counts of sent, waiting and
+running tasks (steps 7 and 8 of the specification).
 """
 
 from collections import Counter
@@ -33,22 +31,21 @@ from gridbridge.model.campaigns.cycle_plan import (
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
 from gridbridge.model.published_status_and_reports import number_with_noun
 
-MAX_RATIO = 4.0  # largest ratio, in tasks per free slot; the specification has no limit
-RATIO_STEP = 0.25  # step of `measured`, in tasks per free slot
+MAX_RATIO = 4.0  # in tasks per free slot; CiGri's specification has no limit
+RATIO_STEP = 0.25  # step of the law `measured`, in tasks per free slot
 
 RatioChange = Callable[[float, JobRatioInputs], float]
 
 
 def initial_job_ratio(law: JobRatioRule, slots: float, max_slots: int) -> float:
-    """Return the first ratio at a cluster: for one task, or for all tasks that fit."""
+    """Return a campaign's first job ratio at a cluster, for one task or for all tasks that fit."""
     return 1 / max(1, max_slots, slots) if law is JobRatioRule.SLOW_START else 1 / slots
 
 
 def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
-    """Return the ratio that follows from the outcomes of sent tasks.
+    """Return the next job ratio of a campaign at a cluster.
 
-    The ratio decreases when too many tasks wait. It increases only when all sent tasks
-    have had time to start.
+    The ratio decreases if too many tasks wait. The ratio increases only when all sent tasks have had time to start.
     """
     old = terms.old * terms.slots
     if terms.waiting > terms.allowed:
@@ -61,14 +58,14 @@ def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
 
 
 def is_known_if_sent_tasks_start(terms: JobRatioInputs) -> bool:
-    """Say whether the sent tasks are known to start or to wait."""
+    """Say whether the tasks that were sent last have all had time to start, or wait in too large a number."""
     return terms.waiting > terms.allowed or not terms.fresh
 
 
 def count_tasks_by_job_ratio(ratio: float, free_slots: int, slots: float) -> int:
-    """Return how many tasks go to free slots: at least one if one task fits.
+    """Return how many tasks go to free slots by a job ratio, at least one if one task fits.
 
-    A ratio of 0 sends no task.
+    A job ratio of 0 sends no task.
     """
     if ratio <= 0 or free_slots < slots:
         return 0
@@ -80,7 +77,7 @@ def _one_a_cluster(terms: JobRatioInputs) -> float:
 
 
 def _kept_share(terms: JobRatioInputs) -> float:
-    """Return (S - E) / S; 0 if no task was submitted or all submitted tasks are excess."""
+    """Return (S - E) / S for S submitted tasks, of which E tasks wait above the allowed number."""
     if not terms.submitted:
         return 0.0
     excess = terms.waiting - terms.allowed
@@ -100,14 +97,13 @@ def _in_proportion(old: float, terms: JobRatioInputs) -> float:
 
 
 def _doubled(old: float, terms: JobRatioInputs) -> float:
-    """Return the doubled ratio; without submitted tasks the old ratio."""
     return 2 * max(old, _one_a_cluster(terms)) if terms.submitted else old
 
 
 def _by_those_that_run(old: float, terms: JobRatioInputs) -> float:
-    """Return S / running, since ended tasks have freed slots for further tasks.
+    """Return the number of submitted tasks divided by the number of running tasks.
 
-    At most S running tasks count, since other running tasks were submitted earlier.
+    Ended tasks have freed slots for further tasks. Tasks that were submitted earlier do not count.
     """
     if old == 0:
         return 1.0
@@ -118,10 +114,10 @@ def _by_those_that_run(old: float, terms: JobRatioInputs) -> float:
 
 
 def _one_step_up(old: float, terms: JobRatioInputs) -> float:
-    """Return the next higher ratio if tasks start; keep the ratio while no slot is free.
+    """Return the next higher job ratio if tasks start; keep the ratio while no slot is free.
 
-    The ratio does not rise while tasks of any campaign wait although slots look free, or while
-    nikita deletes waiting tasks: further tasks would only be sent and deleted in turn.
+    The ratio does not rise while tasks of any campaign wait although slots look free, or while nikita
+    deletes waiting tasks: further tasks would only be sent and deleted in turn.
     """
     does_begin = terms.running or terms.ended
     is_held = terms.waiting or terms.others or terms.is_wiped
@@ -146,10 +142,9 @@ NO_LISTED_TASKS = ListedCampaignTaskCounts(campaign=0, cluster="", waiting=0, li
 
 
 def predict_job_ratios(situation: CampaignCycleSituation) -> dict[CampaignCluster, JobRatioUpdate]:
-    """Return the ratio of each campaign with unsent tasks at each of its clusters.
+    """Return the job ratio of each campaign with unsent tasks at each cluster that answered.
 
-    Only clusters that answered have a ratio. Test campaigns have no ratio, since they send one task
-    per cluster.
+    Test campaigns have no job ratio, since they send one task to each cluster.
     """
     looked = _CyclePredictor(situation)
     return {
@@ -170,7 +165,7 @@ def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
 def select_changed_ratios(
     predicted: Mapping[CampaignCluster, JobRatioUpdate], before: Iterable[JobRatio], sends: Iterable[CampaignTaskSend]
 ) -> tuple[JobRatioUpdate, ...]:
-    """Return the ratios to store: ratios that were used or have changed."""
+    """Return the job ratios that the state file must store: ratios that were used or have changed."""
     sent = {(send.campaign, send.cluster): send.tasks for send in sends}
     previous = {(ratio.campaign, ratio.cluster): ratio for ratio in before}
     return tuple(
@@ -181,7 +176,7 @@ def select_changed_ratios(
 
 
 def describe_job_ratio_changes(predicted: Iterable[JobRatioUpdate]) -> list[str]:
-    """Describe each changed ratio, with the numbers that led to it."""
+    """Describe each changed job ratio, with the numbers that led to the change."""
     return [
         f"campaign {prediction.campaign} at {prediction.cluster}: job ratio "
         f"{prediction.terms.old:.3g} -> {prediction.ratio:.3g} ({prediction.law}: "
@@ -194,8 +189,6 @@ def describe_job_ratio_changes(predicted: Iterable[JobRatioUpdate]) -> list[str]
 
 
 class _CyclePredictor:
-    """The task counts of a cycle from which ratios are predicted."""
-
     def __init__(self, situation: CampaignCycleSituation) -> None:
         self._situation = situation
         self._free = FreeClusterSlots(situation.room)
@@ -214,7 +207,6 @@ class _CyclePredictor:
         )
 
     def predict(self, pair: CampaignCluster, request: JdlClusterSettings) -> JobRatioUpdate:
-        """Return a campaign's ratio at a cluster."""
         room, before = self._situation.room[pair[1]], self._ratios.get(pair)
         terms = self._terms(pair, request, room, before)
         return JobRatioUpdate(
@@ -254,9 +246,9 @@ class _CyclePredictor:
 
 
 def _allowed(request: JdlClusterSettings, room: ClusterCapacityForCampaigns, waiting_of_others: int) -> int:
-    """Return how many tasks of a campaign may wait.
+    """Return how many tasks of a campaign may wait at a cluster.
 
-    The law `measured` also counts waiting tasks of other campaigns.
+    The law `measured` subtracts the waiting tasks of all other campaigns.
     """
     all_may = max_waiting_tasks(room.max_slots, room.flood_rate)
     most = max(0, all_may - waiting_of_others) if room.law is JobRatioRule.MEASURED else all_may

@@ -1,8 +1,6 @@
-"""Recover arrays from root's ledger when the state file is older than the ledger.
+"""Restore arrays of campaigns that root's ledger of submitted tasks has and the state file lacks.
 
-When an old state file was restored, the ledger also has later submissions. The arrays of these
-submissions are stored again, and their tasks no longer wait. Intended submissions that conflict
-with these arrays are undone.
+An older copy of the state file, restored from a backup, lacks the arrays that were submitted after the backup.
 """
 
 from bisect import bisect_left, bisect_right
@@ -31,7 +29,7 @@ from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilog
 
 
 def is_ledger_ahead_of_state_file(arrays: Iterable[CampaignArray], ledger: Iterable[RootLedgerArray]) -> bool:
-    """Say whether root's ledger has an array that the state file lacks."""
+    """Say whether root's ledger of submitted tasks has an array that the state file lacks."""
     numbers = {array.number for array in arrays}
     return any(array.number not in numbers for array in ledger)
 
@@ -45,18 +43,17 @@ def plan_recovery_from_root_ledger(
     refused: CampaignArray | None = None,
     most: int = ENDS_PER_TRANSACTION,
 ) -> tuple[LedgerRecoveryStep, ...]:
-    """Return the changes of the state file that recover a campaign, by transaction.
+    """Return the changes of the state file that restore a campaign's lost arrays, by transaction.
 
-    `refused` is an array that the ledger rejected, since the ledger already has its tasks. After
-    each transaction the state file equals one restored from a later time. Tasks that are still lost
-    wait, and the ledger rejects them again. So the last attempts of tasks come first.
+    `refused` is an array that root refused to submit, since the ledger already has the array's tasks.
+    The last attempts of tasks come first, so that gridbridge may stop after any transaction: the ledger
+    refuses tasks that are not restored yet.
 
-    Of a task's lost attempts, the last attempt and its later copies are awaited. All other attempts
-    get an unknown end. If the copied attempt ended without success, the task may wait although its
-    copy was sent; then the copy counts.
+    The last lost attempt of a task and its later copies are awaited. All other lost attempts get an
+    unknown end. If the state file has a task as waiting, but the ledger has a copy of it, the copy counts.
 
-    An array without a job id in the ledger was never released. If other arrays have sent some of
-    its tasks since, the array is given up, and its remaining tasks wait to be sent again.
+    An array without a job id in the ledger was never released. If the tasks of such an array were sent
+    again in part, the array is given up, and the remaining tasks are sent again, too.
     """
     ledger = {array.number: array for array in entries}
     undone = [array for array in stored.arrays if _differs(array, stored, ledger)]
@@ -90,7 +87,7 @@ def plan_recovery_from_root_ledger(
 
 
 def _undone(array: CampaignArray, stored: StoredCampaignTasks) -> LedgerRecoveryStep:
-    """Undo an array that was never submitted: its tasks wait as before."""
+    """Undo an array that was never submitted, so that the array's tasks wait as before."""
     of_array = [attempt for attempt in stored.attempts if attempt.array == array.number]
     returning = [
         attempt for attempt in of_array if not array.is_of_copies and not is_prologue_or_epilogue_task(attempt.task)
@@ -100,7 +97,7 @@ def _undone(array: CampaignArray, stored: StoredCampaignTasks) -> LedgerRecovery
 
 
 def _in_groups(lost: Iterable[RootLedgerArray], most: int) -> Iterator[list[RootLedgerArray]]:
-    """Yield groups of arrays with at most `most` tasks; a larger array is its own group."""
+    """Yield groups of arrays with at most `most` tasks in all; an array with more tasks is a group alone."""
     group: list[RootLedgerArray] = []
     tasks = 0
     for array in lost:
@@ -114,7 +111,7 @@ def _in_groups(lost: Iterable[RootLedgerArray], most: int) -> Iterator[list[Root
 
 
 def _alive(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> dict[int, int]:
-    """Map the tasks that no longer wait to their last attempts; copies are left out."""
+    """Map the restored tasks to their last attempts; speculative copies are left out."""
     return {
         task: attempt
         for array in arrays
@@ -125,13 +122,16 @@ def _alive(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> dict[
 
 
 def _is_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
-    """Say whether an array is given up: all tasks were sent again, or some and it has no job id."""
+    """Say whether an array is given up, since all its tasks were sent again.
+
+    An array without a job id is given up if a part of its tasks was sent again.
+    """
     old = [attempt < first.get(task, 0) for task, attempt in array.tasks]
     return all(old) or (not array.job_id and any(old))
 
 
 def _again(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Iterator[WaitingTaskRange]:
-    """Yield the tasks to send again, since their arrays are given up."""
+    """Yield the tasks to send again because their array is given up."""
     for array in arrays:
         if array.is_of_copies or not _is_given_up(array, first):
             continue
@@ -141,7 +141,7 @@ def _again(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Itera
 
 
 def _copied(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Set[int]:
-    """Return the tasks with a live copy after their original attempt."""
+    """Return the tasks of which a copy was sent at the same time as the last attempt or later."""
     return {
         task
         for array in arrays
@@ -152,7 +152,7 @@ def _copied(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Set[
 
 
 def _superseded(before: Mapping[int, list[TaskAttempt]], alive: Mapping[int, int]) -> Iterator[TaskAttempt]:
-    """Yield the stored attempts that later recovered attempts replace."""
+    """Yield the attempts in the state file that restored attempts replace."""
     for task, attempt in alive.items():
         for previous in before.get(task, ()):
             if previous.attempt < attempt:
@@ -162,7 +162,7 @@ def _superseded(before: Mapping[int, list[TaskAttempt]], alive: Mapping[int, int
 def _without_tasks(
     waiting: list[WaitingTaskRange], tasks: Iterable[int]
 ) -> tuple[tuple[WaitingTaskRange, ...], tuple[WaitingTaskRange, ...]]:
-    """Remove tasks from the waiting tasks; return the changed ranges, before and after."""
+    """Remove tasks from the waiting tasks; return the ranges that change, before and after."""
     these = sorted(task for task in tasks if not is_prologue_or_epilogue_task(task))
     if not these:
         return (), ()
@@ -179,7 +179,7 @@ def _first(span: WaitingTaskRange) -> int:
 
 
 def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaignTasks) -> Iterable[WaitingTaskRange]:
-    """Yield the waiting tasks as before these attempts, which were never submitted."""
+    """Yield the tasks of attempts that were never submitted, to wait as before these attempts."""
     tried = defaultdict[int, list[AttemptOutcomeAtCluster]](list)
     for earlier in sorted(stored.earlier, key=lambda earlier: earlier.attempt):
         tried[earlier.task].append(earlier)
@@ -195,12 +195,12 @@ def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaignTasks) -> It
 
 
 def _first_alive(lost: Iterable[RootLedgerArray]) -> dict[int, int]:
-    """Return the last attempt of each task, copies left out."""
+    """Map each task to its last attempt in root's ledger; speculative copies are left out."""
     return {task: attempt for array in lost if not array.is_of_copies for task, attempt in array.tasks}
 
 
 def subtract_from_waiting_ranges(waiting: Iterable[WaitingTaskRange], tasks: Set[int]) -> tuple[WaitingTaskRange, ...]:
-    """Return the waiting ranges without some tasks."""
+    """Remove tasks from ranges of waiting tasks; a range may be split."""
     these = sorted(tasks)
     return tuple(
         replace(span, first=part[0], last=part[-1])
@@ -221,7 +221,7 @@ def _parts(span: WaitingTaskRange, tasks: list[int]) -> Iterable[range]:
 
 
 def _differs(array: CampaignArray, stored: StoredCampaignTasks, ledger: "dict[int, RootLedgerArray]") -> bool:
-    """Say whether the ledger lacks a stored array, or has other tasks in it."""
+    """Say whether root's ledger lacks an array whose submission is intended, or has other tasks in the array."""
     if array.state is not ArraySubmissionState.INTENDED:
         return False
     entry = ledger.get(array.number)
@@ -230,7 +230,7 @@ def _differs(array: CampaignArray, stored: StoredCampaignTasks, ledger: "dict[in
 
 
 def _array(campaign: int, entry: RootLedgerArray, at: datetime, first: Mapping[int, int]) -> CampaignArray:
-    """Return the recovered array; RELEASED if given up, so that its jobs are found and deleted."""
+    """Return a restored array; an array that is given up is RELEASED, so that its jobs are found and deleted."""
     is_given_up = _is_given_up(entry, first)
     sent = ArraySubmissionState.SUBMITTED if entry.job_id else ArraySubmissionState.INTENDED
     return CampaignArray(

@@ -1,14 +1,6 @@
-"""Plan which tasks nikita deletes: tasks of cancelled campaigns, preempted tasks, and tasks that hang.
+"""Plan which tasks of campaigns nikita deletes, and correct the ages of tasks for jumps of the clock.
 
-Ages of tasks are corrected for jumps of the clock, so that no task is deleted too early.
-
-nikita deletes the newest tasks that wait above the flood rate after a grace period, tasks that wait too long,
-tasks that run long after their walltime, tasks and campaigns that owners cancelled, best-effort tasks whose
-resources a local request lacks, and waiting tasks that rebalancing moves. Waiting tasks of test campaigns are
-kept. (CiGri scheduler specification, note on step 9; CiGri v3.)
-
-A time stored before a forward jump looks too old by the length of the jump. A pause in which the host was off
-also counts as a jump, since its length is unknown. Corrected ages are never too large.
+Source of the rules: CiGri scheduler specification, note on step 9; CiGri v3.
 """
 
 from collections import defaultdict
@@ -27,23 +19,29 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     NikitaDeletionReason,
     NikitaSituation,
 )
+from gridbridge.model.published_status_and_reports import number_with_noun
 
 REASON_WORDS = {
-    NikitaDeletionReason.OVERFLOW: "wait beyond the flood rate",
+    NikitaDeletionReason.OVERFLOW: "wait above the flood rate",
     NikitaDeletionReason.WAITED: "waited too long",
     NikitaDeletionReason.OVERRAN: "run long after their walltime",
     NikitaDeletionReason.CANCELLED: "their owner cancelled",
-    NikitaDeletionReason.MADE_WAY: "hold what a local job lacks",
+    NikitaDeletionReason.MADE_WAY: "hold resources that a local job lacks",
     NikitaDeletionReason.UNWANTED: "their owner cancelled",
-    NikitaDeletionReason.MOVED: "are to start elsewhere",
+    NikitaDeletionReason.MOVED: "are to start at another cluster",
     NikitaDeletionReason.UNNEEDED: "are prologues that no task needs any more",
-    NikitaDeletionReason.LEFT: "are deleted, and listed again",
-    NikitaDeletionReason.NEVER_BEGAN: "are deleted, and listed again",
+    NikitaDeletionReason.LEFT: "were deleted, but are still listed",
+    NikitaDeletionReason.NEVER_BEGAN: "were deleted, but are still listed",
 }
 
 
 def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
-    """Plan the deletions of listed tasks, including tasks that were marked earlier."""
+    """Plan the deletions of listed tasks of campaigns, also of tasks that were marked for deletion before.
+
+    Tasks are deleted if they wait above the flood rate after a grace period (the newest first), wait too long, or run
+    long after their walltime. Owners cancel tasks and campaigns, rebalancing moves waiting tasks, and best-effort tasks
+    are preempted if a local request lacks their resources. Waiting tasks of test campaigns are kept.
+    """
     going = tuple(part for part in listing.parts if not part.is_cancelled)
     new = tuple(part for part in going if part.marked is None)
     waiting = [part for part in new if part.is_waiting and not part.is_test]
@@ -70,7 +68,7 @@ def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
 
 
 def _together(*wipes: ArrayTaskDeletion) -> tuple[ArrayTaskDeletion, ...]:
-    """Merge deletions of one array for one reason, so that they need one call."""
+    """Merge the deletions of one array's tasks for one reason, so that one call deletes them."""
     by_array = defaultdict[tuple[int, int, NikitaDeletionReason], list[ArrayTaskDeletion]](list)
     for cancellation in wipes:
         by_array[cancellation.campaign, cancellation.array, cancellation.wiped_for].append(cancellation)
@@ -81,7 +79,7 @@ def _together(*wipes: ArrayTaskDeletion) -> tuple[ArrayTaskDeletion, ...]:
 
 
 def describe_nikita_deletions(plan: NikitaDeletionPlan) -> list[str]:
-    """Describe the deletions of a cycle, in a sentence for each array and reason."""
+    """Describe the deletions of one cycle of nikita, in one sentence for each array and reason."""
     lines = [
         f"wiped: {_described(cancellation)}, which {REASON_WORDS[cancellation.wiped_for]}"
         for cancellation in (*plan.cancelled, *plan.wipes)
@@ -99,7 +97,9 @@ def describe_nikita_deletions(plan: NikitaDeletionPlan) -> list[str]:
 
 
 def _described(cancellation: ArrayTaskDeletion) -> str:
-    return f"{cancellation.tasks} of campaign {cancellation.campaign} at {cancellation.cluster}"
+    return (
+        f"{number_with_noun(cancellation.tasks, 'task')} of campaign {cancellation.campaign} at {cancellation.cluster}"
+    )
 
 
 def _overran(part: ArrayTasksInSameState, listing: NikitaSituation) -> bool:
@@ -116,7 +116,7 @@ def _is_moved(part: ArrayTasksInSameState) -> bool:
 
 
 def _is_followed(part: ArrayTasksInSameState) -> bool:
-    """Say whether a task marked earlier is now deleted again or spared."""
+    """Say whether a task that was marked for deletion before is now deleted again or spared."""
     is_judged = part.marked is not None and part.marked is not NikitaDeletionReason.UNWANTED
     return is_judged and not _is_moved(part)
 
@@ -126,12 +126,12 @@ def _age_s(part: ArrayTasksInSameState, listing: NikitaSituation) -> float:
 
 
 def _is_spared(part: ArrayTasksInSameState) -> bool:
-    """Say whether a task started before it could be deleted for waiting."""
+    """Say whether a task that was to be deleted for waiting has started before the deletion."""
     return part.marked not in (NikitaDeletionReason.OVERRAN, NikitaDeletionReason.MADE_WAY) and not part.is_waiting
 
 
 def _overflow(waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation) -> Iterator[ArrayTaskDeletion]:
-    """Delete the newest tasks that wait after the grace period, down to the limit."""
+    """Delete the newest tasks that wait longer than the grace period, down to the allowed number."""
     old = [part for part in waiting if _age_s(part, listing) > listing.patience.grace_s]
     for cluster in sorted({part.cluster for part in old}):
         at_cluster = [part for part in old if part.cluster == cluster]
@@ -146,7 +146,7 @@ def _overflow(waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation
 
 
 def _but_one_that_is_wide(arrays: list[ArrayTasksInSameState]) -> list[ArrayTasksInSameState]:
-    """Leave out the oldest multi-slot task, which may wait above the flood rate."""
+    """Leave out the oldest waiting multi-slot task, which may wait above the flood rate."""
     wide = [part for part in arrays if part.slots > 1]
     if not wide:
         return arrays
@@ -164,7 +164,6 @@ def _count(part: ArrayTasksInSameState) -> int:
 
 
 def _last(indices: tuple[range, ...], count: int) -> tuple[range, ...]:
-    """Return the last `count` array indices."""
     spans: list[range] = []
     for span in sorted(indices, key=lambda span: -span.start):
         chosen_span = span[max(0, len(span) - count) :] if count > 0 else span[:0]
@@ -177,7 +176,7 @@ def _last(indices: tuple[range, ...], count: int) -> tuple[range, ...]:
 def _cancel(
     part: ArrayTasksInSameState, wiped_for: NikitaDeletionReason | None, indices: tuple[range, ...] = ()
 ) -> ArrayTaskDeletion:
-    assert wiped_for  # unmarked tasks are deleted for an explicit reason
+    assert wiped_for  # the caller gives a reason for tasks without a mark
     return ArrayTaskDeletion(
         campaign=part.campaign,
         array=part.array,
@@ -187,14 +186,15 @@ def _cancel(
     )
 
 
-MIN_JUMP_S = 60.0  # jumps shorter than this are ignored, since no timeout is that precise
-JUMP_RETENTION = timedelta(days=30)  # age at which jumps are forgotten; arrays never get this old
+MIN_JUMP_S = 60.0  # shorter jumps are ignored, since no timeout is that precise
+JUMP_RETENTION = timedelta(days=30)  # jumps are forgotten after this time, which no array lives
 
 
 def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings) -> HostClockReadings:
-    """Return the present clock readings with all known jumps.
+    """Return the present readings of the host's clocks, with all jumps of the wall clock.
 
-    A clock that is set back cancels the last jumps.
+    A clock that is set back cancels the last forward jumps. A pause in which the host was off counts as
+    a jump, since the length of the pause is unknown.
     """
     if before is None:
         return now
@@ -207,13 +207,16 @@ def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings)
 
 
 def shift_past_time_by_clock_jumps(since: datetime, leaps: Iterable[ClockJump]) -> datetime:
-    """Return a past time as the present clock would have recorded it."""
+    """Return a stored time as the present clock would have recorded it.
+
+    A time stored before a forward jump of the clock looks too old by the length of the jump.
+    """
     later_s = sum(jump.by_s for jump in leaps if jump.at > since)
     return since + timedelta(seconds=later_s)
 
 
 def sum_clock_jumps(leaps: Iterable[ClockJump]) -> timedelta:
-    """Return the sum of clock jumps: the most by which a time can look too old."""
+    """Return the sum of all clock jumps, by which a stored time can at most look too old."""
     return timedelta(seconds=sum(jump.by_s for jump in leaps))
 
 

@@ -1,10 +1,6 @@
-"""Decide when prologues and epilogues run: once per cluster, before and after tasks.
+"""Decide when a campaign's prologue and epilogue run at a cluster: once each, before and after the tasks.
 
-Prologues and epilogues are keys of CiGri's JDL (v3). A prologue starts at a cluster before the
-first tasks, which wait for the prologue's end. A failed prologue closes the cluster, and the next
-probe starts the prologue again. An epilogue starts once all tasks have ended, also in a cancelled
-campaign. Preemption and lost hosts count as no failure. Tasks that are retried later get a new
-prologue and epilogue. A waiting prologue without remaining tasks is deleted, and no epilogue runs.
+Prologues and epilogues are keys of CiGri's JDL (v3).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,17 +29,23 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE, STEPS
 
-MAX_EPILOGUE_ATTEMPTS = 3  # most attempts of an epilogue that are ended by the cluster
-ENDED_BY_CLUSTER = {  # outcomes caused by the cluster, with the final error message
-    TaskAttemptOutcome.WIPED: "at last it was deleted there",
+MAX_EPILOGUE_ATTEMPTS = 3  # attempts of an epilogue that the cluster ends each time
+ENDED_BY_CLUSTER = {  # outcomes that are the cluster's fault, with the message of the last attempt
+    TaskAttemptOutcome.WIPED: "the last attempt was deleted",
     TaskAttemptOutcome.MOVED: "",
-    TaskAttemptOutcome.PREEMPTED: "at last its place was needed",
-    TaskAttemptOutcome.SITE_FAULT: "at last its host was lost",
+    TaskAttemptOutcome.PREEMPTED: "the last attempt was preempted",
+    TaskAttemptOutcome.SITE_FAULT: "the host of the last attempt was lost",
 }
 
 
 class PrologueAndEpilogueProgress:
-    """The prologues and epilogues of all campaigns, including newly ended ones."""
+    """The prologues and epilogues of all campaigns, with the ends that a cycle has found.
+
+    A prologue starts before the first tasks, which wait for its end. A failed prologue closes the
+    cluster to the campaign, until a probe starts the prologue again. An epilogue starts when all tasks
+    have ended, also in a cancelled campaign. Tasks that are retried later get a new prologue and a new
+    epilogue. Preemption and lost hosts are no failures.
+    """
 
     def __init__(self, situation: CampaignCycleSituation) -> None:
         ended = {(attempt.campaign, attempt.array): attempt for attempt in situation.stepped}
@@ -61,20 +63,20 @@ class PrologueAndEpilogueProgress:
         self._of_epilogues = {(phase.campaign, phase.array) for phase in situation.steps if phase.step == EPILOGUE}
 
     def of_tasks(self, arrays: Iterable[CampaignArray]) -> tuple[CampaignArray, ...]:
-        """Return the arrays that hold tasks, without prologues and epilogues."""
+        """Return the arrays that hold tasks; arrays of prologues and epilogues are left out."""
         return tuple(array for array in arrays if (array.campaign, array.number) not in self._arrays)
 
     def is_wanted(self, array: CampaignArray) -> bool:
-        """Say whether an array is still needed; of a cancelled campaign only epilogues are."""
+        """Say whether an array must still run; a cancelled campaign needs only its epilogues."""
         is_winding_up = array.campaign in self._winding_up
         return array.campaign in self._alive or (is_winding_up and self.is_epilogue(array))
 
     def is_epilogue(self, array: CampaignArray) -> bool:
-        """Say whether an array is an epilogue."""
+        """Say whether an array holds an epilogue instead of tasks."""
         return (array.campaign, array.number) in self._of_epilogues
 
     def preparing(self) -> dict[CampaignCluster, ClusterClosureOrProbe]:
-        """Return the pairs of campaign and cluster where a prologue or epilogue is unfinished."""
+        """Return the campaigns and clusters at which a prologue or epilogue is unfinished."""
         return {
             _pair(phase): ClusterClosureOrProbe.CLOSED
             for phase in self._now
@@ -82,14 +84,17 @@ class PrologueAndEpilogueProgress:
         }
 
     def unready(self) -> frozenset[CampaignCluster]:
-        """Return the pairs of campaign and cluster where a prologue must run before tasks."""
+        """Return the campaigns and clusters at which a prologue must run before the tasks."""
         pairs = ((number, name) for number, of in self._clusters.items() for name in of)
         return frozenset(pair for pair in pairs if not self._is_ready(*pair))
 
     def first(
         self, sends: Iterable[CampaignTaskSend]
     ) -> tuple[tuple[CampaignTaskSend, ...], tuple[PrologueOrEpilogueStart, ...]]:
-        """Split sends into tasks to send now and prologues that must run before tasks."""
+        """Replace the first tasks sent to a cluster by the campaign's prologue, if it has not run there yet.
+
+        Return the remaining sends and the prologues.
+        """
         going, steps = [], []
         for send in sends:
             if self._is_ready(send.campaign, send.cluster):
@@ -99,7 +104,7 @@ class PrologueAndEpilogueProgress:
         return tuple(going), tuple(steps)
 
     def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[PrologueOrEpilogueStart, ...]]:
-        """Return which campaigns end now, and the epilogues that other campaigns still need.
+        """Return the campaigns that end now, and the epilogues to start for the remaining campaigns.
 
         A running prologue is awaited, even if no task needs the prologue any more.
         """
@@ -115,16 +120,16 @@ class PrologueAndEpilogueProgress:
         return tuple(ending), tuple(steps)
 
     def unneeded(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
-        """Return waiting prologues of these campaigns without remaining tasks."""
+        """Return the waiting prologues that no task of the campaigns needs any more."""
         needless = self._in_vain(campaigns)
         return tuple(array for array in needless if (array.campaign, array.number) in self._situation.idle_steps)
 
     def unsent(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
-        """Return prologues without remaining tasks that no cluster has accepted."""
+        """Return the prologues that no task needs any more and no cluster has accepted yet."""
         return tuple(array for array in self._in_vain(campaigns) if array.state is ArraySubmissionState.INTENDED)
 
     def _in_vain(self, campaigns: Iterable[int]) -> Iterator[CampaignArray]:
-        """Return the unfinished prologues of ended campaigns and of these campaigns."""
+        """Return the unfinished prologues of the given campaigns and of all ended campaigns."""
         ended = self._over.union(campaigns)
         pending = {
             (phase.campaign, phase.array)
@@ -134,7 +139,7 @@ class PrologueAndEpilogueProgress:
         return (array for array in self._situation.arrays if (array.campaign, array.number) in pending)
 
     def noted(self, book: OpenCampaignEventsInCycle) -> OpenCampaignEventsInCycle:
-        """Open events for failed prologues and epilogues; a successful prologue closes them."""
+        """Open events for failed prologues and epilogues; a successful prologue closes the event."""
         campaigns = {
             campaign.number
             for campaign in self._situation.campaigns
@@ -180,7 +185,7 @@ class PrologueAndEpilogueProgress:
         return PrologueOrEpilogueStart(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
 
     def _epilogues(self, campaign: int) -> Iterator[str]:
-        """Yield the clusters at which a campaign's epilogue must run."""
+        """Yield the clusters at which the epilogue of a campaign must run."""
         visited = self._situation.last_arrays.get(campaign, {})
         for name, request in self._clusters[campaign].items():
             is_there = request.epilogue and name in visited and name in self._situation.asked
@@ -188,14 +193,14 @@ class PrologueAndEpilogueProgress:
                 yield name
 
     def _never_began(self, campaign: int, cluster: str) -> bool:
-        """Say whether a cluster got only a prologue, which was deleted before its start."""
+        """Say whether a campaign sent only a prologue to a cluster, and the prologue never started."""
         prologue = self._last.get((campaign, cluster, PROLOGUE))
         if prologue is None or prologue.outcome is not TaskAttemptOutcome.MOVED:
             return False
         return prologue.attempt == 1 and prologue.array >= self._situation.last_arrays[campaign][cluster]
 
     def _is_over(self, campaign: int, cluster: str) -> bool:
-        """Say whether the epilogue ended at a cluster and no array was sent there since."""
+        """Say whether a campaign's epilogue has ended at a cluster, with no array sent there since."""
         epilogue = self._last.get((campaign, cluster, EPILOGUE))
         last = self._situation.last_arrays[campaign][cluster]
         return epilogue is not None and _is_over(epilogue) and epilogue.array >= last
@@ -223,5 +228,5 @@ def _pair(phase: LastPrologueOrEpilogueAttempt) -> CampaignCluster:
 
 
 def describe_started_prologues(steps: Iterable[PrologueOrEpilogueStart]) -> list[str]:
-    """Describe the prologues and epilogues that start."""
+    """Describe the prologues and epilogues that a cycle starts."""
     return [f"{step.step} of campaign {step.campaign} at {step.cluster} begins" for step in steps]

@@ -1,8 +1,4 @@
-"""The slots and arrays that clusters can still give to campaigns in a cycle.
-
-A best-effort slot and an ordinary slot are the same core, so that each task takes a slot of both.
-Otherwise one cycle could send an ordinary task that preempts a best-effort task of the same cycle.
-"""
+"""Count the slots and arrays that clusters can still give to campaigns in one cycle of the runner."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,28 +9,38 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, Campaig
 from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, CampaignCycleSituation, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 
-UNLIMITED = 1_000_000  # number of arrays, above any real number
+UNLIMITED = 1_000_000  # arrays; more than any cluster accepts
 
 
 class FreeClusterSlots:
-    """Free ordinary and best-effort slots by cluster; 0 for a silent cluster."""
+    """The free ordinary slots and best-effort slots of each cluster.
+
+    An ordinary slot and a best-effort slot are the same core, so each task takes a slot of both kinds.
+    Otherwise one cycle could send a best-effort task and an ordinary task that preempts it.
+    """
 
     def __init__(self, room: Mapping[str, ClusterCapacityForCampaigns]) -> None:
         self._ordinary = {name: cluster_room.free_slots for name, cluster_room in room.items()}
         self._besteffort = {name: cluster_room.free(is_besteffort=True) for name, cluster_room in room.items()}
 
     def of(self, cluster: str, request: JdlClusterSettings) -> int:
-        """Return the free slots for a request; negative if more slots were taken."""
+        """Return the free slots of a cluster for a request; 0 if the cluster gave no answer.
+
+        Negative if more slots were taken than were free.
+        """
         return (self._besteffort if request.is_besteffort else self._ordinary).get(cluster, 0)
 
     def take(self, cluster: str, request: JdlClusterSettings, tasks: int) -> None:
-        """Take the slots of some tasks."""
+        """Subtract the slots of tasks that a cycle sends to a cluster."""
         for free in (self._ordinary, self._besteffort):
             free[cluster] = free.get(cluster, 0) - tasks * request.slots
 
 
 class RemainingArraysByCluster:
-    """How many more arrays each cluster accepts; other submitters' arrays are unknown."""
+    """The number of further arrays that each cluster accepts from each owner and from all owners.
+
+    Arrays of users who submit without gridbridge are not counted.
+    """
 
     def __init__(
         self,
@@ -57,57 +63,53 @@ class RemainingArraysByCluster:
         return max(0, min((most - in_use for most, in_use in used if most), default=UNLIMITED))
 
     def take(self, campaign: int, cluster: str, arrays: int) -> None:
-        """Count arrays that a campaign sends to a cluster."""
+        """Count the arrays that a campaign sends to a cluster."""
         self._of_person[self._owners.get(campaign), cluster] += arrays
         self._of_all[cluster] += arrays
 
 
-ROUNDING = 1e-9  # tolerance of floating-point products: 0.29 * 100 is below 29
+ROUNDING = 1e-9  # added to floating-point products: 0.29 * 100 is below 29
 
 
 def max_waiting_tasks(max_slots: int, flood_rate: float) -> int:
-    """Return how many tasks may wait at a cluster (CiGri: FLOOD_RATE of its resources)."""
+    """Return how many tasks of campaigns may wait at a cluster (CiGri: FLOOD_RATE of the resources)."""
     return floor(max_slots * flood_rate + ROUNDING)
 
 
 def may_multislot_task_wait(max_slots: int, flood_rate: float, slots: int) -> bool:
-    """Say whether one multi-slot task may wait, whatever else waits at the cluster.
+    """Say whether a multi-slot task may wait at a cluster, however many tasks wait already.
 
-    Slots become free one by one. If other tasks took each of them, a multi-slot task would never
-    start.
+    Slots become free one after another. If other tasks took each free slot, a multi-slot task would never start.
     """
     return flood_rate > 0 and 1 < slots <= max_slots
 
 
-SLOT_KEPT_S = 300.0  # time for which slots are kept for a waiting task
+SLOT_KEPT_S = 300.0  # a waiting task keeps its slots for this time
 
 
-UNKNOWN_REQUEST = JdlClusterSettings(
-    exec_file=""
-)  # stands for the request at a cluster that the campaign no longer has
+UNKNOWN_REQUEST = JdlClusterSettings(exec_file="")  # request at a cluster that the campaign no longer names
 
 
 @dataclass(slots=True)
 class RemainingClusterCapacity:
-    """The capacity that a cycle can still allot, by cluster."""
+    """The slots and arrays that one cycle of the runner can still give to campaigns, by cluster."""
 
     free: FreeClusterSlots
-    may_wait: dict[str, int]  # number of further tasks that may wait
+    may_wait: dict[str, int]  # number of additional tasks that may wait
     arrays: RemainingArraysByCluster
-    closed_to_wide: set[str]  # clusters where no further multi-slot task may wait
-    stuck: frozenset[CampaignCluster]  # pairs whose tasks wait too long to keep slots
-    unkept: Mapping[CampaignCluster, int]  # slots of waiting tasks that other tasks may use
+    closed_to_wide: set[str]  # clusters at which no more multi-slot tasks may wait
+    stuck: frozenset[CampaignCluster]  # campaigns and clusters whose tasks wait too long to keep slots
+    unkept: Mapping[CampaignCluster, int]  # slots that waiting tasks have stopped keeping
 
 
 def remaining_capacity_of_clusters(
     situation: CampaignCycleSituation, campaigns: Sequence[Campaign] = (), begun: Sequence[CampaignArray] = ()
 ) -> RemainingClusterCapacity:
-    """Return the capacity of clusters, less the slots of waiting and resumed tasks.
+    """Return the capacity of clusters, without the slots of waiting tasks and of tasks in `begun` arrays.
 
-    Tasks that can't start take no slots, and slots are kept for `SLOT_KEPT_S` at most. Otherwise
-    held tasks, or requests that no host meets, would block a cluster. Test tasks that wait longer
-    do not count as waiting, since nikita does not delete them. `campaigns` has the campaigns of
-    `situation` with all their clusters, closed clusters included.
+    Tasks that can't start keep no slots, and no task keeps slots longer than `SLOT_KEPT_S`. Otherwise held tasks, or
+    requests that no host meets, would block a cluster. Test tasks that wait longer do not count as waiting, since
+    nikita does not delete them. `campaigns` have all their clusters, closed clusters included.
     """
     free = FreeClusterSlots({name: room for name, room in situation.room.items() if not room.is_closed})
     may_wait = {
@@ -141,6 +143,6 @@ def remaining_capacity_of_clusters(
 
 
 def max_array_tasks(situation: CampaignCycleSituation, cluster: str) -> int:
-    """Return the most tasks of one array at a cluster."""
+    """Return the largest number of tasks that one array may have at a cluster."""
     room = situation.room.get(cluster)
     return min(situation.max_tasks, room.limits.tasks) if room and room.limits.tasks else situation.max_tasks

@@ -1,6 +1,6 @@
-"""Explain why each campaign sent tasks to a cluster or did not, from the cycle's numbers.
+"""Explain to users why a cycle of the runner sent a campaign's tasks to a cluster, or sent none.
 
-The explanation uses the decision's own situation, so that its numbers are from the same time.
+All numbers in an explanation are from the cycle that decided.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,14 +22,14 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCyc
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import TaskSendExplanation, TaskSentOrUnsentCause
 
-MAX_NAMED_CAMPAIGNS = 3  # most campaigns served earlier that are named
+MAX_NAMED_CAMPAIGNS = 3  # largest number of preceding campaigns that an explanation names
 NO_LISTED_TASKS = ListedCampaignTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
 
 
 def explain_campaign_task_sends(
     situation: CampaignCycleSituation, plan: CampaignCyclePlan
 ) -> tuple[TaskSendExplanation, ...]:
-    """Return a reason for each campaign with unsent tasks at each of its clusters."""
+    """Return, for each campaign with unsent tasks, an explanation for each of the campaign's clusters."""
     cycle = _CycleExplanation(situation, plan)
     return tuple(
         cycle.reason(campaign, cluster, request)
@@ -45,8 +45,6 @@ def _with_tasks(situation: CampaignCycleSituation) -> Iterator[Campaign]:
 
 
 class _CycleExplanation:
-    """The situation and the plan of a cycle, indexed for explanations."""
-
     def __init__(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         self._situation = situation
         self._campaigns = {campaign.number: campaign for campaign in situation.campaigns}
@@ -72,7 +70,7 @@ class _CycleExplanation:
         }
 
     def reason(self, campaign: Campaign, cluster: str, request: JdlClusterSettings) -> TaskSendExplanation:
-        """Return why a campaign sent tasks to a cluster or did not."""
+        """Explain why a campaign sent tasks to a cluster, or sent none."""
         room = self._situation.room.get(cluster)
         reason = self._numbers(campaign, cluster, request)
         if room is None and cluster in self._situation.dropped:
@@ -116,7 +114,7 @@ class _CycleExplanation:
         )
 
     def _limit(self, reason: TaskSendExplanation, campaign: Campaign) -> TaskSentOrUnsentCause | None:
-        """Return the limit that keeps tasks from a cluster even if slots are free."""
+        """Return the limit that keeps a campaign's tasks from a cluster even if slots are free."""
         tried = self._situation.tried.get(campaign.number, ())
         if campaign.jdl.type is CampaignType.TEST and reason.cluster in tried:
             return TaskSentOrUnsentCause.TRIED
@@ -144,7 +142,7 @@ class _CycleExplanation:
         return TaskSentOrUnsentCause.OTHERS_FIRST
 
     def _with_order(self, reason: TaskSendExplanation, campaign: Campaign) -> TaskSendExplanation:
-        """Add the campaigns that got the slots, and why they preceded this campaign."""
+        """Add to an explanation the campaigns that got the slots, and why the cluster served them first."""
         if reason.cause is not TaskSentOrUnsentCause.OTHERS_FIRST:
             return reason
         served = [self._campaigns[number] for number in self._served.get(reason.cluster, ())]
@@ -156,13 +154,13 @@ class _CycleExplanation:
 
 
 def _open(events: tuple[CampaignEvent, ...], plan: CampaignCyclePlan) -> tuple[CampaignEvent, ...]:
-    """Return the events that are open after the cycle's changes."""
+    """Return the events that are open after a cycle of the runner."""
     by_what = {event.what: event for event in events} | {event.what: event for event in plan.changes.events}
     return tuple(event for event in by_what.values() if not event.closed_at)
 
 
 def _barring(events: tuple[CampaignEvent, ...]) -> Mapping[CampaignCluster, CampaignEvent]:
-    """Return by campaign and cluster the event that keeps the cluster closed longest."""
+    """Map each closed cluster of a campaign to the event that keeps the cluster closed longest."""
     closing: dict[CampaignCluster, CampaignEvent] = {}
     for event in events:
         pair = event.campaign, event.cluster

@@ -1,4 +1,4 @@
-"""Distribute free slots among campaigns, turn by turn: first come, first served, or fairly."""
+"""Distribute the free slots of clusters among campaigns: first come, first served, or by fair shares."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,11 +31,11 @@ def distribute_slots_to_campaigns(
     begun: Sequence[CampaignArray] = (),
     barred: Mapping[CampaignCluster, ClusterClosureOrProbe] = EMPTY_BLACKLIST,
 ) -> tuple[CampaignTaskSend, ...]:
-    """Fill the free slots, then let further tasks wait; return the sends.
+    """Return the tasks that one cycle of the runner sends to clusters.
 
-    In this order no task waits at one cluster that could start at another. `campaigns` has the
-    campaigns of `situation` with all their clusters, closed clusters included. `begun` has arrays
-    that are submitted in any case. Clusters in `barred` get no task, or one probe.
+    First all free slots are filled; then more tasks are sent to wait. So no task waits at one cluster
+    while another cluster could start it. `campaigns` have all their clusters, closed clusters included.
+    `begun` has arrays that are submitted in any case. Clusters in `barred` get no task, or one probe.
     """
     unsent = UnsentTaskBacklog(situation, barred, campaigns)
     distribution = TaskAllotmentToClusters(
@@ -59,7 +59,7 @@ def distribute_slots_to_campaigns(
 
 
 class TaskAllotmentToClusters:
-    """The tasks that one cycle allots to clusters."""
+    """The tasks of campaigns that one cycle gives to clusters."""
 
     def __init__(
         self, situation: CampaignCycleSituation, unsent: UnsentTaskBacklog, matching: TasksPerClusterByScheduler
@@ -74,7 +74,7 @@ class TaskAllotmentToClusters:
         self._ahead = _ahead(situation)
 
     def fill(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        """Give the free slots of the offered clusters to the campaigns of a turn."""
+        """Give the free slots of clusters to campaigns of equal rank."""
         is_test = any(campaign.jdl.type is CampaignType.TEST for campaign, _ in turn)
         if is_test or self._situation.sharing.by is FairShareUnit.NONE:
             self._first_come(turn)
@@ -82,7 +82,7 @@ class TaskAllotmentToClusters:
             self._fairly(turn)
 
     def let_wait(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        """Let further tasks of a turn's campaigns wait.
+        """Send more tasks of campaigns of equal rank, to wait at clusters without free slots.
 
         A multi-slot task of a later campaign must not delay an earlier campaign.
         """
@@ -112,9 +112,9 @@ class TaskAllotmentToClusters:
                 self._give(campaign, cluster, self._matching.to_start(campaign, cluster))
 
     def _fairly(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        """Share each offered cluster among its campaigns, beginning with the best cluster.
+        """Share the free slots of each cluster among campaigns, beginning with the best cluster.
 
-        The best cluster has the best average rank among campaigns, then the most free slots.
+        The best cluster has the best average rank among the campaigns, then the most free slots.
         Best-effort slots are shared after ordinary slots.
         """
         offered: dict[tuple[str, bool], list[Campaign]] = {}
@@ -160,7 +160,7 @@ class TaskAllotmentToClusters:
         return self._remaining.free.of(cluster, campaign.jdl.clusters[cluster])
 
     def _take(self, campaign: Campaign, cluster: str, tasks: int) -> int:
-        """Allot at most `tasks` tasks of a campaign to a cluster; return their number."""
+        """Give at most `tasks` tasks of a campaign to a cluster; return the number of tasks given."""
         most = self._matching.most(campaign, cluster) - self.given[campaign.number, cluster]
         tasks_taken = max(0, min(tasks, most, self._unsent.at(campaign.number, cluster)))
         if tasks_taken:
@@ -171,10 +171,10 @@ class TaskAllotmentToClusters:
         return tasks_taken
 
     def _best_first(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
-        """Sort clusters by the campaign's mean run time there, then by free slots.
+        """Sort clusters by the mean run time of a campaign's tasks there, then by free slots.
 
-        A cluster without a known run time comes first, so that its run time becomes known. Clusters
-        where the campaign's tasks starved come last.
+        A cluster without a known run time comes first, so that its run time becomes known. Clusters where
+        nikita deleted the campaign's waiting tasks come last.
         """
         mean_s = self._situation.sharing.mean_s.get(campaign.number, {})
 
@@ -186,7 +186,7 @@ class TaskAllotmentToClusters:
 
 
 def _used_s(situation: CampaignCycleSituation) -> dict[str, float]:
-    """Return the usage by claimant, including the slots of running tasks."""
+    """Return the usage of each user, project or group, including the slots of running tasks."""
     used_s = dict(situation.sharing.used_s)
     campaigns = {campaign.number: campaign for campaign in situation.campaigns}
     for view in situation.there:
@@ -198,7 +198,7 @@ def _used_s(situation: CampaignCycleSituation) -> dict[str, float]:
 
 
 def _ahead(situation: CampaignCycleSituation) -> dict[str, int]:
-    """Return by claimant how many first tasks still go before all shares."""
+    """Return how many first tasks of each user, project or group still go before all shares."""
     claimants = {campaign.number: fair_share_claimant(campaign, situation.sharing) for campaign in situation.campaigns}
     ahead = dict.fromkeys(claimants.values(), situation.sharing.first_tasks)
     for view in situation.there:

@@ -1,7 +1,6 @@
-"""Plan speculative attempts of campaigns near their ends, on slots that no task needs.
+"""Plan speculative attempts: second attempts of running tasks, for campaigns that are near their end.
 
-Speculative attempts take only slots that the ordinary tasks of all campaigns have left. They go to
-clusters that are open to the campaign and prepared by its prologue, fastest cluster first.
+Speculative attempts take only slots that the ordinary tasks of all campaigns have left.
 """
 
 from collections import Counter, defaultdict
@@ -29,33 +28,31 @@ from gridbridge.model.campaigns.speculation import CampaignStragglers, Speculati
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionsBeforeSpeculation:
-    """The decisions of a cycle that precede the planning of speculative attempts."""
+    """The decisions of a cycle that are made before speculative attempts are planned."""
 
-    ended: tuple[TaskAttempt, ...]  # ended attempts with settled outcomes
-    over: Counter[int]  # finally ended tasks of each campaign
+    ended: tuple[TaskAttempt, ...]  # ended attempts with their final outcomes
+    over: Counter[int]  # number of finally ended tasks by campaign
     again: tuple[TaskRetry, ...]
     sends: tuple[CampaignTaskSend, ...]
-    barred: Set[CampaignCluster]  # pairs whose cluster is closed, probed or not prepared
+    barred: Set[CampaignCluster]  # campaigns and clusters that are closed, probed or without a prologue's success
     rivals: AttemptsByTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotsForSpeculativeAttempts:
-    """Slots and arrays that a cycle's sends have left for speculative attempts."""
+    """The slots and arrays that the ordinary tasks of a cycle have left."""
 
     free: FreeClusterSlots
     arrays: RemainingArraysByCluster
-    there: Counter[CampaignCluster]  # number of listed and newly sent tasks
-    in_vain: Mapping[CampaignCluster, int]  # number of waiting tasks that nikita deleted
+    there: Counter[CampaignCluster]  # number of tasks that the cluster lists or that this cycle sends
+    in_vain: Mapping[CampaignCluster, int]  # number of waiting tasks that nikita has deleted
 
 
 class _CampaignCounts:
-    """Unsent tasks, ended attempts and speculative attempts, by campaign."""
-
     def __init__(self, situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation) -> None:
         self.unsent = Counter(situation.waiting)
         self.ended: dict[int, list[TaskAttempt]] = defaultdict(list)
-        self.made: dict[int, dict[int, int]] = defaultdict(dict)  # number of attempts by task
+        self.made: dict[int, dict[int, int]] = defaultdict(dict)  # number of speculative attempts by task
         for send in decided.sends:
             self.unsent[send.campaign] -= send.tasks
         self.unsent.update(attempt.campaign for attempt in decided.again)
@@ -68,7 +65,7 @@ class _CampaignCounts:
 def plan_speculative_attempts(
     situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
 ) -> tuple[SpeculativeAttemptsAtCluster, ...]:
-    """Return the speculative attempts of all campaigns, in their order."""
+    """Return the speculative attempts that a cycle sends, in the order of the campaigns."""
     return tuple(_copies(situation, decided)) if situation.tails else ()
 
 
@@ -143,10 +140,9 @@ def _room_by_cluster(
     decided: DecisionsBeforeSpeculation,
     remaining: SlotsForSpeculativeAttempts,
 ) -> Mapping[str, int]:
-    """Return how many tasks fit at each cluster, fastest cluster first.
+    """Return how many tasks of a campaign fit at each cluster, fastest cluster first.
 
-    Clusters without a known run time come next, since a copy is no probe. Clusters where tasks
-    starved come last.
+    Clusters without a known run time come next. Clusters where nikita deleted the campaign's waiting tasks come last.
     """
     mean_s = situation.sharing.mean_s.get(campaign.number, {})
     room = {
@@ -168,5 +164,5 @@ def _room(campaign: Campaign, cluster: str, max_tasks: int, remaining: SlotsForS
     if request.max_jobs:
         most = min(most, request.max_jobs - remaining.there[campaign.number, cluster])
     if not remaining.arrays.of(campaign.number, cluster):
-        return 0  # the cluster accepts no more arrays of this owner
+        return 0  # the cluster accepts no more arrays of the owner
     return max(0, min(remaining.free.of(cluster, request) // request.slots, most))

@@ -1,8 +1,4 @@
-"""Count the unsent tasks of campaigns by the clusters that they avoid.
-
-While another cluster is open, a task avoids clusters where it failed. A task never returns to a
-cluster where it overran its walltime. Slots of avoided clusters do not count for the task.
-"""
+"""Count the unsent tasks of campaigns by the clusters that the tasks avoid."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -16,7 +12,10 @@ EMPTY_BLACKLIST: Mapping[CampaignCluster, ClusterClosureOrProbe] = {}
 
 
 class TaskClusterExclusions(NamedTuple):
-    """Clusters that tasks avoid while other clusters are open, or never return to."""
+    """The clusters that a task avoids while another cluster is open, and clusters that never get the task.
+
+    A task avoids clusters where it failed. A cluster where the task overran its walltime never gets it again.
+    """
 
     avoid: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
@@ -26,9 +25,9 @@ NO_EXCLUSIONS = TaskClusterExclusions()
 
 
 class UnsentTaskBacklog:
-    """The unsent tasks of campaigns; tasks that avoid most clusters are taken first.
+    """The unsent tasks of campaigns, by the clusters that the tasks avoid.
 
-    Among tasks with equal exclusions the state file takes the most urgent first.
+    Tasks that avoid most clusters are sent first. Among equal tasks the state file takes the most urgent first.
     """
 
     def __init__(
@@ -37,9 +36,9 @@ class UnsentTaskBacklog:
         barred: Mapping[CampaignCluster, ClusterClosureOrProbe] = EMPTY_BLACKLIST,
         campaigns: Iterable[Campaign] = (),
     ) -> None:
-        """Count the unsent tasks; `campaigns` have all their clusters, closed ones included.
+        """Count the unsent tasks; `campaigns` have all their clusters, closed clusters included.
 
-        A blacklisted cluster counts as closed; a cluster that is probed gets one task.
+        A cluster in `barred` counts as closed; a cluster that is probed gets one task.
         """
         self._barred = barred
         self._unsent = {number: count_unsent_tasks_by_exclusions(situation, number) for number in situation.waiting}
@@ -56,7 +55,7 @@ class UnsentTaskBacklog:
         }
 
     def taken(self, campaign: int, cluster: str) -> tuple[TaskCountByExclusions, ...]:
-        """Return counts of the tasks taken for a cluster, by the clusters that they avoid."""
+        """Return how many tasks were taken for a cluster, by the clusters that the tasks avoid."""
         return tuple(
             TaskCountByExclusions(tasks=tasks, avoid=kind.avoid, never=kind.never)
             for kind, tasks in self._tasks_taken[campaign, cluster].items()
@@ -64,11 +63,11 @@ class UnsentTaskBacklog:
         )
 
     def all_of(self, campaign: int) -> int:
-        """Return the number of a campaign's remaining unsent tasks."""
+        """Return the number of unsent tasks of a campaign."""
         return sum(self._unsent.get(campaign, {}).values())
 
     def at(self, campaign: int, cluster: str) -> int:
-        """Return how many unsent tasks may go to a cluster; for a probe at most one."""
+        """Return how many unsent tasks of a campaign may go to a cluster; at most one task if the cluster is probed."""
         unsent = self._unsent.get(campaign, {})
         tasks = sum(unsent[kind] for kind in self._going(campaign, cluster))
         if self._is_probed(campaign, cluster):
@@ -76,7 +75,7 @@ class UnsentTaskBacklog:
         return tasks
 
     def take(self, campaign: int, cluster: str, tasks: int) -> None:
-        """Take tasks of a campaign for a cluster."""
+        """Take unsent tasks of a campaign, to send them to a cluster."""
         unsent = self._unsent.get(campaign, {})
         for kind in self._going(campaign, cluster):
             tasks_taken = min(tasks, unsent[kind])
@@ -86,9 +85,9 @@ class UnsentTaskBacklog:
                 self._tasks_taken[campaign, cluster][kind] += tasks_taken
 
     def _going(self, campaign: int, cluster: str) -> list[TaskClusterExclusions]:
-        """Return the exclusions whose tasks may go to a cluster.
+        """Return the groups of unsent tasks that may go to a cluster.
 
-        A probe costs the task an attempt, so tasks that failed at the cluster come last.
+        A probe costs the task an attempt, so tasks that failed at the cluster are probes only if no other task is left.
         """
         unsent = self._unsent.get(campaign, {})
         able = [kind for kind in unsent if unsent[kind] and cluster not in kind.never]
@@ -108,7 +107,7 @@ class UnsentTaskBacklog:
 def count_unsent_tasks_by_exclusions(
     situation: CampaignCycleSituation, campaign: int
 ) -> dict[TaskClusterExclusions, int]:
-    """Count a campaign's unsent tasks by their exclusions, most exclusions first."""
+    """Count a campaign's unsent tasks by the clusters that they avoid, most clusters first."""
     choosy = sorted(
         situation.kept_off.get(campaign, ()), key=lambda exclusion: -len({*exclusion.avoid, *exclusion.never})
     )
@@ -121,9 +120,9 @@ def count_unsent_tasks_by_exclusions(
 def has_unplaceable_tasks(
     campaign: Campaign, situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> bool | None:
-    """Say whether no cluster of the campaign takes some waiting tasks; None: unknown.
+    """Say whether a campaign has waiting tasks that none of its clusters may take.
 
-    The answer is unknown if a cluster is silent or stressed: it may take the tasks later.
+    None if a cluster gives no answer or is stressed, since the cluster may take the tasks later.
     """
     if campaign.state is not CampaignState.IN_TREATMENT or not situation.waiting.get(campaign.number):
         return False

@@ -1,8 +1,7 @@
-"""Decide which best-effort tasks end, so that a waiting local request can start.
+"""Choose the best-effort tasks to preempt, so that a waiting job of the local cluster can start.
 
-Grid Engine displaces best-effort tasks once a local job starts (queue_conf(5), subordinate_list).
-But a local job that lacks a consumable held by such tasks never starts unless these tasks end. Only
-as many tasks as needed end, the newest first; no task ends if that would not help.
+Grid Engine preempts best-effort tasks only when a local job starts (queue_conf(5), subordinate_list). A local
+job never starts while best-effort tasks hold a consumable resource that the job requests.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -26,15 +25,16 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     TasksPreemptedForRequest,
     WaitingLocalRequest,
 )
+from gridbridge.model.published_status_and_reports import number_with_noun
 
-MAX_REQUESTS = 3  # most blocked requests per cluster and cycle
-PREEMPTION_GRACE_S = 300.0  # time in which preempted tasks end and the scheduler starts the request
+MAX_REQUESTS = 3  # blocked requests per cluster and cycle
+PREEMPTION_GRACE_S = 300.0  # preempted tasks end and the scheduler starts the request in this time
 
 
 def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> frozenset[LocalRequestId]:
-    """Return requests for which tasks were preempted recently; these requests pause.
+    """Return the local requests for which tasks were preempted recently, and which must wait now.
 
-    Each pause is twice as long as the last, since an unknown cause keeps such a request waiting.
+    Each wait is twice as long as the last, since an unknown cause keeps the request from starting.
     """
     return frozenset(
         request
@@ -46,9 +46,9 @@ def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> 
 def find_blocked_local_requests(
     cluster: str, cell: CellRequestsAndResources, ours: ArrayJobsById, recent: Set[LocalRequestId] = frozenset()
 ) -> tuple[BlockedLocalRequest, ...]:
-    """Return the first local requests that would start if campaigns' tasks ended.
+    """Return the first local requests that would start if tasks of campaigns were preempted.
 
-    Recently served requests are left out: they may be starting, or another job took the resources.
+    Requests in `recent` are left out: they may be starting, or another job has taken the resources.
     """
     tasks = tuple(_tasks(cell, ours))
     strangers = [holder for holder in cell.holders if not _is_ours(holder, ours)]
@@ -70,7 +70,7 @@ def find_blocked_local_requests(
 
 
 def _concerned(tasks: Iterable[PreemptibleTask], shortage: WaitingLocalRequest) -> Iterator[PreemptibleTask]:
-    """Yield the tasks that hold resources of a request, or conflict over an exclusive host."""
+    """Yield the tasks that hold a requested resource, or that conflict over the exclusive use of a host."""
     names = shortage.amounts.keys() | shortage.defaults.keys()
     for task in tasks:
         if shortage.alone or task.alone or not names.isdisjoint(task.amounts):
@@ -103,7 +103,7 @@ def _is_ending(holder: RunningJobWithResources, array: CampaignArrayJob) -> bool
 
 
 def plan_preemptions(requests: Iterable[BlockedLocalRequest]) -> tuple[TasksPreemptedForRequest, ...]:
-    """Return for each cluster the preemption for the first request that one can help."""
+    """Return for each cluster the preemption for the first request that a preemption lets start."""
     by_cluster: dict[str, TasksPreemptedForRequest] = {}
     for request in requests:
         if request.cluster not in by_cluster and (choice := choose_preemption_victims(request)):
@@ -120,9 +120,9 @@ def plan_preemptions(requests: Iterable[BlockedLocalRequest]) -> tuple[TasksPree
 
 
 def describe_preemption(way: TasksPreemptedForRequest) -> str:
-    """Describe which tasks are preempted for which local job."""
+    """Describe which tasks are preempted, for which local job, and which resources the job lacked."""
     campaigns = ", ".join(map(str, sorted({task.campaign for task in way.tasks})))
-    of = f"{len(way.tasks)} of campaign {campaigns} at {way.cluster}"
+    of = f"{number_with_noun(len(way.tasks), 'task')} of campaign {campaigns} at {way.cluster}"
     return f"ended: {of}, for job {_job_name(way)}, which lacked {', '.join(way.lacked)}"
 
 
@@ -131,14 +131,14 @@ def _job_name(way: TasksPreemptedForRequest) -> str:
 
 
 def is_preemption_for_request(shortage: WaitingLocalRequest, way: TasksPreemptedForRequest) -> bool:
-    """Say whether a preemption was made for this waiting request."""
+    """Say whether tasks were preempted for this waiting request."""
     return (shortage.job, shortage.task) == (way.job, way.task)
 
 
 def recheck_preemption(
     way: TasksPreemptedForRequest, cell: CellRequestsAndResources, ours: ArrayJobsById
 ) -> TasksPreemptedForRequest | None:
-    """Recompute a preemption from newer cluster data; None if other tasks would end."""
+    """Compute a preemption again from newer facts; None if different tasks would be preempted now."""
     shortages = tuple(shortage for shortage in cell.asked if is_preemption_for_request(shortage, way))
     hosts = tuple(host for host in cell.places if host.host == way.host)
     now = plan_preemptions(find_blocked_local_requests(way.cluster, replace(cell, asked=shortages, places=hosts), ours))
@@ -151,7 +151,7 @@ def _victim_key(task: PreemptibleTask) -> tuple[int, int, int]:
 
 
 def preemption_deletions_by_array(way: TasksPreemptedForRequest) -> tuple[ArrayTaskDeletion, ...]:
-    """Return the deletions of a preemption's tasks, by array."""
+    """Return the deletions of preempted tasks, one deletion for each array."""
     by_array: dict[tuple[int, int], list[range]] = {}
     for campaign, array, index in sorted(map(_victim_key, way.tasks)):
         by_array.setdefault((campaign, array), []).append(range(index, index + 1))
@@ -167,17 +167,17 @@ def preemption_deletions_by_array(way: TasksPreemptedForRequest) -> tuple[ArrayT
     )
 
 
-AMOUNT_TOLERANCE = 1 - 1e-6  # factor, since clusters print amounts with three decimals
+AMOUNT_TOLERANCE = 1 - 1e-6  # amounts may differ by this factor: clusters print three decimals
 
-ResourceAmounts = dict[str, float]  # lacking amounts by resource; negative: more than enough
+ResourceAmounts = dict[str, float]  # missing amounts by resource; negative: more than enough
 VictimChoice = tuple[QueueInstanceResources, tuple[PreemptibleTask, ...]]
 
 
 def choose_preemption_victims(request: BlockedLocalRequest) -> VictimChoice | None:
-    """Return the tasks to preempt, and the queue instance where the request then starts.
+    """Return the fewest tasks to preempt, and the queue instance at which the request then starts.
 
-    None if the request can start already or after the current deletions, or if no preemption helps.
-    The queue instance with the fewest tasks to preempt is chosen, then with the newest tasks.
+    None if the request can start without a preemption, or if no preemption helps. Among queue instances
+    with equally few tasks, the newest tasks are chosen.
     """
     tasks = _Tasks(request)
     choices = list[VictimChoice]()
@@ -199,7 +199,7 @@ def list_lacking_resources(request: BlockedLocalRequest, host: QueueInstanceReso
 
 
 class _Tasks:
-    """The tasks that may be preempted for a request, newest first, and tasks being deleted."""
+    """The tasks that may be preempted for a request, newest first, and the tasks that end already."""
 
     def __init__(self, request: BlockedLocalRequest) -> None:
         in_order = sorted(request.tasks, key=_newest_first)
@@ -210,7 +210,6 @@ class _Tasks:
             self._by_host.setdefault(task.host, []).append(task)
 
     def on(self, host: str) -> list[PreemptibleTask]:
-        """Return the preemptible tasks of a host."""
         return self._by_host.get(host, [])
 
 
@@ -224,7 +223,7 @@ def _cost(choice: VictimChoice) -> tuple[int, list[float], str]:
 
 
 def _missing(request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks) -> ResourceAmounts | None:
-    """Return the amounts that a request lacks at a queue instance after current deletions.
+    """Return the amounts of resources that a request lacks at a queue instance after current deletions.
 
     None if the queue instance has too few slots or lacks a resource altogether.
     """
@@ -240,10 +239,10 @@ def _missing(request: BlockedLocalRequest, host: QueueInstanceResources, tasks: 
 
 
 def _barring(request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks) -> list[PreemptibleTask] | None:
-    """Return the tasks to end for exclusive use of a host, by the request or by a task.
+    """Return the tasks to preempt because the request or a task needs a host alone.
 
-    None if an exclusive request can't be met: other people's jobs run on the host, or the host does
-    not have the resource.
+    None if the request can't get the host alone: jobs without gridbridge run on the host, or the host
+    lacks the resource for exclusive use.
     """
     on_host, alone = tasks.on(host.host), request.asked.alone
     if not alone:
@@ -252,7 +251,7 @@ def _barring(request: BlockedLocalRequest, host: QueueInstanceResources, tasks: 
 
 
 def _gives(task: PreemptibleTask, host: QueueInstanceResources, names: Iterable[str]) -> ResourceAmounts:
-    """Return the amounts that become free at a queue instance when a task ends."""
+    """Return the amounts of resources that become free at a queue instance when a task ends."""
     is_there = task.host == host.host
     return {
         name: task.amounts[name]
@@ -264,7 +263,7 @@ def _gives(task: PreemptibleTask, host: QueueInstanceResources, names: Iterable[
 def _enough(
     missing: Mapping[str, float], barring: list[PreemptibleTask], host: QueueInstanceResources, tasks: _Tasks
 ) -> tuple[PreemptibleTask, ...]:
-    """Return just enough tasks for a request to start; empty if all tasks are too few."""
+    """Return just enough tasks to preempt for a request to start; empty if all tasks are too few."""
     lacking, needed = dict(missing), list[PreemptibleTask]()
     for task in barring:
         _take(task, host, lacking)
@@ -282,7 +281,7 @@ def _enough(
 
 
 def _of_all(tasks: _Tasks, host: QueueInstanceResources, on_host: list[PreemptibleTask]) -> Iterable[PreemptibleTask]:
-    """Merge the tasks of this host and of all other hosts, newest first."""
+    """Merge the tasks of a host with the tasks of all other hosts, newest first."""
     elsewhere = (task for task in tasks.every if task.host != host.host)
     return merge(on_host, elsewhere, key=_newest_first)
 

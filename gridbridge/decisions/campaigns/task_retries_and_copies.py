@@ -1,12 +1,8 @@
-"""Decide which attempt of a task counts, whether the task runs again, and which clusters it avoids.
+"""Decide whether a campaign task runs again, which clusters the task avoids, and which attempt counts.
 
-Each cause of failure has its own limited number of retries. Without a limit, CiGri killed and resubmitted the
-same task for ever (scheduler 3.2, walltime). A task goes to clusters where it has not failed, while the
-campaign has such clusters.
-
-Several attempts run at once when a task got a speculative attempt. An attempt that does not count gets outcome
-COPY: neither success nor failure, and no retry. When a task has succeeded, its other attempts are deleted
-(CiGri scheduler specification, finalize scheduling).
+Each kind of failure has its own limit of retries. CiGri had no limit, and killed and resubmitted the same task
+for ever (scheduler 3.2, walltime). A task may have several attempts at once (CiGri scheduler specification,
+finalize scheduling).
 """
 
 from collections import defaultdict
@@ -36,9 +32,9 @@ def may_retry_task(
     clusters: Set[str],
     policy: CampaignFailuresSection,
 ) -> bool:
-    """Say whether a task runs again after this attempt; `earlier` are its other attempts.
+    """Say whether a task runs again after an ended attempt; `earlier` are the task's other attempts.
 
-    A task that overran its walltime is retried only at clusters where it has not overrun it yet.
+    A task that overran its walltime is retried only at clusters where it has not overrun the walltime.
     """
     attempts = [now, *earlier]
     if now.outcome in NEVER_STARTED_OUTCOMES:
@@ -56,9 +52,7 @@ def _budget(outcome: TaskAttemptOutcome, clusters: Set[str], policy: CampaignFai
         TaskAttemptOutcome.PREEMPTED: policy.preempted,
         TaskAttemptOutcome.SITE_FAULT: policy.site_fault,
         TaskAttemptOutcome.WALLTIME: policy.walltime,
-        TaskAttemptOutcome.SETUP_ERROR: policy.setup_error
-        + len(clusters)
-        - 1,  # retries at further clusters: one for each
+        TaskAttemptOutcome.SETUP_ERROR: policy.setup_error + len(clusters) - 1,  # one retry for each additional cluster
     }
     return budgets.get(outcome, 0)
 
@@ -66,9 +60,9 @@ def _budget(outcome: TaskAttemptOutcome, clusters: Set[str], policy: CampaignFai
 def choose_clusters_retry_avoids(
     now: AttemptOutcomeAtCluster, earlier: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]
 ) -> tuple[str, ...]:
-    """Return the clusters that a task's next attempt avoids while other clusters are open.
+    """Return the clusters that a task's next attempt avoids while another cluster is open.
 
-    If the task failed at every cluster, only the last cluster is avoided; after a preemption, none.
+    If the task failed at every cluster, only the last cluster is avoided; after a preemption, no cluster.
     """
     if now.outcome is TaskAttemptOutcome.MOVED:
         return (now.cluster,) if clusters - {now.cluster} else ()
@@ -79,16 +73,16 @@ def choose_clusters_retry_avoids(
 
 
 def list_walltime_overrun_clusters(attempts: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]) -> tuple[str, ...]:
-    """Return the clusters where a task overran its walltime.
+    """Return the clusters where a task overran its walltime, and would overrun it again.
 
-    The task would overrun its walltime there again. Empty if the result excluded all clusters.
+    Empty if the task overran its walltime at all its clusters.
     """
     overran = _clusters_overrun(attempts) & clusters
     return () if clusters <= overran else tuple(sorted(overran))
 
 
 def map_tasks_to_failed_clusters(tried: Iterable[AttemptOutcomeAtCluster]) -> dict[int, tuple[str, ...]]:
-    """Map tasks to the clusters where they failed, which get no copies."""
+    """Map each task to the clusters where the task failed, which get no speculative attempts of the task."""
     by_task: dict[int, set[str]] = {}
     for attempt in tried:
         if attempt.outcome in AVOIDED_OUTCOMES or attempt.is_overrun:
@@ -102,7 +96,7 @@ def plan_task_retries(
     clusters: Mapping[int, Set[str]],
     policy: CampaignFailuresSection,
 ) -> tuple[TaskRetry, ...]:
-    """Return the retries of ended attempts, for campaigns with clusters."""
+    """Return the retries of tasks whose attempts have ended; `clusters` has the campaigns that may retry."""
     by_task: dict[tuple[int, int], list[AttemptOutcomeAtCluster]] = {}
     for attempt in (*earlier, *ended):
         by_task.setdefault((attempt.campaign, attempt.task), []).append(attempt)
@@ -143,7 +137,7 @@ AttemptsByTask = Mapping[CampaignTask, Sequence[CompetingAttempt]]
 
 
 def group_attempts_by_task(rivals: Iterable[CompetingAttempt]) -> AttemptsByTask:
-    """Group the competing attempts by task."""
+    """Group attempts by the tasks that they run."""
     attempts: dict[CampaignTask, list[CompetingAttempt]] = defaultdict(list)
     for attempt in rivals:
         attempts[attempt.campaign, attempt.task].append(attempt)
@@ -151,10 +145,11 @@ def group_attempts_by_task(rivals: Iterable[CompetingAttempt]) -> AttemptsByTask
 
 
 def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: AttemptsByTask) -> tuple[TaskAttempt, ...]:
-    """Return ended attempts, with outcome COPY if another attempt of the task counts.
+    """Give outcome COPY to each ended attempt whose task has another attempt that counts.
 
-    `is_overrun` records an overrun walltime in a COPY, so that the task avoids that cluster. Of two
-    successes in one cycle the smaller attempt number wins, since their order is unknown.
+    An attempt with outcome COPY is neither a success nor a failure, and causes no retry. Its field
+    `is_overrun` records that it overran its walltime, so that the task avoids the cluster. Of two
+    successes in one cycle the smaller attempt number counts, since their order is unknown.
     """
     now: dict[CampaignTask, list[TaskAttempt]] = defaultdict(list)
     for attempt in ended:
@@ -169,7 +164,7 @@ def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: Attempts
 
 
 def _deciding(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
-    """Return the attempt that counts; 0 while another attempt lives or has succeeded."""
+    """Return the number of the attempt that counts; 0 while another attempt lives or has succeeded."""
     outcomes = {rival.attempt: rival.outcome for rival in rivals}
     if TaskAttemptOutcome.SUCCESS in outcomes.values():
         return 0
@@ -181,7 +176,7 @@ def _deciding(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) 
 
 
 def select_final_task_ends(ended: Iterable[TaskAttempt], again: Iterable[TaskRetry]) -> tuple[TaskAttempt, ...]:
-    """Return the final ends of tasks: attempts without outcome COPY or retry."""
+    """Return the attempts that finally end their tasks: without outcome COPY and without a retry."""
     runs = {(retry.campaign, retry.task) for retry in again}
     return tuple(
         attempt
@@ -191,7 +186,7 @@ def select_final_task_ends(ended: Iterable[TaskAttempt], again: Iterable[TaskRet
 
 
 def number_retries_after_copies(again: Iterable[TaskRetry], rivals: AttemptsByTask) -> tuple[TaskRetry, ...]:
-    """Return retries with numbers above all attempts of their tasks, copies included."""
+    """Give each retry a number above the numbers of all attempts of its task."""
     return tuple(
         replace(retry, attempt=max(retry.attempt, *(rival.attempt for rival in of_task)))
         if (of_task := rivals.get((retry.campaign, retry.task)))
@@ -203,10 +198,10 @@ def number_retries_after_copies(again: Iterable[TaskRetry], rivals: AttemptsByTa
 def find_superseded_attempts(
     ended: Iterable[TaskAttempt], rivals: AttemptsByTask, arrays: Iterable[CampaignArray]
 ) -> tuple[SupersededAttempts, ...]:
-    """Return the live attempts, by array, whose tasks have succeeded.
+    """Return the attempts that still live although their tasks have succeeded, by array.
 
-    Each cycle returns these attempts until they have ended. An unreleased array is left out while
-    another task of the array is needed.
+    An attempt is returned in each cycle until it has ended. An array that is not released yet is left out
+    while one of its tasks is needed.
     """
     by_number = {(array.campaign, array.number): array for array in arrays}
     now = {(attempt.campaign, attempt.task, attempt.attempt): attempt.outcome for attempt in ended}
@@ -233,7 +228,7 @@ def find_superseded_attempts(
 
 
 def is_unreleased_array_unwanted(loser: SupersededAttempts) -> bool:
-    """Say whether an array is unreleased and has no task that is still needed."""
+    """Say whether an unreleased array may be deleted, because none of its tasks is needed."""
     return loser.is_whole and loser.array.state is not ArraySubmissionState.RELEASED
 
 

@@ -1,4 +1,4 @@
-"""How many tasks of each campaign fit at each cluster in one cycle, by its scheduler."""
+"""Compute how many tasks of each campaign fit at each cluster in one cycle, as its scheduler decides."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.jdl import JdlClusterSettings
 
 
 class TasksPerClusterByScheduler:
-    """Asks each campaign's scheduler how many tasks go to each cluster in one cycle."""
+    """Asks the scheduler of each campaign how many tasks go to each cluster in one cycle."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class TasksPerClusterByScheduler:
         self._waiting: Counter[CampaignCluster] = Counter()
         self._held: Counter[CampaignCluster] = Counter()
         self._listed: Counter[CampaignCluster] = Counter()
-        # number of arrays allotted in this cycle
+        # number of arrays given to clusters in this cycle
         self._arrays: Counter[CampaignCluster] = Counter()
         for view in situation.there:
             self._waiting[view.campaign, view.cluster] += view.waiting
@@ -41,25 +41,25 @@ class TasksPerClusterByScheduler:
             self._listed[array.campaign, array.cluster] += array.size
 
     def to_start(self, campaign: Campaign, cluster: str) -> int:
-        """Return how many tasks of a campaign go to free slots of a cluster."""
+        """Return how many tasks of a campaign go to the free slots of a cluster."""
         return scheduler_of_campaign(campaign).to_start(self._offer(campaign, cluster, allotted=0))
 
     def to_wait(self, campaign: Campaign, cluster: str, allotted: int) -> int:
-        """Return how many tasks may wait at a cluster, besides the allotted tasks."""
+        """Return how many more tasks of a campaign may wait at a cluster; `allotted` tasks go there already."""
         return scheduler_of_campaign(campaign).to_wait(self._offer(campaign, cluster, allotted))
 
     def wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:
-        """Count tasks of a campaign that will wait at a cluster."""
+        """Count tasks of a campaign that this cycle sends to a cluster to wait."""
         self.left.may_wait[cluster] -= tasks
         if tasks and campaign.jdl.clusters[cluster].slots > 1:
             self.left.closed_to_wide.add(cluster)
 
     def is_wanted(self, campaign: Campaign, cluster: str, allotted: int) -> bool:
-        """Say whether a campaign would send more tasks if the cluster had more free slots."""
+        """Say whether a campaign would send more tasks to a cluster if the cluster had more free slots."""
         return self._offer(campaign, cluster, allotted).most > allotted
 
     def take_arrays(self, campaign: Campaign, cluster: str, allotted: int) -> None:
-        """Count the arrays that a campaign needs for its allotted tasks at a cluster."""
+        """Count the arrays that a campaign's tasks need at a cluster."""
         needed = -(-allotted // max_array_tasks(self._situation, cluster))
         pair = (campaign.number, cluster)
         self.left.arrays.take(*pair, needed - self._arrays[pair])
@@ -72,11 +72,11 @@ class TasksPerClusterByScheduler:
         return min(self._situation.arrays_at_once, most)
 
     def most(self, campaign: Campaign, cluster: str) -> int:
-        """Return how many tasks a campaign may send to a cluster, by the limits of arrays."""
+        """Return how many tasks a campaign may send to a cluster by the limits of arrays."""
         return max_array_tasks(self._situation, cluster) * self.arrays(campaign, cluster)
 
     def _may_wait(self, pair: CampaignCluster, request: JdlClusterSettings) -> int:
-        """Return how many more tasks may wait; the campaign's held tasks already count."""
+        """Return how many more tasks of a campaign may wait at a cluster; held tasks count as waiting."""
         cluster, held = pair[1], self._held[pair]
         room = self._situation.room[cluster]
         may_one = may_multislot_task_wait(room.max_slots, room.flood_rate, request.slots)
@@ -84,7 +84,7 @@ class TasksPerClusterByScheduler:
         return max(self.left.may_wait[cluster] - held, int(is_wide_one))
 
     def _free_slots(self, pair: CampaignCluster, request: JdlClusterSettings) -> int:
-        """Return a campaign's free slots; slots for its waiting tasks are deducted."""
+        """Return a cluster's free slots for a campaign, without the slots for its waiting tasks."""
         if pair in self.left.stuck:
             return 0
         return self.left.free.of(pair[1], request) - self.left.unkept.get(pair, 0)

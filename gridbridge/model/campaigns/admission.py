@@ -11,7 +11,7 @@ from gridbridge.model.campaigns.jdl import Jdl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignCandidate:
-    """A submitted campaign that admission rules judge before it is accepted."""
+    """A submitted campaign, before admission rules accept or refuse the campaign."""
 
     user: str
     groups: frozenset[str]
@@ -21,19 +21,17 @@ class CampaignCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRefusal:
-    """An admission rule's answer that refuses the campaign."""
+    """The answer of an admission rule that refuses a campaign."""
 
     reason: str
 
 
-Judge = Callable[
-    [CampaignCandidate], object
-]  # returns a changed Jdl, an AdmissionRefusal, or None to accept the campaign
+Judge = Callable[[CampaignCandidate], object]  # returns None, or a changed Jdl, or an AdmissionRefusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignAdmissionRule:
-    """An admission rule with its name, FILE:FUNCTION."""
+    """An admission rule and its name, FILE:FUNCTION."""
 
     name: str
     judge: Judge
@@ -41,15 +39,15 @@ class CampaignAdmissionRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRuleChanges:
-    """An admission rule that changed a campaign, with the changes that it made."""
+    """The name of an admission rule, and the changes that the rule made to a campaign."""
 
     rule: str
-    changes: tuple[str, ...]  # KEY: BEFORE -> AFTER
+    changes: tuple[str, ...]  # KEY: OLD -> NEW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignAdmissionResult:
-    """The campaign after all admission rules, or the reason of its refusal."""
+    """A campaign's JDL after all admission rules, or the reason why a rule refused the campaign."""
 
     jdl: Jdl
     fired: tuple[AdmissionRuleChanges, ...] = ()

@@ -1,7 +1,7 @@
-"""Events of clusters, campaigns and tasks: failures, their counts and closed clusters.
+"""Events of clusters, campaigns and tasks: failures, and the closing of clusters.
 
-Equal failures are counted in one event, so a million tasks that fail alike are one line. Event
-codes that CiGri also has bear CiGri's names.
+Equal failures are counted in one event, so a million tasks that fail alike make one event. Event codes that CiGri
+also has bear CiGri's names.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class CampaignEventSubject(StrEnum):
-    """The subject of an event: cluster, campaign or tasks (CiGri's classes)."""
+    """What an event is about: a cluster, a campaign or tasks (CiGri's classes)."""
 
     CLUSTER = "cluster"
     CAMPAIGN = "campaign"
@@ -18,28 +18,28 @@ class CampaignEventSubject(StrEnum):
 
 
 class CampaignEventCode(StrEnum):
-    """The failure that an event reports; a closed set."""
+    """The kind of failure that an event reports."""
 
     GET_JOBS = "GET_JOBS"  # a cluster does not answer queries
-    DROPPED = "DROPPED"  # a removed cluster has tasks; `until` set: root wrote the tasks off
-    SUBMIT_JOB = "SUBMIT_JOB"  # a cluster temporarily accepts no array of the owner
+    DROPPED = "DROPPED"  # a cluster missing in gridbridge.toml has tasks; with `until`: root declared the tasks lost
+    SUBMIT_JOB = "SUBMIT_JOB"  # a cluster accepts no array of the owner for now
     RUNNER_SUBMIT_ERROR = "RUNNER_SUBMIT_ERROR"  # a cluster rejects the campaign's arrays
     OWNER_UNKNOWN = "OWNER_UNKNOWN"  # the owner's account does not exist
-    NO_LEDGER = "NO_LEDGER"  # root's ledger can't be read or lacks arrays that the cluster has
-    NO_FILE = "NO_FILE"  # root temporarily can't read the campaign's file
+    NO_LEDGER = "NO_LEDGER"  # root's ledger of submitted tasks is unreadable or lacks arrays
+    NO_FILE = "NO_FILE"  # root can't read the campaign's file for now
     SETUP_ERROR = "SETUP_ERROR"  # a cluster can't start the campaign's tasks
     BLACKLIST = "BLACKLIST"  # programs of several tasks in a row failed at a cluster
     SINK = "SINK"  # tasks succeed suspiciously fast at a cluster: a black hole
-    NO_CLUSTER = "NO_CLUSTER"  # none of the campaign's clusters may run the waiting tasks
+    NO_CLUSTER = "NO_CLUSTER"  # no cluster of the campaign may run the waiting tasks
     FILE_REFUSED = "FILE_REFUSED"  # root refuses the campaign's file
-    RESTORED = "RESTORED"  # the state file was older than root's ledger
-    DISPUTED = "DISPUTED"  # accounting records of tasks conflict; `until` set: tasks given up
-    EXIT_ERROR = "EXIT_ERROR"  # programs of tasks failed by exit status or signal
+    RESTORED = "RESTORED"  # an older copy of the state file was restored
+    DISPUTED = "DISPUTED"  # accounting records of tasks contradict each other; with `until`: tasks given up
+    EXIT_ERROR = "EXIT_ERROR"  # programs of tasks ended with a failure status or by a signal
     WALLTIME = "WALLTIME"  # tasks overran their walltime and are not retried
     FRAG = "FRAG"  # a user deleted tasks at their cluster
     SITE_FAULT = "SITE_FAULT"  # tasks were lost with their hosts and are not retried
     PREEMPTED = "PREEMPTED"  # tasks were preempted too often
-    NOT_STARTED = "NOT_STARTED"  # no cluster could start these tasks; they are not retried
+    NOT_STARTED = "NOT_STARTED"  # no cluster could start the tasks
     EPILOG_EXIT_ERROR = "EPILOG_EXIT_ERROR"  # a campaign's epilogue failed
     RESUBMIT = "RESUBMIT"  # tasks requested too many reruns by exit status 66 or 67
 
@@ -47,23 +47,23 @@ class CampaignEventCode(StrEnum):
 ROOT_EVENTS = (
     CampaignEventCode.OWNER_UNKNOWN,
     CampaignEventCode.NO_LEDGER,
-)  # root can neither submit nor delete arrays as the owner
+)  # root can't submit or delete arrays for the owner
 PAUSING_EVENTS = (CampaignEventCode.SUBMIT_JOB, CampaignEventCode.NO_FILE, *ROOT_EVENTS)
 SUBMISSION_EVENTS = (
     *PAUSING_EVENTS,
     CampaignEventCode.RUNNER_SUBMIT_ERROR,
-)  # these events end when the cluster accepts an array
+)  # events that end when the cluster accepts an array
 SELF_HEALING_EVENTS = (*SUBMISSION_EVENTS, CampaignEventCode.SETUP_ERROR)
 BLACKLISTING_EVENTS = (
     *SELF_HEALING_EVENTS,
     CampaignEventCode.BLACKLIST,
     CampaignEventCode.SINK,
-)  # these events close a cluster to a campaign
+)  # events that close a cluster to a campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignEvent:
-    """An event of a cluster, campaign or tasks; open until its cause ends or a person closes it."""
+    """A problem of a cluster, a campaign or tasks; open until the problem ends or a person closes the event."""
 
     number: int = 0  # number of the event; 0: not yet stored
     kind: CampaignEventSubject
@@ -79,39 +79,39 @@ class CampaignEvent:
     until: datetime | None = None  # time of the next retry; None: only a person closes the event
     closed_at: datetime | None = None
     host: str = ""  # host of all counted tasks; empty: several hosts or unknown
-    why: str = ""  # error message of the program that refused; empty: none
+    why: str = ""  # error message; may be empty
 
     @property
     def what(self) -> tuple[CampaignEventCode, int, str, int | None]:
-        """The key by which equal failures are counted in one event."""
+        """The code, campaign, cluster and exit status; failures with equal values are counted in one event."""
         return self.code, self.campaign, self.cluster, self.exit_status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignSuccessAtCluster:
-    """Counts of a campaign's recent successes and failures at one cluster."""
+    """The recent successes and failures of a campaign's tasks at one cluster."""
 
     campaign: int
     cluster: str
-    errors_in_row: int = 0  # consecutive program errors up to now
-    error_host: str = ""  # host of all these errors; empty: several hosts or unknown
+    errors_in_row: int = 0  # number of program errors since the last success
+    error_host: str = ""  # host of all errors in a row; empty: several hosts, or unknown
     successes: int = 0
-    durations_s: tuple[int, ...] = ()  # run times of the last successes
-    is_trusted: bool = False  # whether the owner confirmed that short tasks are correct
-    wiped_in_row: int = 0  # waiting tasks that nikita deleted since the last task start
+    durations_s: tuple[int, ...] = ()  # run times of the last successful tasks
+    is_trusted: bool = False  # the owner confirmed that short tasks are correct
+    wiped_in_row: int = 0  # number of waiting tasks that nikita deleted since a task started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignEventChanges:
-    """Events and success records that one cycle changes."""
+    """The events and success records that a cycle changes."""
 
-    events: tuple[CampaignEvent, ...] = ()  # new and changed events
+    events: tuple[CampaignEvent, ...] = ()  # new events and changed events
     records: tuple[CampaignSuccessAtCluster, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCampaignEvents:
-    """The open events and the recently closed ones, as all users may see them."""
+    """The open events and recently closed events, as published for all users."""
 
     at: datetime
     events: tuple[CampaignEvent, ...] = ()

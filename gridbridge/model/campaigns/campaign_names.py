@@ -1,8 +1,7 @@
-"""Names of campaign files, arrays and tasks, and the split of a task's parameters.
+"""Names of campaign files and arrays, and the split of a line of task parameters.
 
-An array is submitted, held, under the name `gc.<site>.<campaign>.<array>`. After its release this
-name remains in its accounting field (`qsub -A`). Each part of the name has letters, digits and `-`.
-The first parameter of a task is the task's name. Frequently started programs import this module.
+A held array has the job name `gc.<site>.<campaign>.<array>`. After the array's release the accounting field
+(`qsub -A`) keeps this name. Each part has letters, digits and `-`. Frequently started programs import this module.
 """
 
 from gridbridge.errors import ParseError
@@ -10,31 +9,31 @@ from gridbridge.model.transfer_name import is_valid_cluster_name
 
 PREFIX = "gc"
 RELEASED = "campaign"
-ADDS_TO = "adds_to"  # JSON key in a file of added tasks: their campaign
+ADDS_TO = "adds_to"  # JSON key of the campaign to which a file adds tasks
 UNIQUE = "token"  # JSON key of a random word that makes each file unique
-SPECIAL = frozenset("'\"\\")  # quoting characters of sh in a line of parameters
-BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")  # sh splits words at these blanks only
+SPECIAL = frozenset("'\"\\")  # quoting characters of sh
+BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")  # sh splits words only at blanks, tabs and line ends
 
 
 def campaign_file_name(campaign: int, part: int = 0) -> str:
-    """Return the name of a campaign's file, or of its file `part` (from 1) with added tasks."""
+    """Return the name of a campaign file; `part` counts additional files of the campaign from 1."""
     return f"c.{campaign}.{part}" if part else f"c.{campaign}"
 
 
 def released_array_name(campaign: int) -> str:
-    """Return the job name that a campaign's arrays get when they are released."""
+    """Return the job name of a campaign's arrays after their release."""
     return f"{RELEASED}.{campaign}"
 
 
 def is_campaign_job_name(name: str) -> bool:
-    """Say whether a job name is that of a campaign's array, held or released."""
+    """Say whether a job name belongs to an array of a campaign, held or released."""
     word, _, number = name.partition(".")
     is_released = word == RELEASED and number.isascii() and number.isdigit()
     return is_released or (word == PREFIX and is_campaign_array_name(name))
 
 
 class CampaignArrayId:
-    """Site, campaign and number of an array; `str` gives the array's name."""
+    """The site, campaign and number of an array; `str()` returns the array's job name."""
 
     __slots__ = ("array", "campaign", "site")
 
@@ -48,7 +47,7 @@ class CampaignArrayId:
 
 
 def parse_campaign_array_name(name: str) -> CampaignArrayId:
-    """Parse an array's name, gc.<site>.<campaign>.<array>; ParseError otherwise."""
+    """Parse the job name of a held array, gc.<site>.<campaign>.<array>; ParseError for another name."""
     parts = name.split(".")
     is_ours = len(parts) == 4 and parts[0] == PREFIX and is_valid_cluster_name(parts[1])
     if not is_ours or not all(part.isascii() and part.isdigit() for part in parts[2:]):
@@ -57,7 +56,7 @@ def parse_campaign_array_name(name: str) -> CampaignArrayId:
 
 
 def is_campaign_array_name(name: str) -> bool:
-    """Say whether a name is an array's name, gc.<site>.<campaign>.<array>."""
+    """Say whether a job name is that of a held array, gc.<site>.<campaign>.<array>."""
     try:
         parse_campaign_array_name(name)
     except ParseError:
@@ -66,10 +65,10 @@ def is_campaign_array_name(name: str) -> bool:
 
 
 def split_task_parameters(line: str) -> tuple[str, ...]:
-    """Split a line of task parameters into words as sh does, without expansion."""
+    """Split a line of task parameters into words as sh does, but without expansion."""
     if SPECIAL.isdisjoint(line):
         return tuple(word for word in line.translate(BLANKS).split(" ") if word)
-    import shlex  # shlex is ten times slower, and few campaigns use quotes
+    import shlex  # shlex is slow, and few campaigns use quotes
 
     try:
         return tuple(shlex.split(line))
@@ -78,9 +77,9 @@ def split_task_parameters(line: str) -> tuple[str, ...]:
 
 
 def has_closed_quotes(line: str) -> bool:
-    """Say whether every quotation mark of a parameter line is closed.
+    """Say whether every quotation mark in a line of task parameters is closed.
 
-    Only such lines does sh split as `split_task_parameters` does.
+    sh and `split_task_parameters` split a line with an open quotation mark differently.
     """
     if SPECIAL.isdisjoint(line):
         return True
@@ -94,7 +93,7 @@ def has_closed_quotes(line: str) -> bool:
 
 
 def first_task_parameter(line: str) -> tuple[str, int]:
-    """Return the first word of a line of parameters, and the offset of its end."""
+    """Return the first word of a line of task parameters, and the offset of the word's end."""
     if SPECIAL.isdisjoint(line):
         first = line.translate(BLANKS).partition(" ")[0]
         return first, len(first)

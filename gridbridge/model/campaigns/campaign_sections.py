@@ -1,4 +1,4 @@
-"""The sections of gridbridge.toml that configure campaigns."""
+"""The sections of gridbridge.toml that configure campaigns: keys, defaults, limits and meanings."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from gridbridge.model.key_settings import ConfigTextFormat, setting
 
 
 class FairShareUnit(StrEnum):
-    """The unit among which free slots are shared: user, project, group, or none."""
+    """Who shares free slots by past usage: users, projects or groups; NONE switches sharing off."""
 
     NONE = "none"  # first come, first served
     USER = "user"
@@ -17,7 +17,7 @@ class FairShareUnit(StrEnum):
 
 
 class JobRatioRule(StrEnum):
-    """The law by which a job ratio follows the outcomes of sent tasks."""
+    """The law by which the job ratio of a campaign at a cluster changes from cycle to cycle."""
 
     MEASURED = "measured"
     SLOW_START = "slow-start"
@@ -34,7 +34,7 @@ PEOPLE = ConfigTextFormat(
 )
 PRIORITIES = ConfigTextFormat(
     holds=re.compile(f"({NAME}=-?[0-9]{{1,6}}( (?!$)|$))*").fullmatch,
-    right="USER=NUMBER and @GROUP=NUMBER, with blanks between; 0 is everybody else's",
+    right="USER=NUMBER and @GROUP=NUMBER, with blanks between; all other owners have 0",
 )
 
 

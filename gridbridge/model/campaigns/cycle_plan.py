@@ -1,4 +1,4 @@
-"""The situation (input) and the plan (result) of the decision in a runner cycle."""
+"""The situation from which one cycle of the runner decides, and the plan that it decides on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,44 +31,44 @@ from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecayedCampaignUsage:
-    """Decayed usage of a campaign at a cluster; all numbers decay alike."""
+    """The usage of a campaign at a cluster; past usage counts less and less."""
 
     campaign: int
     cluster: str
-    at: datetime  # time to which the usage is decayed
-    used_s: float = 0.0  # decayed slot-seconds of ended tasks
-    success_s: float = 0.0  # decayed run time of successful tasks
+    at: datetime  # time of this usage
+    used_s: float = 0.0  # slot-seconds of ended tasks
+    success_s: float = 0.0  # run time of successful tasks
     successes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FairShareInputs:
-    """Priorities, groups and past usage, by which campaigns share free slots."""
+    """The priorities, groups and past usage by which campaigns share free slots."""
 
     priorities: str = ""  # USER=NUMBER and @GROUP=NUMBER, with blanks between
     # Unix groups of each owner, the primary Unix group first
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     by: FairShareUnit = FairShareUnit.NONE
-    first_tasks: int = 0  # tasks that each claimant gets before fair share applies
-    used_s: Mapping[str, float] = field(default_factory=dict)  # decayed slot-seconds by claimant
+    first_tasks: int = 0  # tasks that each user, project or group gets before all shares
+    used_s: Mapping[str, float] = field(default_factory=dict)  # decayed slot-seconds by user, project or group
     # mean run time of a task, by campaign and cluster
     mean_s: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRatio:
-    """The job ratio of a campaign at a cluster, kept from one cycle to the next."""
+    """The job ratio of a campaign at a cluster, stored from one cycle to the next."""
 
     campaign: int
     cluster: str
     ratio: float  # tasks for each free slot
     free: int = 0  # free slots when the ratio was last used
-    submitted: int = 0  # sent tasks, until it is known whether they start or wait
+    submitted: int = 0  # number of sent tasks that may still start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRatioInputs:
-    """The numbers from which a new job ratio of a campaign at a cluster is computed."""
+    """The numbers from which the next job ratio of a campaign at a cluster follows."""
 
     old: float  # previous job ratio
     slots: float  # slots of one task
@@ -76,24 +76,24 @@ class JobRatioInputs:
     free: int  # free slots now
     submitted: int
     running: int
-    waiting: int  # own tasks that wait longer than a start takes
+    waiting: int  # tasks of the campaign that wait longer than a start takes
     allowed: int  # number of waiting tasks that the flood rate allows
     fresh: int = 0  # waiting tasks sent too recently to have started
-    others: int = 0  # tasks of other campaigns that wait longer than a start takes
+    others: int = 0  # tasks of all other campaigns that wait longer than a start takes
     ended: int = 0  # started tasks that ended in this cycle
-    is_wiped: bool = False  # whether nikita deletes waiting tasks of the campaign
+    is_wiped: bool = False  # nikita deletes waiting tasks of the campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRatioUpdate:
-    """A new job ratio, with the law and the numbers that led to it."""
+    """The next job ratio of a campaign at a cluster, with the numbers that led to it."""
 
     campaign: int
     cluster: str
     law: JobRatioRule
     terms: JobRatioInputs
     ratio: float
-    submitted: int  # sent tasks, until it is known whether they start or wait
+    submitted: int  # number of sent tasks that may still start
 
 
 NO_LIMITS = ClusterArrayLimits()
@@ -102,46 +102,46 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterCapacityForCampaigns:
-    """Slots and limits that a cluster has for campaigns' tasks."""
+    """The slots of a cluster and the cluster's limits for tasks of campaigns."""
 
     free_slots: int  # free slots for ordinary tasks, which preempt best-effort tasks
     # free slots for best-effort tasks; None: the cluster has only ordinary jobs
     besteffort_slots: int | None = None
     max_slots: int = 0  # slots on hosts where jobs can start
-    law: JobRatioRule = JobRatioRule.MEASURED  # rule that predicts the job ratio
-    flood_rate: float = 0.0  # allowed waiting tasks per slot of `max_slots`
-    is_stressed: bool = False  # whether the stress is above its limit: no task is sent
+    law: JobRatioRule = JobRatioRule.MEASURED
+    flood_rate: float = 0.0  # waiting tasks allowed for each slot
+    is_stressed: bool = False  # the stress is above `stress_limit`
     stress: float | None = None  # output of the stress script; None: no script or no output
-    stress_limit: float = 0.0  # stress from which on no task is sent
-    affinity: str = ""  # users and @groups whose campaigns are served first
+    stress_limit: float = 0.0  # no task is sent at this stress or more
+    affinity: str = ""  # users and @groups that the cluster serves first
     slots: int = 0  # slots of all batch queues
-    used: int = 0  # slots in use by anybody
+    used: int = 0  # slots in use by all users
     limits: ClusterArrayLimits = NO_LIMITS  # the cluster's limits on array jobs
-    is_drained: bool = False  # whether `gridbridge drain` drained the cluster
+    is_drained: bool = False  # drained by `gridbridge drain`
 
     def free(self, *, is_besteffort: bool) -> int:
-        """Return the free slots for best-effort or for ordinary tasks."""
+        """Return the number of free slots for best-effort tasks or for ordinary tasks."""
         if is_besteffort and self.besteffort_slots is not None:
             return self.besteffort_slots
         return self.free_slots
 
     @property
     def is_closed(self) -> bool:
-        """Whether no task at all is sent to the cluster now."""
+        """Whether the cluster gets no tasks now."""
         return self.is_stressed or self.is_drained
 
     def may_start(self, slots: int) -> bool:
-        """Say whether a task with this number of slots can start once slots are free."""
+        """Say whether a task with this number of slots can start when slots become free."""
         return not self.is_closed and self.max_slots >= slots
 
     def is_too_small(self, slots: int) -> bool:
-        """Say whether the whole cluster is known to have fewer slots than a task needs."""
+        """Say whether the cluster has fewer slots in all than a task needs."""
         return 0 < self.slots < slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedCampaignTaskCounts:
-    """How many tasks of a campaign a cluster lists, by state."""
+    """The numbers of a campaign's tasks in the job list of a cluster, by state."""
 
     campaign: int
     cluster: str
@@ -149,39 +149,39 @@ class ListedCampaignTaskCounts:
     listed: int  # running and waiting tasks
     fresh: int = 0  # waiting tasks sent too recently to have started
     held: int = 0  # waiting tasks that are held, in error or being deleted
-    old: int = 0  # startable tasks that wait too long to keep slots for them
+    old: int = 0  # startable tasks that wait too long to keep free slots
     slots: float = 0.0  # slots of one running task; 0: unknown
 
     @property
     def able(self) -> int:
-        """The number of waiting tasks that could start: without hold, error or deletion."""
+        """The number of waiting tasks that could start, because they are not held, in error or being deleted."""
         return self.waiting - self.held
 
     def used(self, wished: int) -> float:
-        """Return the slots of running tasks; `wished` slots each if their number is unknown."""
+        """Return the slots of running tasks; a task counts `wished` slots if its slots are unknown."""
         return (self.listed - self.waiting) * (self.slots or wished)
 
     @property
     def is_stuck(self) -> bool:
-        """Whether startable tasks wait, all of them too long to keep free slots for them."""
+        """Whether all startable tasks wait too long to keep free slots."""
         return 0 < self.able == self.old
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRetry:
-    """A task that waits to run again after an ended attempt."""
+    """A task that has to run again after an ended attempt."""
 
     campaign: int
     task: int
     attempt: int  # number of the ended attempt
     outcome: TaskAttemptOutcome
     avoid: tuple[str, ...] = ()  # clusters to avoid while another cluster is open
-    never: tuple[str, ...] = ()  # clusters where the task never runs again
+    never: tuple[str, ...] = ()  # clusters that never get the task again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCountByExclusions:
-    """How many waiting tasks avoid the same clusters of their campaign."""
+    """The number of waiting tasks that avoid the same clusters."""
 
     tasks: int
     avoid: tuple[str, ...] = ()  # clusters to avoid while another cluster is open
@@ -213,36 +213,36 @@ class PrologueOrEpilogueStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignCycleSituation:
-    """All values from which a cycle of the runner decides."""
+    """The facts from which one cycle of the runner decides."""
 
     campaigns: tuple[Campaign, ...]  # unfinished campaigns, by number
-    waiting: Mapping[int, int]  # unsent tasks, by campaign
-    arrays: tuple[CampaignArray, ...]  # arrays with possibly live tasks
-    room: Mapping[str, ClusterCapacityForCampaigns]  # capacity of the clusters that answered
-    max_tasks: int  # most tasks of one array
+    waiting: Mapping[int, int]  # number of unsent tasks, by campaign
+    arrays: tuple[CampaignArray, ...]  # arrays that may have live tasks
+    room: Mapping[str, ClusterCapacityForCampaigns]  # clusters that answered
+    max_tasks: int  # largest array
     # counts of unsent tasks that avoid clusters, by campaign
     kept_off: Mapping[int, tuple[TaskCountByExclusions, ...]] = field(default_factory=dict)
     there: tuple[ListedCampaignTaskCounts, ...] = ()
     # clusters to which each test campaign has sent its task
     tried: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    ended: tuple[TaskAttempt, ...] = ()  # attempts that this cycle found ended, with outcomes
+    ended: tuple[TaskAttempt, ...] = ()  # attempts whose end this cycle has found
     over: tuple[CampaignArray, ...] = ()  # arrays whose tasks have all ended
-    ratios: tuple[JobRatio, ...] = ()  # stored job ratios
-    # (campaign, cluster) pairs whose waiting tasks nikita deletes
+    ratios: tuple[JobRatio, ...] = ()
+    # campaigns and clusters whose waiting tasks nikita deletes
     wiped: frozenset[tuple[int, str]] = frozenset()
-    disputed: tuple[AttemptOutcomeAtCluster, ...] = ()  # attempts with conflicting accounting records
-    missed: tuple[TaskMissingSince, ...] = ()  # tasks that clusters stopped or resumed listing
+    disputed: tuple[AttemptOutcomeAtCluster, ...] = ()  # attempts with contradicting accounting records
+    missed: tuple[TaskMissingSince, ...] = ()  # tasks that have left or entered the job list of a cluster
     sharing: FairShareInputs = field(default_factory=FairShareInputs)
     at: datetime = EPOCH
-    asked: frozenset[str] = frozenset()  # queried clusters; `room` has those that answered
+    asked: frozenset[str] = frozenset()  # clusters that were queried
     # error messages of clusters that did not answer, by cluster
     silent: Mapping[str, str] = field(default_factory=dict)
     # times at which unreachable clusters answered again, by cluster
     back_at: Mapping[str, datetime] = field(default_factory=dict)
     # clusters that have tasks and were removed from gridbridge.toml
     dropped: frozenset[str] = frozenset()
-    earlier: tuple[AttemptOutcomeAtCluster, ...] = ()  # earlier attempts of the tasks in `ended`
-    events: tuple[CampaignEvent, ...] = ()  # open events
+    earlier: tuple[AttemptOutcomeAtCluster, ...] = ()  # earlier attempts of tasks whose end this cycle has found
+    events: tuple[CampaignEvent, ...] = ()
     records: tuple[CampaignSuccessAtCluster, ...] = ()  # success records of unfinished campaigns
     failures: CampaignFailuresSection = field(default_factory=CampaignFailuresSection)
     # all attempts of tasks that have speculative and live attempts
@@ -250,12 +250,12 @@ class CampaignCycleSituation:
     # campaigns near their ends that may get speculative attempts
     tails: tuple[CampaignStragglers, ...] = ()
     finalize: FinalizeSpeculationSection = field(default_factory=FinalizeSpeculationSection)
-    arrays_at_once: int = 1  # most arrays of a campaign sent to a cluster in one cycle
+    arrays_at_once: int = 1  # arrays that a campaign may send to a cluster in one cycle
     steps: tuple[LastPrologueOrEpilogueAttempt, ...] = ()  # last prologues and epilogues before this cycle
-    stepped: tuple[TaskAttempt, ...] = ()  # prologues and epilogues that this cycle found ended
-    # (campaign, array) pairs of waiting prologues and epilogues
+    stepped: tuple[TaskAttempt, ...] = ()  # prologues and epilogues whose end this cycle has found
+    # campaigns and arrays of waiting prologues and epilogues
     idle_steps: frozenset[tuple[int, int]] = frozenset()
-    # number of the last array by campaign and cluster, for campaigns with prologues
+    # number of the last array by campaign and cluster; only campaigns with prologues
     last_arrays: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     behind: tuple[int, ...] = ()  # campaigns with arrays in root's ledger that the state file lacks
 
@@ -267,43 +267,42 @@ class CampaignCycleSituation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignTaskSend:
-    """A number of a campaign's tasks that a cycle sends to a cluster."""
+    """The tasks of a campaign that a cycle sends to a cluster."""
 
     campaign: int
     cluster: str
     tasks: int
-    kept_off: tuple[TaskCountByExclusions, ...] = ()  # counts of these tasks by avoided clusters
-    array_tasks: int = 0  # the cluster's limit of tasks in an array; 0: the runner's limit
+    kept_off: tuple[TaskCountByExclusions, ...] = ()  # the tasks that avoid clusters
+    array_tasks: int = 0  # limit of the cluster; 0: the runner's limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignCyclePlan:
-    """The acts of one cycle of the runner, in the order of the fields."""
+    """What one cycle of the runner does, in the order of the fields."""
 
     ended: tuple[TaskAttempt, ...] = ()
-    arrays: tuple[CampaignArray, ...] = ()  # arrays of the ended attempts
+    arrays: tuple[CampaignArray, ...] = ()  # arrays of ended attempts
     again: tuple[TaskRetry, ...] = ()  # ended tasks that run again
     over: tuple[CampaignArray, ...] = ()
     finished: tuple[int, ...] = ()  # campaigns that end
     wound_up: tuple[int, ...] = ()  # cancelled campaigns whose epilogues have ended
     deleted: tuple[CampaignArray, ...] = ()  # arrays of cancelled campaigns
-    unneeded: tuple[CampaignArray, ...] = ()  # waiting prologues without remaining tasks
-    unsent: tuple[CampaignArray, ...] = ()  # unneeded prologues that no cluster has accepted yet
-    gone: int = 0  # number of arrays in `deleted` that have no listed task
-    # live attempts of tasks that succeeded by another attempt
+    unneeded: tuple[CampaignArray, ...] = ()  # waiting prologues that no task needs any more
+    unsent: tuple[CampaignArray, ...] = ()  # prologues that no task needs any more and no cluster has accepted
+    gone: int = 0  # number of arrays to delete without a listed task
+    # live attempts of tasks of which another attempt has succeeded
     losers: tuple[SupersededAttempts, ...] = ()
     resumed: tuple[CampaignArray, ...] = ()  # arrays whose interrupted submission is continued
     sends: tuple[CampaignTaskSend, ...] = ()
-    stepped: tuple[TaskAttempt, ...] = ()  # ended prologues and epilogues
+    stepped: tuple[TaskAttempt, ...] = ()  # prologues and epilogues that have ended
     steps: tuple[PrologueOrEpilogueStart, ...] = ()  # prologues and epilogues that start
     copies: tuple[SpeculativeAttemptsAtCluster, ...] = ()
     missed: tuple[TaskMissingSince, ...] = ()
-    predicted: tuple[JobRatioUpdate, ...] = ()  # job ratios to store
-    # changed events and success records
+    predicted: tuple[JobRatioUpdate, ...] = ()
     changes: CampaignEventChanges = field(default_factory=CampaignEventChanges)
-    behind: tuple[int, ...] = ()  # campaigns that first recover arrays from root's ledger
+    behind: tuple[int, ...] = ()  # campaigns whose arrays in root's ledger must be restored first
 
     @property
     def is_urgent(self) -> bool:
-        """Whether the next cycle starts at once, since rebalancing moved tasks to free slots."""
+        """Whether the next cycle starts at once, because rebalancing moved tasks to free slots."""
         return any(attempt.outcome is TaskAttemptOutcome.MOVED for attempt in self.ended)

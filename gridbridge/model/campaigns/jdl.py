@@ -1,4 +1,4 @@
-"""The JDL of a campaign, with the global keys copied to each cluster."""
+"""The JDL (job description language) of a campaign; each cluster has a copy of the keys for all clusters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,22 +6,22 @@ from enum import StrEnum
 
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
-OUTLINED = ":"  # replaces the shell lines that `outline` removes
+OUTLINED = ":"  # stands for removed shell lines
 
 
 class CampaignType(StrEnum):
     """How a campaign is scheduled (CiGri scheduler specification, campaign types)."""
 
     DEFAULT = "default"
-    TEST = "test"  # one task at each cluster, ever
+    TEST = "test"  # one task for each cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdlClusterSettings:
-    """The JDL's settings for a campaign's tasks at one cluster."""
+    """The settings of a campaign's JDL for the tasks at one cluster."""
 
     exec_file: str  # shell command to which a task's parameters are appended
-    exec_directory: str = ""  # working directory; empty: the owner's home at the cluster
+    exec_directory: str = ""  # working directory; empty: the owner's home directory at the cluster
     slots: int = 1  # slots of each task
     nodes: int = 1  # number of OAR nodes, with equal slots on each; 0: any nodes
     environment: str = ""  # Grid Engine parallel environment of multi-slot tasks
@@ -34,12 +34,12 @@ class JdlClusterSettings:
     prologue_walltime_s: int = HOUR_S
     epilogue: str = ""  # shell lines that run once after the last task
     epilogue_walltime_s: int = HOUR_S
-    max_jobs: int = 0  # limit of tasks at the cluster at once; 0: no limit
+    max_jobs: int = 0  # tasks that the cluster may have at once; 0: no limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdlDataset:
-    """A dataset that is registered when the campaign is submitted (gridbridge data)."""
+    """A dataset that is registered when the campaign is submitted (`gridbridge data`)."""
 
     path: str  # absolute path on the transfer host
     replicas: int = 1
@@ -47,38 +47,38 @@ class JdlDataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jdl:
-    """The JDL of a campaign, without the parameters of its tasks."""
+    """The JDL (job description language) of a campaign, without the parameters of the tasks."""
 
     name: str
     type: CampaignType = CampaignType.DEFAULT
     clusters: Mapping[str, JdlClusterSettings] = field(default_factory=dict)
-    is_idempotent: bool = False  # whether several attempts of a task may run at the same time
-    outputs: tuple[str, ...] = ()  # output files that each task leaves in its own folder
+    is_idempotent: bool = False  # several attempts of a task may run at once
+    outputs: tuple[str, ...] = ()  # result files of each task
     datasets: Mapping[str, JdlDataset] = field(default_factory=dict)
-    may_move: bool = True  # whether rebalancing may move the campaign's waiting tasks
+    may_move: bool = True  # rebalancing may move waiting tasks
 
     @property
     def has_steps(self) -> bool:
-        """Whether the campaign has a prologue or an epilogue at any cluster."""
+        """Whether the campaign has a prologue or an epilogue at a cluster."""
         return any(request.prologue or request.epilogue for request in self.clusters.values())
 
     @property
     def has_epilogue(self) -> bool:
-        """Whether the campaign has an epilogue at any cluster."""
+        """Whether the campaign has an epilogue at a cluster."""
         return any(request.epilogue for request in self.clusters.values())
 
     @property
     def outline(self) -> "Jdl":
-        """The JDL without shell lines and other texts that only its tasks need."""
+        """The JDL without shell lines and other texts that only running tasks need."""
         return replace(self, clusters={name: _outline(request) for name, request in self.clusters.items()})
 
     @property
     def may_be_copied(self) -> bool:
-        """Whether long-running tasks of the campaign may get speculative attempts."""
+        """Whether tasks that run long may get speculative attempts."""
         return (self.is_idempotent or bool(self.outputs)) and self.type is CampaignType.DEFAULT
 
     def slots_at(self, cluster: str) -> int:
-        """Return the slots of a task at a cluster; 1 if the campaign does not name the cluster."""
+        """Return the slots of a task at a cluster; 1 if the JDL does not name the cluster."""
         return self.clusters[cluster].slots if cluster in self.clusters else 1
 
 

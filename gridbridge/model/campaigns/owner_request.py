@@ -1,27 +1,27 @@
-"""Requests of owners about their campaigns and events, and the replies to them."""
+"""Requests of owners about their campaigns and about events, and gridbridge's replies."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class CampaignOwnerRequestVerb(StrEnum):
-    """The act that an owner requests of campaigns or events."""
+    """What an owner asks gridbridge to do with campaigns or events."""
 
     CANCEL = "cancel"  # cancel campaigns
     PAUSE = "pause"
     RESUME = "resume"
     PURGE = "purge"
     CANCEL_TASK = "cancel_task"
-    ABANDON = "abandon"  # root only: count undeletable tasks of a cancelled campaign as ended
+    ABANDON = "abandon"  # only by root: count tasks that can't be deleted as ended
     FIX = "fix"  # close events
-    RESUBMIT = "resubmit"  # close events and run their tasks again
-    SUBSCRIBE = "subscribe"  # subscribe the sender to messages
+    RESUBMIT = "resubmit"  # close events and run the failed tasks again
+    SUBSCRIBE = "subscribe"  # subscribe to messages
     UNSUBSCRIBE = "unsubscribe"
-    SUBSCRIPTIONS = "subscriptions"  # list the sender's subscriptions
+    SUBSCRIPTIONS = "subscriptions"  # list subscriptions
 
 
 class CampaignOwnerRequestReply(StrEnum):
-    """The reply to a request about one campaign or one event."""
+    """The reply to an owner's request about one campaign or event."""
 
     DONE = "done"
     UNKNOWN = "unknown"
@@ -33,27 +33,27 @@ class CampaignOwnerRequestReply(StrEnum):
     TERMINATED = "terminated"
     CANCELLED = "cancelled"
     NOT_ENDED = "not_ended"
-    NOT_TAKEN_UP = "not_taken_up"  # root refuses to reopen the campaign
+    NOT_TAKEN_UP = "not_taken_up"  # root refuses to resume the campaign
     NO_TASK = "no_task"
     TASK_ENDED = "task_ended"
     CLOSED = "closed"  # the event is closed
-    NOT_AGAIN = "not_again"  # no retry after a black hole: its tasks did not fail
+    NOT_AGAIN = "not_again"  # tasks that succeeded at a black hole are not run again
     FILE_REFUSED = "file_refused"  # root refuses the campaign's file and submits no more tasks
-    ONE_TRY = "one_try"  # a test campaign sends one task per cluster, ever
-    NO_WAY = "no_way"  # the site has not configured the notification channel
+    ONE_TRY = "one_try"  # a test campaign sends only one task to each cluster
+    NO_WAY = "no_way"  # gridbridge.toml does not configure this channel for messages
     TOO_MANY = "too_many"
     WRONG = "wrong"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignOwnerRequest:
-    """A request of an owner about campaigns or events."""
+    """A request of an owner about campaigns or about events."""
 
     token: str
     uid: int
     verb: CampaignOwnerRequestVerb
     numbers: tuple[int, ...]  # numbers of campaigns or events
-    task: int = 0  # number of the task that CANCEL_TASK cancels
-    way: str = ""  # channel of a subscription, as its owner wrote it
+    task: int = 0  # task that CANCEL_TASK cancels
+    way: str = ""  # channel of a subscription, as the subscriber wrote it
     identity: str = ""
     severity: str = ""

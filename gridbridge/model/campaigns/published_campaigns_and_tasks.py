@@ -1,4 +1,4 @@
-"""Campaigns, clusters and tasks as every user may see them, and counts of ended tasks."""
+"""Campaigns, clusters and tasks as published for all users, and the numbers of ended tasks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -11,30 +11,30 @@ from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCampaignAtCluster:
-    """A campaign's task counts and rates at one of its clusters."""
+    """The numbers and rates of a campaign's tasks at one cluster, as published for all users."""
 
     cluster: str
-    waiting: int = 0  # tasks that wait at the cluster
+    waiting: int = 0
     running: int = 0
-    ended: int | None = None  # finally ended tasks; None in lists of many campaigns
-    failed: int | None = None  # failed tasks among the ended
+    ended: int | None = None  # number of finally ended tasks; None in lists of many campaigns
+    failed: int | None = None
     job_ratio: float | None = None  # tasks sent for each free slot
-    ended_per_h: float | None = None  # ended tasks in the last hour; None: no task ended
+    ended_per_h: float | None = None  # number of tasks that ended in the last hour
     mean_s: float | None = None  # mean run time of a task at the cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownForecastErrors:
-    """How accurate the halfway forecasts of ended campaigns were."""
+    """The accuracy of forecasts, by campaigns that have ended."""
 
     forecasts: int
     p90_held: int
-    median_error: float  # median P50 error, as a share of the remaining time
+    median_error: float  # median error of P50, divided by the forecast time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCampaign:
-    """A campaign as every user may see it."""
+    """A campaign, as published for all users."""
 
     number: int
     name: str
@@ -44,40 +44,40 @@ class ShownCampaign:
     state: CampaignState
     clusters: tuple[str, ...]
     tasks: int
-    ended: int  # finally ended tasks
-    failed: int  # failed tasks among the ended
-    cancelled: int = 0  # ended tasks that their owner cancelled
-    waiting: int = 0  # tasks that wait to be sent, first or again
+    ended: int  # number of finally ended tasks
+    failed: int
+    cancelled: int = 0  # number of tasks that the owner cancelled
+    waiting: int = 0  # number of unsent tasks
     ended_per_h: float | None = None  # ended tasks per hour; None: unknown
     mean_s: float | None = None  # mean run time of ended tasks
-    p50_at: datetime | None = None  # time by which all tasks have ended, with a probability of 50 %
+    p50_at: datetime | None = None  # all tasks end by this time with a probability of 50 %
     p90_at: datetime | None = None
-    forecast_error: float | None = None  # P50 error of the halfway forecast; None before the end
+    forecast_error: float | None = None  # error of P50; None before the campaign's end
     at: tuple[ShownCampaignAtCluster, ...] = ()
-    events: int = 0  # open events
-    sinks: tuple[str, ...] = ()  # black-hole clusters that the owner has not confirmed
-    ending_at: tuple[str, ...] = ()  # clusters where tasks of a cancelled campaign may still live
+    events: int = 0  # number of open events
+    sinks: tuple[str, ...] = ()  # clusters that look like black holes, and that the owner has not confirmed
+    ending_at: tuple[str, ...] = ()  # clusters at which tasks of a cancelled campaign may still run
 
     @property
     def tasks_running(self) -> int:
-        """The running tasks, as clusters list them; a task and its copies count once."""
+        """The number of running tasks; a task and its speculative attempts count once."""
         listed = sum(at.running for at in self.at)
         return min(listed, self.tasks - self.ended)
 
     @property
     def tasks_waiting(self) -> int:
-        """The waiting tasks: unsent, being sent, or waiting at a cluster."""
+        """The number of waiting tasks, unsent or at a cluster."""
         return self.tasks - self.ended - self.tasks_running if self.state.is_alive else 0
 
     @property
     def tasks_to_fix(self) -> int:
-        """The failed tasks that may be retried; none in a cancelled campaign."""
+        """The number of failed tasks that may be retried; 0 for a cancelled campaign."""
         return 0 if self.state is CampaignState.CANCELLED else self.failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCampaigns:
-    """All campaigns as every user may see them, by number."""
+    """All campaigns, sorted by number, as published for all users."""
 
     at: datetime
     campaigns: tuple[ShownCampaign, ...] = ()
@@ -86,7 +86,7 @@ class ShownCampaigns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCampaignCluster:
-    """A cluster's slots and campaign tasks; None: no recent answer of the cluster."""
+    """The slots and campaign tasks of a cluster; None: the cluster has given no recent answer."""
 
     name: str
     kind: str
@@ -96,14 +96,14 @@ class ShownCampaignCluster:
     free: int | None = None  # free slots for best-effort tasks
     # free slots for ordinary tasks, which preempt best-effort tasks
     free_for_normal: int | None = None
-    waiting: int = 0  # waiting tasks of campaigns
-    running: int = 0  # running tasks of campaigns
-    used_by_campaigns: int = 0  # slots of campaigns' running tasks
+    waiting: int = 0  # number of waiting tasks of campaigns
+    running: int = 0  # number of running tasks of campaigns
+    used_by_campaigns: int = 0  # slots of running tasks of campaigns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCampaignClusters:
-    """All clusters that campaigns may use, by name."""
+    """All clusters that campaigns may use, sorted by name, as published for all users."""
 
     at: datetime
     clusters: tuple[ShownCampaignCluster, ...] = ()
@@ -112,13 +112,13 @@ class ShownCampaignClusters:
 WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # states of tasks without an outcome
 OUTCOME_WORDS = {
     outcome: outcome.value for outcome in TaskAttemptOutcome
-}  # a precomputed table, since lists show 100,000 tasks at once
+}  # computed once, since lists show 100,000 tasks at once
 OUTCOME_WORDS |= {TaskAttemptOutcome.PENDING: SENT, TaskAttemptOutcome.UNWANTED: TaskAttemptOutcome.CANCELLED.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPreemption:
-    """A preempted attempt, which held resources that a local job lacked."""
+    """An attempt that was preempted because a local job lacked resources."""
 
     attempt: int
     cluster: str
@@ -128,7 +128,7 @@ class TaskPreemption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalancedTaskAttempt:
-    """A waiting attempt that rebalancing deleted, to start the task at another cluster."""
+    """A waiting attempt that rebalancing deleted, so that the task starts at another cluster."""
 
     attempt: int
     cluster: str
@@ -137,27 +137,26 @@ class RebalancedTaskAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedCampaignTask:
-    """A task as every user may see it, by its last attempt."""
+    """A task with its last attempt, as published for all users."""
 
     number: int
     attempt: int = 0  # number of the last attempt; 0: never sent
     outcome: TaskAttemptOutcome = TaskAttemptOutcome.PENDING
-    is_waiting: bool = True  # whether the task waits to be sent
+    is_waiting: bool = True  # the task waits to be sent
     cluster: str = ""
-    job_id: int = 0  # job id of its array; 0: unknown
-    place: int = 0  # index in the array, from 1
+    job_id: int = 0  # job id of the array; 0: unknown
+    place: int = 0  # array index, from 1
     exit_status: int | None = None
     wallclock_s: int | None = None
-    beyond_s: int | None = None  # run time that caused this speculative attempt
-    copies: tuple[ShownCompetingAttempt, ...] = ()  # other attempts that ran beside this attempt
+    beyond_s: int | None = None  # run time after which the task got this speculative attempt
+    copies: tuple[ShownCompetingAttempt, ...] = ()  # attempts that ran beside the last attempt
     made_way: tuple[TaskPreemption, ...] = ()  # attempts that were preempted for local jobs
     moved: tuple[RebalancedTaskAttempt, ...] = ()  # attempts that rebalancing deleted before their start
-    # whether the task succeeded at a black hole (decisions/campaigns/cluster_blacklist_and_successes.py)
-    is_suspect: bool = False
+    is_suspect: bool = False  # the task succeeded at a black hole
 
     @property
     def word(self) -> str:
-        """The task's state in one word: waiting, sent, or its outcome."""
+        """The task's state in one word: waiting, sent, dropped, or the outcome."""
         if self.is_waiting:
             return WAITING
         if not self.attempt:
@@ -166,36 +165,36 @@ class PublishedCampaignTask:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the task has ended and will not run again."""
+        """Whether the task has ended and does not run again."""
         return not self.is_waiting and self.outcome is not TaskAttemptOutcome.PENDING
 
     @property
     def has_failed(self) -> bool:
-        """Whether the task has ended without success and will not run again."""
+        """Whether the task has ended without success and does not run again."""
         return self.has_ended and self.outcome is not TaskAttemptOutcome.SUCCESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignTaskEndCounts:
-    """Counts of a campaign's tasks that one cycle found ended at one cluster."""
+    """The numbers of a campaign's tasks that one cycle found ended at one cluster."""
 
     at: datetime
     cluster: str
     tasks: int
-    failed: int  # failed tasks
+    failed: int
     timed: int = 0  # number of tasks with known run times
     wallclock_s: int = 0  # sum of the known run times
-    cancelled: int = 0  # tasks cancelled by their owner: neither failed nor timed
+    cancelled: int = 0  # number of tasks cancelled by the owner, in no other number
 
     def taken_back(self) -> "CampaignTaskEndCounts":
-        """Return the negative counts, for ended tasks that are to run again."""
+        """Return negative numbers, to subtract ended tasks that run again."""
         return CampaignTaskEndCounts(
             at=self.at, cluster=self.cluster, **{name: -getattr(self, name) for name in COUNTS}
         )
 
     @property
     def mean_s(self) -> float | None:
-        """The mean run time of these tasks; None without a known run time."""
+        """The mean run time of the ended tasks; None if no run time is known."""
         return self.wallclock_s / self.timed if self.timed > 0 else None
 
 
@@ -205,7 +204,7 @@ COUNTS = tuple(outcome.name for outcome in fields(CampaignTaskEndCounts) if outc
 def counts_of_one_ended_task(
     task: PublishedCampaignTask, at: datetime, state: CampaignState | None = None
 ) -> CampaignTaskEndCounts:
-    """Return the counts of one ended task of a campaign in this state."""
+    """Return the numbers for a single ended task of a campaign."""
     if task.has_ended and is_task_cancelled_by_owner(task.outcome, state):
         return CampaignTaskEndCounts(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)
     return CampaignTaskEndCounts(
@@ -221,9 +220,9 @@ def counts_of_one_ended_task(
 def sum_task_end_counts_by_cluster(
     ends: Iterable[CampaignTaskEndCounts], at: datetime
 ) -> tuple[CampaignTaskEndCounts, ...]:
-    """Add up counts by cluster, sorted by name; clusters with a sum of 0 are left out.
+    """Add up the numbers of ended tasks by cluster, sorted by cluster; sums of 0 are left out.
 
-    `at` is the time of the sums.
+    `at` becomes the time of the sums.
     """
     sums: dict[str, dict[str, int]] = {}
     for end in ends:

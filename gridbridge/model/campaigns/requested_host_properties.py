@@ -1,28 +1,27 @@
-"""Host properties that a campaign requests at a cluster, as the service stores them.
+"""Host properties that a campaign requests at a cluster, such as `mem>=2000,gpu=YES;gpu=2`.
 
-`mem>=2000,gpu=YES;gpu=2` are two conditions; `;` separates the alternatives of the second. OAR gets
-all conditions in one `oarsub -p`, Grid Engine a `qsub -l` for each. Frequently started programs
-import this module.
+These are two conditions, and `;` separates the alternatives of the second condition. OAR gets all conditions in one
+`oarsub -p`, Grid Engine gets one `qsub -l` for each condition. Frequently started programs import this module.
 """
 
 from gridbridge.model.job_request import RELATIONS
 
-ALL, ANY = ",", ";"  # separators: ALL of conditions, ANY of alternatives
+ALL, ANY = ",", ";"  # separators of conditions and of alternatives
 
 Pair = tuple[str, str]
 
 
 def parse_required_host_properties(text: str) -> tuple[Pair, ...]:
-    """Return the conditions without alternatives as unique pairs (name, value).
+    """Return the requested host properties without alternatives as unique pairs (name, value).
 
-    Unless the relation is `=`, the name ends with the relation, as in `mem>`.
+    The name ends with the relation, as in `mem>=`, except for the relation `=`.
     """
     conditions = dict.fromkeys(text.split(ALL))
     return tuple(_pair(condition) for condition in conditions if condition and ANY not in condition)
 
 
 def parse_alternative_host_properties(text: str) -> tuple[tuple[Pair, ...], ...]:
-    """Return each condition with alternatives, as pairs (name, value)."""
+    """Return the requested host properties with alternatives as pairs (name, value)."""
     clauses = (clause.split(ANY) for clause in text.split(ALL) if ANY in clause)
     return tuple(tuple(map(_pair, clause)) for clause in clauses)
 

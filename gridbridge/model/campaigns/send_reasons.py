@@ -1,4 +1,4 @@
-"""The reasons why the last cycle sent a campaign's tasks to a cluster or not."""
+"""The reasons why the last cycle of the runner sent a campaign's tasks to a cluster, or sent none."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,68 +9,68 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 
 
 class TaskSentOrUnsentCause(StrEnum):
-    """Why tasks of a campaign were sent to a cluster or not; a closed set."""
+    """Why the last cycle sent a campaign's tasks to a cluster, or sent none."""
 
     SENT = "sent"
     NO_ANSWER = "no_answer"
     DROPPED = "dropped"  # the cluster was removed from gridbridge.toml
     CLOSED = "closed"  # an event closes the cluster to the campaign
     PREPARING = "preparing"  # a prologue or epilogue waits or runs at the cluster
-    DRAINED = "drained"  # the cluster is drained
-    STRESSED = "stressed"  # the stress script is above its limit
-    TRIED = "tried"  # the test campaign has sent its one task to the cluster
-    MAX_JOBS = "max_jobs"  # the cluster has the JDL's max_jobs tasks already
-    MAX_ARRAYS = "max_arrays"  # the cluster's limit of arrays is reached
+    DRAINED = "drained"
+    STRESSED = "stressed"  # the stress of the cluster is above the limit
+    TRIED = "tried"  # the test campaign has sent one task to the cluster already
+    MAX_JOBS = "max_jobs"  # the cluster has `max_jobs` tasks already
+    MAX_ARRAYS = "max_arrays"  # the cluster accepts no more arrays
     TOO_LARGE = "too_large"  # one task needs more slots than the cluster has
-    KEPT_OFF = "kept_off"  # the remaining tasks avoid this cluster
+    KEPT_OFF = "kept_off"  # all unsent tasks avoid the cluster
     FULL = "full"  # too few free slots for one task
-    WAITING_THERE = "waiting_there"  # free slots are kept for tasks waiting at the cluster
+    WAITING_THERE = "waiting_there"  # free slots are kept for waiting tasks
     JOB_RATIO = "job_ratio"  # the job ratio allows no more tasks
     ELSEWHERE = "elsewhere"  # all tasks went to other clusters
-    OTHERS_FIRST = "others_first"  # free slots went to other campaigns
+    OTHERS_FIRST = "others_first"  # campaigns that come first got the free slots
 
 
 class CampaignPrecedenceReason(StrEnum):
-    """Why other campaigns were served before a campaign."""
+    """Why a cluster serves one campaign before another campaign."""
 
     TEST = "test"
-    TESTS = "tests"  # the owner's tests with precedence reached their limit
-    AFFINITY = "affinity"  # the cluster prefers the owners of the other campaigns
-    SHARE = "share"  # the other user, project or group has less usage
+    TESTS = "tests"  # the owner has reached the limit of test campaigns that come first
+    AFFINITY = "affinity"  # the owner of the first campaign has an affinity to the cluster
+    SHARE = "share"  # the user, project or group of the first campaign has less usage
     PRIORITY = "priority"
     AGE = "age"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSendExplanation:
-    """Why one campaign sent tasks to one cluster or not, with the numbers of that cycle."""
+    """Why a campaign sent tasks to a cluster or sent none, with the numbers of the cycle that decided."""
 
     campaign: int
     cluster: str
     cause: TaskSentOrUnsentCause
-    sent: int = 0  # tasks sent in that cycle
+    sent: int = 0  # number of tasks sent in the cycle
     free_slots: int = 0
     slots: int = 1  # slots of one task
     all_slots: int = 0  # slots of the cluster; 0: unknown
-    listed: int = 0  # tasks of the campaign that the cluster lists
-    waiting: int = 0  # waiting tasks among the listed tasks
+    listed: int = 0  # number of tasks in the cluster's job list
+    waiting: int = 0  # number of waiting tasks in the cluster's job list
     max_jobs: int = 0
-    job_ratio: float | None = None  # tasks for each free slot; None for tests
-    waiting_there: int = 0  # waiting tasks of all campaigns at the cluster
-    may_wait: int = 0  # number of further tasks that may wait by the flood rate
+    job_ratio: float | None = None  # tasks for each free slot; None: test campaign
+    waiting_there: int = 0  # number of waiting tasks of all campaigns
+    may_wait: int = 0  # number of tasks that may still be sent to wait
     code: CampaignEventCode | None = None  # code of the event that closes the cluster
     until: datetime | None = None  # time of the next probe; None: the owner must close the event
     stress: float | None = None  # output of the stress script; None: no output
     stress_limit: float = 0.0
     before: tuple[int, ...] = ()  # campaigns that got the free slots
-    order: CampaignPrecedenceReason | None = None  # why these campaigns came first
-    own: float = 0.0  # own priority or used slot-seconds, as `order` says
-    theirs: float = 0.0
+    order: CampaignPrecedenceReason | None = None  # why the campaigns of `before` came first
+    own: float = 0.0  # priority or used slot-seconds of the campaign
+    theirs: float = 0.0  # priority or used slot-seconds of the campaign that came first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTaskSendExplanations:
-    """The send reasons of the last cycle, as every user may see them."""
+    """The reasons for sends in the last cycle, as published for all users."""
 
     at: datetime
     # free slots of the clusters that answered

@@ -1,4 +1,4 @@
-"""Speculative attempts at the end of a campaign: inputs and results of decisions."""
+"""Speculative attempts of tasks at the end of a campaign: inputs and results of their planning."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttemptOutcom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompetingAttempt:
-    """An attempt of a task that has several attempts by speculation."""
+    """An attempt of a task that also has a speculative attempt."""
 
     campaign: int
     task: int
@@ -22,29 +22,29 @@ class CompetingAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveAttempt:
-    """An attempt without a known end, with its elapsed time."""
+    """An attempt that has not ended, with the time that has passed since its start."""
 
     task: int
     attempt: int
     cluster: str
-    elapsed_s: float  # time since its start, or since its submission at a silent cluster
+    elapsed_s: float  # time since the start; if the cluster gives no answer, since the submission
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignStragglers:
-    """Long-running tasks of a campaign near its end, with all their attempts."""
+    """The tasks that still run near a campaign's end."""
 
     campaign: int
     sent_s: float  # time since the campaign's last task was sent
     durations_s: tuple[float, ...]  # run times of ended tasks
     live: tuple[LiveAttempt, ...]
-    # clusters where a task failed, by task
+    # clusters at which each task failed
     failed_at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeculativeAttemptsAtCluster:
-    """Tasks of a campaign that get a speculative attempt at a cluster."""
+    """Tasks of a campaign that get a speculative attempt at one cluster."""
 
     campaign: int
     cluster: str
@@ -54,23 +54,23 @@ class SpeculativeAttemptsAtCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupersededAttempts:
-    """Attempts of an array to be ended, since their tasks succeeded by another attempt."""
+    """Attempts of an array to end, because another attempt of their task has succeeded."""
 
     array: CampaignArray
     places: tuple[range, ...]
-    is_whole: bool  # whether the array has no other unfinished task
+    is_whole: bool  # all unfinished tasks of the array are superseded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCompetingAttempt:
-    """A further attempt of a shown task, beside the task's last attempt."""
+    """An attempt that runs beside the last attempt of the same task, as published for all users."""
 
     attempt: int
     cluster: str
     outcome: TaskAttemptOutcome
-    beyond_s: int | None  # run time that caused the attempt; None: not speculative
+    beyond_s: int | None  # run time after which the task got the attempt; None: not speculative
 
     @property
     def is_live(self) -> bool:
-        """Whether no end of the attempt is known."""
+        """Whether the attempt has no known end."""
         return self.outcome is TaskAttemptOutcome.PENDING

@@ -1,4 +1,4 @@
-"""Subscriptions of users to messages about their campaigns, and these messages."""
+"""Subscriptions of users to messages about events of their campaigns, and the messages."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from gridbridge.model.key_settings import ConfigTextFormat
 
 
 class NotificationSeverity(StrEnum):
-    """The severity of an event; subscribers also get all higher severities."""
+    """The severity of an event; a subscription also covers all higher severities."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -17,16 +17,16 @@ class NotificationSeverity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """The position of the severity, from the lowest."""
+        """The number of the severity in ascending order, from 0."""
         return list(NotificationSeverity).index(self)
 
 
 class NotificationChannel(StrEnum):
-    """The channel by which a user gets messages."""
+    """The way in which a user gets messages."""
 
     MAIL = "mail"
-    JABBER = "jabber"  # the notification command that root configured; CiGri's word
-    PROGRAM = "program"  # the subscriber's own program, run as the subscriber
+    JABBER = "jabber"  # messages by the command that root configured
+    PROGRAM = "program"  # messages by the subscriber's own program
 
 
 IDENTITIES = {
@@ -45,7 +45,7 @@ IDENTITIES = {
 
 
 class NotificationOccasion(StrEnum):
-    """Occasions of messages besides events, with CiGri's names."""
+    """The start and the end of a campaign as reasons for a message, named as in CiGri."""
 
     NEW_CAMPAIGN = "NEW_CAMPAIGN"
     FINISHED_CAMPAIGN = "FINISHED_CAMPAIGN"
@@ -53,26 +53,26 @@ class NotificationOccasion(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationSubscription:
-    """A user's subscription to messages of one channel and severity."""
+    """A user's subscription to messages from a severity upwards, in one way."""
 
     number: int = 0  # number of the subscription; 0: not yet stored
     uid: int
     owner: str
     way: NotificationChannel
-    identity: str  # mail address, Jabber name or program path, by channel
+    identity: str  # mail address, Jabber name or program path
     severity: NotificationSeverity
     token: str  # token of the subscriber's request file
-    told_until: datetime  # time up to which events were sent or given up
-    tries: int = 0  # failed deliveries in a row
+    told_until: datetime  # earlier events were sent or given up
+    tries: int = 0  # number of failed deliveries in a row
     next_at: datetime  # earliest time of the next message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifiableEvent:
-    """An event or occasion that subscribers may be notified of."""
+    """An event, or a campaign's start or end, about which subscribers may get a message."""
 
     at: datetime
-    uid: int  # owner of the campaign; root for events of clusters
+    uid: int  # the campaign's owner, or root if the event is about a cluster
     severity: NotificationSeverity
     code: str
     campaign: int
@@ -82,13 +82,13 @@ class NotifiableEvent:
 
     @property
     def word(self) -> str:
-        """The event as the text CAMPAIGN:CODE:CLUSTER:TASKS."""
+        """The event as a text CAMPAIGN:CODE:CLUSTER:TASKS."""
         return f"{self.campaign}:{self.code}:{self.cluster}:{self.tasks}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignNotification:
-    """One message to a subscriber, about all events since the last message."""
+    """A message to a subscriber about all events since the last message."""
 
     subscription: NotificationSubscription
     until: datetime

@@ -1,9 +1,7 @@
-"""Ranges of task attempts and array indices as text, and the task numbers of prologues.
+"""Task attempts and array indices as short texts, and the task numbers of prologues and epilogues.
 
-`0-9:1,12:2` are the first attempts of tasks 0 to 9 and the second attempt of task 12. `1-5,9` are
-six indices of an array. A prologue or epilogue is an array of one task. This task's
-number is above all other task numbers, so that root's ledger can hold its attempts, too. Frequently
-started programs import this module.
+`0-9:1,12:2` means the first attempts of tasks 0 to 9 and the second attempt of task 12. `1-5,9` are six indices
+of an array. Frequently started programs import this module.
 """
 
 from gridbridge.errors import ParseError
@@ -12,25 +10,25 @@ TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MAX_ARRAY_TASKS = 100_000  # tasks of one array
+MAX_ARRAY_TASKS = 100_000
 
 Attempts = tuple[tuple[int, int], ...]
 
 
 def parse_attempt_ranges(text: str) -> Attempts:
-    """Parse task attempts such as `0-9:1,12:2`, in their order; ParseError otherwise."""
+    """Parse a text of task attempts such as `0-9:1,12:2`; ParseError for any other text."""
     parts = [_read(part) for part in text.split(",")]
-    # the limit is checked before tuples are built
+    # the limit is checked before the tuples are built
     if sum(len(tasks) for tasks, _ in parts) > MAX_ARRAY_TASKS:
         raise ParseError(f"{text[:40]!r}: at most {MAX_ARRAY_TASKS} attempts")
     attempts = [(task, attempt) for tasks, attempt in parts for task in tasks]
     if len(set(attempts)) != len(attempts):
-        raise ParseError(f"{text[:40]!r}: each attempt once")
+        raise ParseError(f"{text[:40]!r}: an attempt is repeated; expected each attempt once")
     return tuple(attempts)
 
 
 def format_attempt_ranges(attempts: Attempts) -> str:
-    """Format task attempts as `0-9:1,12:2`, with ranges of tasks of the same attempt."""
+    """Format task attempts as a text such as `0-9:1,12:2`."""
     parts: list[list[int]] = []
     for task, attempt in attempts:
         if parts and parts[-1][1:] == [task - 1, attempt]:
@@ -41,7 +39,7 @@ def format_attempt_ranges(attempts: Attempts) -> str:
 
 
 def parse_array_index_ranges(text: str) -> tuple[range, ...]:
-    """Parse array indices such as `1-5,9`, counted from 1; ParseError otherwise."""
+    """Parse a text of array indices such as `1-5,9`; ParseError for any other text."""
     spans = tuple(_span(part) for part in text.split(","))
     if sum(map(len, spans)) > MAX_ARRAY_TASKS:
         raise ParseError(f"{text[:40]!r}: at most {MAX_ARRAY_TASKS} places")
@@ -49,7 +47,7 @@ def parse_array_index_ranges(text: str) -> tuple[range, ...]:
 
 
 def format_array_index_ranges(spans: tuple[range, ...]) -> str:
-    """Format ranges of array indices as `1-5,9`."""
+    """Format array indices as a text such as `1-5,9`."""
     return ",".join(f"{span[0]}-{span[-1]}" if len(span) > 1 else f"{span[0]}" for span in spans)
 
 
@@ -92,23 +90,26 @@ def _read(part: str) -> tuple[range, int]:
 
 
 PROLOGUE, EPILOGUE = STEPS = ("prologue", "epilogue")
-FIRST_PROLOGUE_TASK = 990_000_000  # above the number of every task
+FIRST_PROLOGUE_TASK = 990_000_000  # greater than the number of any task
 
 
 def is_prologue_or_epilogue_task(task: int) -> bool:
-    """Say whether a task number is that of a prologue or an epilogue."""
+    """Say whether a task number belongs to a prologue or an epilogue."""
     return task >= FIRST_PROLOGUE_TASK
 
 
 def prologue_or_epilogue_task_number(step: str, cluster: str, clusters: "Iterable[str]") -> int:
-    """Return the task number of a campaign's prologue or epilogue at a cluster."""
+    """Return the task number of a campaign's prologue or epilogue at a cluster.
+
+    Root's ledger of submitted tasks holds prologues and epilogues, too, so they need task numbers.
+    """
     return FIRST_PROLOGUE_TASK + 2 * sorted(clusters).index(cluster) + STEPS.index(step)
 
 
 def step_and_cluster_of_task_number(task: int, clusters: "Iterable[str]") -> tuple[str, str]:
-    """Return the step (prologue or epilogue) and the cluster of a task number.
+    """Return which step (prologue or epilogue) at which cluster has a task number.
 
-    ParseError for a number that is no step of a campaign at these clusters.
+    ParseError if the task number is no prologue or epilogue of a campaign at these clusters.
     """
     names, (at, step) = sorted(clusters), divmod(task - FIRST_PROLOGUE_TASK, 2)
     if not 0 <= at < len(names):

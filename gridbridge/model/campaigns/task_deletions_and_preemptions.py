@@ -1,6 +1,6 @@
-"""Values of nikita: listed tasks, deletions, and tasks preempted for a waiting local request.
+"""The facts from which nikita decides, and the deletions of tasks that nikita decides on.
 
-Amounts are of consumables: of a host, such as memory, or of the whole cluster, such as licences.
+Amounts are of consumable resources: of a host, such as memory, or of the whole cluster, such as licences.
 """
 
 from collections.abc import Mapping
@@ -15,55 +15,55 @@ Amounts = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingLocalRequest:
-    """The resources that a waiting local job, or a task of it, requests."""
+    """The resources that a waiting local job or task requests."""
 
     job: int
     task: int = 0  # first waiting task of the array job; 0: no array job
-    slots: int = 1  # requested slots; of a range the least number
-    amounts: Amounts = field(default_factory=dict)  # requested amounts of a whole task
-    # default requests, which count only where the resource exists
+    slots: int = 1  # requested slots; the smallest number of a range
+    amounts: Amounts = field(default_factory=dict)  # amounts for all slots of a task
+    # default requests, which count only at hosts that have the resource
     defaults: Amounts = field(default_factory=dict)
-    alone: frozenset[str] = frozenset()  # requested resources that need an exclusive host
+    alone: frozenset[str] = frozenset()  # requested resources that give the job a host alone
     pe: str = ""  # parallel environment, possibly with wildcards
     queues: tuple[str, ...] = ()  # acceptable queues; empty: any queue
-    others: Pairs = ()  # all other requested resources
+    others: Pairs = ()  # all requested resources that are no amounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueInstanceResources:
-    """A queue instance where local jobs may start now, with its free resources."""
+    """A queue instance at which local jobs may start now, with its free resources."""
 
-    name: str  # name such as all.q@host
+    name: str  # queue instance, such as all.q@host
     slots: int
-    free: Amounts = field(default_factory=dict)  # free amounts of the host
-    own: Amounts = field(default_factory=dict)  # free amounts of the queue itself
-    alone: frozenset[str] = frozenset()  # resources that make the host exclusive
+    free: Amounts = field(default_factory=dict)  # free amounts of the host's resources
+    own: Amounts = field(default_factory=dict)  # free amounts of the queue's resources
+    alone: frozenset[str] = frozenset()  # resources that give a job the host alone
 
     @property
     def host(self) -> str:
-        """The host of the queue instance."""
+        """The name of the queue instance's host."""
         return self.name.rpartition("@")[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningJobWithResources:
-    """A running job or task, with the resources that it holds."""
+    """A running job or task, with the resources that the job or task holds."""
 
     job: int
     task: int = 0
     host: str
     since: datetime | None = None
     amounts: Amounts = field(default_factory=dict)
-    alone: frozenset[str] = frozenset()  # resources that make the host exclusive to the job
-    makes_way: bool = False  # whether the job is preemptible: in a best-effort queue
+    alone: frozenset[str] = frozenset()  # resources that give the job the host alone
+    makes_way: bool = False  # the job runs in a best-effort queue
     is_deleting: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellRequestsAndResources:
-    """A cluster's waiting requests, running jobs and free resources."""
+    """The waiting requests, running jobs and free resources of a Grid Engine cluster."""
 
-    asked: tuple[WaitingLocalRequest, ...] = ()  # waiting requests in the scheduler's order
+    asked: tuple[WaitingLocalRequest, ...] = ()  # requests in the scheduler's order
     holders: tuple[RunningJobWithResources, ...] = ()
     places: tuple[QueueInstanceResources, ...] = ()
     free: Amounts = field(default_factory=dict)  # free amounts of the whole cluster
@@ -71,17 +71,17 @@ class CellRequestsAndResources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignArrayJob:
-    """The campaign and array of a job at a cluster, with its tasks that are being deleted."""
+    """The campaign and array of a job at a cluster, with the tasks that are being deleted."""
 
     campaign: int
     array: int
-    ending: frozenset[int] = frozenset()  # indices of tasks that are being deleted
-    is_ending: bool = False  # whether all tasks are being deleted
+    ending: frozenset[int] = frozenset()  # array indices of tasks that are being deleted
+    is_ending: bool = False  # all tasks are being deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptibleTask:
-    """A running best-effort task of a campaign, with the resources that it holds."""
+    """A running best-effort task of a campaign, with the resources that the task holds."""
 
     campaign: int
     array: int
@@ -90,24 +90,24 @@ class PreemptibleTask:
     since: datetime
     amounts: Amounts = field(default_factory=dict)
     alone: frozenset[str] = frozenset()
-    is_ending: bool = False  # whether the task is being deleted
+    is_ending: bool = False  # the task is being deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockedLocalRequest:
-    """A local request that could start if best-effort tasks released their resources."""
+    """A local request that could start if best-effort tasks were preempted."""
 
     cluster: str
     asked: WaitingLocalRequest
     places: tuple[QueueInstanceResources, ...]
     free: Amounts = field(default_factory=dict)  # free amounts of the whole cluster
     tasks: tuple[PreemptibleTask, ...]
-    others: frozenset[str] = frozenset()  # hosts that also run jobs of other people
+    others: frozenset[str] = frozenset()  # hosts that also run jobs without gridbridge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksPreemptedForRequest:
-    """Tasks that are ended so that one local request can start."""
+    """Best-effort tasks that are preempted so that one local request can start."""
 
     cluster: str
     job: int
@@ -117,66 +117,66 @@ class TasksPreemptedForRequest:
     tasks: tuple[PreemptibleTask, ...]
 
 
-ArrayJobsById = Mapping[int, CampaignArrayJob]  # campaign arrays by job id at one cluster
+ArrayJobsById = Mapping[int, CampaignArrayJob]  # campaign arrays by job id
 LocalRequestId = tuple[str, int, int]  # cluster, job, task
-PreemptionHistory = Mapping[LocalRequestId, tuple[datetime, ...]]  # times at which tasks were preempted for a request
+PreemptionHistory = Mapping[LocalRequestId, tuple[datetime, ...]]  # times of preemptions for a request
 
 
 class NikitaDeletionReason(StrEnum):
-    """Why nikita deletes a task."""
+    """Why nikita deletes a task of a campaign."""
 
     OVERFLOW = "overflow"  # more tasks wait at the cluster than the flood rate allows
     WAITED = "waited"  # the task waited too long
     OVERRAN = "overran"  # the task ran on long after its walltime
-    CANCELLED = "cancelled"  # the owner cancelled the campaign; no mark is stored
-    MADE_WAY = "made-way"  # preempted: a local job lacked resources that the task held
+    CANCELLED = "cancelled"  # the owner cancelled the campaign
+    MADE_WAY = "made-way"  # preempted, because a local job lacked resources
     UNWANTED = "unwanted"  # the owner cancelled the task
     MOVED = "moved"  # rebalancing moves the waiting task to another cluster
-    UNNEEDED = "unneeded"  # a waiting prologue without remaining tasks
-    LEFT = "left"  # replaces MOVED or UNNEEDED once the task was held and deleted
-    NEVER_BEGAN = "never-began"  # replaces OVERFLOW or WAITED once the task was held and deleted
+    UNNEEDED = "unneeded"  # a waiting prologue that no task needs any more
+    LEFT = "left"  # was MOVED or UNNEEDED before the task was held and deleted
+    NEVER_BEGAN = "never-began"  # was OVERFLOW or WAITED before the task was held and deleted
 
 
 REASONS_OF_WAITING = (NikitaDeletionReason.OVERFLOW, NikitaDeletionReason.WAITED, NikitaDeletionReason.NEVER_BEGAN)
 REASONS_OF_MOVES = (NikitaDeletionReason.MOVED, NikitaDeletionReason.UNNEEDED, NikitaDeletionReason.LEFT)
-REASONS_ONLY_WAITING = (*REASONS_OF_WAITING, *REASONS_OF_MOVES)  # reasons that delete waiting tasks only
+REASONS_ONLY_WAITING = (*REASONS_OF_WAITING, *REASONS_OF_MOVES)  # only waiting tasks are deleted for these reasons
 REASONS_HELD_FIRST = (
     NikitaDeletionReason.LEFT,
     NikitaDeletionReason.NEVER_BEGAN,
-)  # reasons of tasks that were held before their deletion
-REASONS_IF_STILL_WAITING = tuple(  # reasons that spare a task that has started meanwhile
+)  # the task was held before the deletion
+REASONS_IF_STILL_WAITING = tuple(  # a task that has started meanwhile is not deleted
     wiped_for for wiped_for in REASONS_ONLY_WAITING if wiped_for not in REASONS_HELD_FIRST
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDeletionMark:
-    """A stored mark that a task must be deleted, with the reason."""
+    """A mark in the state file that nikita must delete a task, with the reason."""
 
     wiped_for: NikitaDeletionReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockJump:
-    """A step by which this host's clock was set forward."""
+    """A jump by which a host's wall clock was set forward."""
 
-    at: datetime  # clock time just after the jump
+    at: datetime  # wall clock just after the jump
     by_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostClockReadings:
-    """Readings of this host's wall and monotonic clocks, with earlier clock jumps."""
+    """The readings of a host's wall clock and monotonic clock, with all jumps of the wall clock."""
 
     boot: str  # boot id of the machine
     wall: datetime
-    steady_s: float  # monotonic clock, since the boot
+    steady_s: float  # seconds since the boot
     leaps: tuple[ClockJump, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMissingSince:
-    """The time since which an unfinished task is not listed; None: it is listed again."""
+    """Since when an unfinished task has been missing in its cluster's job list; None: the task is back."""
 
     campaign: int
     array: int
@@ -186,45 +186,45 @@ class TaskMissingSince:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayTasksInSameState:
-    """Tasks of an array that a cluster lists in the same state since the same time."""
+    """Tasks of an array that have been in the same state since the same time."""
 
     campaign: int
     array: int
     cluster: str
     places: tuple[range, ...]
-    since: datetime  # when these tasks began to wait or to run
+    since: datetime  # start of the waiting or running
     is_waiting: bool
     walltime_s: int
     is_test: bool = False
     slots: int = 1  # slots of one task
-    marked: NikitaDeletionReason | None = None  # stored deletion reason; None: not marked
-    is_cancelled: bool = False  # whether the owner cancelled the campaign
+    marked: NikitaDeletionReason | None = None  # reason of a stored deletion mark
+    is_cancelled: bool = False  # the owner cancelled the campaign and not only tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NikitaTimeouts:
-    """How long nikita lets tasks wait, or run on after their walltime."""
+    """The times for which nikita lets tasks wait, or run after their walltime."""
 
-    grace_s: float  # allowed waiting time of tasks above the flood rate
+    grace_s: float  # time for tasks that wait above the flood rate
     waiting_s: float
     over_walltime_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NikitaSituation:
-    """The input of nikita's decision: listed tasks, limits and blocked requests."""
+    """The facts from which one cycle of nikita decides."""
 
     now: datetime
     parts: tuple[ArrayTasksInSameState, ...]
     allowed: Mapping[str, int]  # number of tasks that may wait, by cluster
     patience: NikitaTimeouts
-    to_wide: frozenset[str] = frozenset()  # clusters where a multi-slot task may exceed `allowed`
+    to_wide: frozenset[str] = frozenset()  # clusters at which a multi-slot task may wait above `allowed`
     contests: tuple[BlockedLocalRequest, ...] = ()  # local requests that wait for resources of best-effort tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayTaskDeletion:
-    """Tasks of an array that are deleted for one reason."""
+    """Tasks of an array that are deleted for the same reason."""
 
     campaign: int
     array: int
@@ -234,18 +234,18 @@ class ArrayTaskDeletion:
 
     @property
     def tasks(self) -> int:
-        """The number of deleted tasks."""
+        """The number of tasks to delete."""
         return sum(map(len, self.places))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NikitaDeletionPlan:
-    """The deletions of one cycle of nikita."""
+    """The deletions that one cycle of nikita decides on."""
 
     wipes: tuple[ArrayTaskDeletion, ...] = ()
-    # tasks that an earlier cycle deleted and their clusters still list
+    # tasks that were deleted before, but are still in the job list
     repeated: tuple[ArrayTaskDeletion, ...] = ()
-    moved: tuple[ArrayTaskDeletion, ...] = ()  # waiting tasks that must leave their cluster
-    cancelled: tuple[ArrayTaskDeletion, ...] = ()  # tasks cancelled by their owners
-    spared: tuple[ArrayTaskDeletion, ...] = ()  # tasks that were marked while waiting and run now
-    ways: tuple[TasksPreemptedForRequest, ...] = ()  # preemptions for local requests, at most one per cluster
+    moved: tuple[ArrayTaskDeletion, ...] = ()  # waiting tasks to start at another cluster
+    cancelled: tuple[ArrayTaskDeletion, ...] = ()  # tasks that their owners cancelled
+    spared: tuple[ArrayTaskDeletion, ...] = ()  # tasks that have started since they were marked for deletion
+    ways: tuple[TasksPreemptedForRequest, ...] = ()  # at most one preemption at each cluster

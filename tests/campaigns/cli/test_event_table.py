@@ -155,7 +155,7 @@ def test_an_event_is_a_line_for_people(published: str) -> None:
     assert " ".join(first.split()) == (
         "3 open job EXIT_ERROR 12 beta 2026-01-01 12-00-00 17 tasks failed at beta with exit status 3"
     )
-    assert second.endswith("gamma refuses its arrays; it is tried again at 2026-01-01 12-01-00")
+    assert second.endswith("gamma refuses the campaign's arrays; it is tried again at 2026-01-01 12-01-00")
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,8 @@ def test_that_nothing_is_tried_again_is_told(
 @pytest.mark.parametrize(
     ("state", "then"),
     [
-        (CampaignState.PAUSED, "griddel -r 12 lets it go on if you wish"),
-        (CampaignState.TERMINATED, "it has ended, and nothing is to be done"),
+        (CampaignState.PAUSED, "griddel -r 12 resumes the campaign"),
+        (CampaignState.TERMINATED, "the campaign has ended, and needs no action"),
     ],
 )
 def test_what_follows_from_an_older_state_file_is_told_as_the_campaign_is(
@@ -387,8 +387,8 @@ def test_a_cluster_is_told_with_its_open_events(published: str) -> None:
     lines = run(gridclusters, published, "-I").output.splitlines()
 
     assert [line for line in lines if " event " in line] == [
-        "    event 4, RUNNER_SUBMIT_ERROR: campaign 12: gamma refuses its arrays: no queue",
-        "    event 5, GET_JOBS: gamma does not tell how it is",
+        "    event 4, RUNNER_SUBMIT_ERROR: campaign 12: gamma refuses the campaign's arrays: no queue",
+        "    event 5, GET_JOBS: gamma gives no answer",
     ]
 
 

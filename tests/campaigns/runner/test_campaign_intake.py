@@ -146,7 +146,7 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
     assert all(one.code is CampaignEventCode.RESTORED for one in events)
     assert published_campaign_files.campaigns_half_published(str(site.published)) == ({1} if told else set())
     assert [describe_campaign_event(one, found.state).rpartition("; ")[2] for one in events] == [
-        "gridevents -c 1 -r takes over what became of them" for _ in told
+        "gridevents -c 1 -r takes over their results" for _ in told
     ]
 
 
@@ -559,14 +559,14 @@ def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> N
     os.link(tmp_path / "other", site.mine / f"new.{TOKEN}")
 
     assert site.intake.take() == 0
-    assert "not a regular file of one link" in site.answer(TOKEN)["refused"]
+    assert "not a regular file with one hard link" in site.answer(TOKEN)["refused"]
 
 
 @pytest.mark.parametrize(
     ("said", "why"),
     [
         (AdmissionRefusal(reason="not here"), "10.py:rule: not here"),
-        (Jdl(name="other", clusters=SWEEP.clusters), "10.py:rule would still change it: name: "),
+        (Jdl(name="other", clusters=SWEEP.clusters), "10.py:rule would still change the campaign: name: "),
     ],
 )
 def test_what_did_not_come_by_gridsub_meets_the_rules_here(site: Site, said: AdmissionRefusal | Jdl, why: str) -> None:

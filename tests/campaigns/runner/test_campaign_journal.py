@@ -56,7 +56,7 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
     entry = campaign_runner.campaign_cycle_journal_entry(seen, plan, NOON)
 
     assert entry
-    assert entry.sentence == "1 task ended, 1 of them runs again; sent: 3 of campaign 1 to beta"
+    assert entry.sentence == "1 task ended, 1 of them runs again; sent: 3 tasks of campaign 1 to beta"
     kept = json.loads(json.dumps(entry.inputs))
     assert (
         campaign_runner.replay_campaign_cycle_decision(kept)

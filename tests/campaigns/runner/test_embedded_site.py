@@ -181,7 +181,7 @@ def test_a_cancelled_campaign_leaves_nothing_there(site: Campaigns) -> None:
     site.cycles(f'[ -z "$({BIN}/gridevents 1 | tail -n +2)" ]')
 
     assert "it is being cancelled: what of it is at alpha has not ended yet" in why
-    assert f"root can't read {LEDGER}/c.1, or it lacks arrays at alpha" in events
+    assert f"root can't read {LEDGER}/c.1, or that file lacks arrays at alpha" in events
     assert "id" in listed
     assert " C " in site.sh(f"{BIN}/gridstat 1")
 
@@ -197,7 +197,7 @@ def test_a_kill_holds_while_the_runner_is_stopped(site: Campaigns) -> None:
     site.until(f"! {EMBEDDED} /mnt/alpha list | grep -q ^id")
     site.cycle()
 
-    assert said == "wiped: 2 of campaign 1 at alpha, which their owner cancelled\n"
+    assert said == "wiped: 2 tasks of campaign 1 at alpha, which their owner cancelled\n"
     assert " C " in site.sh(f"{BIN}/gridstat 1")
 
 
@@ -235,9 +235,9 @@ def test_two_runners_send_nothing_twice(site: Campaigns) -> None:
     at_once = f"for n in 1 2 3; do {runner} >>/mnt/said 2>&1 & done; wait"
     site.sh(f"for n in $(seq 20); do {at_once}; {ENDED} && exit; done; exit 1")
 
-    assert second == ("gridbridge-runner: another one runs\n", "1")
+    assert second == ("gridbridge-runner: another instance runs\n", "1")
     assert site.sh("sort -t. -k2n /mnt/ran").split() == [f"1.{n}" for n in range(12)]
-    assert "another one runs" in site.sh("cat /mnt/said")
+    assert "another instance runs" in site.sh("cat /mnt/said")
 
 
 def test_a_name_and_parameters_full_of_shell_and_sql_are_words(site: Campaigns) -> None:

@@ -254,7 +254,7 @@ def test_the_decision_is_made_again_from_what_was_kept(nikita: NikitaDeletionCyc
     entry = task_deletion_cycle.nikita_journal_entry(seen, nikita.decide(seen), NOON)
 
     assert entry
-    assert entry.sentence == "ended: 2 of campaign 1 at beta, for job 5, which lacked mem"
+    assert entry.sentence == "ended: 2 tasks of campaign 1 at beta, for job 5, which lacked mem"
     assert task_deletion_cycle.replay_nikita_deletions(entry.inputs) == entry.inputs["actions"]
 
 

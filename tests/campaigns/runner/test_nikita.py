@@ -299,7 +299,7 @@ def test_a_decision_is_made_again_from_what_was_kept(
 
     assert entry
     assert task_deletion_cycle.replay_nikita_deletions(entry.inputs) == entry.inputs["actions"]
-    assert entry.sentence == "wiped: 5 of campaign 1 at beta, which waited too long"
+    assert entry.sentence == "wiped: 5 tasks of campaign 1 at beta, which waited too long"
     assert task_deletion_cycle.nikita_journal_entry(seen, NikitaDeletionPlan(), NOON) is None
     assert isinstance(seen, NikitaSituation)
 

@@ -76,7 +76,7 @@ def test_a_rule_changes_what_the_next_one_sees() -> None:
         ((small,), candidate(11), "small: at most 10 tasks"),
         ((of_best_effort_alone, best_effort), candidate(), "of_best_effort_alone: no"),
         ((fails,), candidate(), "fails: the rule failed, so tell your administrator: KeyError"),
-        ((lambda _: 7,), candidate(), "<lambda>: the rule said 7, so tell your administrator"),
+        ((lambda _: 7,), candidate(), "<lambda>: the rule returned 7, so tell your administrator"),
     ],
 )
 def test_a_refusal_names_its_rule(judges: tuple[Judge, ...], who: CampaignCandidate, why: str) -> None:
@@ -96,7 +96,7 @@ def test_rules_that_leave_no_cluster_are_named_with_what_they_took() -> None:
     both = rules(no_beta, best_effort, no_gamma)
 
     assert apply_campaign_admission_rules(rules(no_beta), candidate()).refusal == ""
-    told = "the site's rules leave it no cluster: no_beta takes beta away; no_gamma takes gamma away"
+    told = "the site's rules remove all clusters: no_beta removes beta; no_gamma removes gamma"
     assert (
         apply_campaign_admission_rules(both, candidate()).refusal
         == explain_admission_violation(both, candidate())
@@ -116,5 +116,7 @@ def test_what_gridsub_made_of_it_is_settled() -> None:
 
     assert explain_admission_violation(rules(best_effort), changed) == ""
     assert explain_admission_violation(rules(best_effort), candidate(5, "physics")) == ""
-    assert explain_admission_violation(rules(best_effort), raw).startswith("best_effort would still change it: ")
+    assert explain_admission_violation(rules(best_effort), raw).startswith(
+        "best_effort would still change the campaign: "
+    )
     assert explain_admission_violation(rules(small), candidate(11)) == "small: at most 10 tasks"

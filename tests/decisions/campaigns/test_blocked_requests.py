@@ -63,7 +63,7 @@ def test_tasks_end_for_the_first_that_this_helps() -> None:
 
     assert found
     assert (found.job, found.lacked) == (7, ("mem",))
-    assert describe_preemption(found) == "ended: 1 of campaign 5 at beta, for job 7, which lacked mem"
+    assert describe_preemption(found) == "ended: 1 task of campaign 5 at beta, for job 7, which lacked mem"
     assert preemption_deletions_by_array(found) == (
         ArrayTaskDeletion(
             campaign=5, array=2, cluster="beta", wiped_for=NikitaDeletionReason.MADE_WAY, places=(range(3, 4),)

@@ -66,26 +66,26 @@ def test_what_a_cluster_refuses_is_told_in_its_words() -> None:
     )
 
     assert describe_campaign_event(replace(one, why='unknown resource "foo"')) == (
-        'beta refuses its arrays: unknown resource "foo"'
+        'beta refuses the campaign\'s arrays: unknown resource "foo"'
     )
-    assert describe_campaign_event(one) == "beta refuses its arrays"
+    assert describe_campaign_event(one) == "beta refuses the campaign's arrays"
 
 
 @pytest.mark.parametrize(
     ("state", "then"),
     [
-        (CampaignState.PAUSED, "it is paused: griddel -r 1 lets it go on if you wish"),
-        (CampaignState.IN_TREATMENT, "it goes on with what root's ledger knows"),
-        (CampaignState.TERMINATED, "it has ended, and nothing is to be done"),
-        (CampaignState.CANCELLED, "it has ended, and nothing more of it is sent"),
+        (CampaignState.PAUSED, "the campaign is paused: griddel -r 1 resumes the campaign"),
+        (CampaignState.IN_TREATMENT, "the campaign continues with the arrays in root's ledger"),
+        (CampaignState.TERMINATED, "the campaign has ended, and needs no action"),
+        (CampaignState.CANCELLED, "the campaign was cancelled, and sends no more tasks"),
     ],
 )
 def test_what_follows_from_an_older_state_file_fits_the_campaign(state: CampaignState, then: str) -> None:
     """Nobody is told to resume what has ended."""
     one = event(CampaignEventCode.RESTORED, cluster="")
 
-    assert describe_campaign_event(one, state) == f"the state file was an older one; {then}"
-    assert describe_campaign_event(one) == "the state file was an older one"
+    assert describe_campaign_event(one, state) == f"an older copy of the state file was restored; {then}"
+    assert describe_campaign_event(one) == "an older copy of the state file was restored"
 
 
 def array(number: int = 1, cluster: str = "beta", at: datetime = NOON) -> CampaignArray:
@@ -241,7 +241,7 @@ def test_a_host_on_which_all_of_a_row_failed_is_named(before: str, hosts: tuple[
     look = seen(ended=tuple(replace(one, host=host) for one, host in failed), records=(known,))
 
     found = told(look)[CampaignEventCode.BLACKLIST]
-    assert describe_campaign_event(found) == f"its last 3 tasks at beta failed by themselves{expected}"
+    assert describe_campaign_event(found) == f"the last 3 tasks at beta failed by themselves{expected}"
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_a_campaign_to_which_every_cluster_is_closed_waits() -> None:
     assert told(look)[CampaignEventCode.NO_CLUSTER].closed_at is None
     assert (plan_campaign_cycle(look).finished, plan_campaign_cycle(look).sends) == ((), ())
     (told_once,) = describe_campaign_cycle_plan(plan_campaign_cycle(look))
-    assert told_once.startswith("campaign 1: tasks of it wait that may go nowhere: each of its")
+    assert told_once.startswith("campaign 1: no cluster may take some waiting tasks: each cluster")
     stuck = event(CampaignEventCode.NO_CLUSTER, "")
     assert told(seen(events=(*both, stuck), arrays=())) == {}
     assert told(seen(events=(both[0], stuck)))[CampaignEventCode.NO_CLUSTER].closed_at == NOON
@@ -412,7 +412,7 @@ def test_what_an_administrator_has_to_mend_is_told_in_the_words_of_what_failed()
         for code in (CampaignEventCode.NO_LEDGER, CampaignEventCode.OWNER_UNKNOWN)
     ]
 
-    assert describe_campaign_event(silent) == "beta does not tell how it is: ssh: no route to host"
+    assert describe_campaign_event(silent) == "beta gives no answer: ssh: no route to host"
     assert all(describe_campaign_event(one).endswith(": c.1: no such thing") for one in lost)
 
 
@@ -591,9 +591,7 @@ def test_what_its_cluster_lost_runs_again_only_if_it_may_run_twice() -> None:
     look = seen(ended=lost, arrays=(array(),))
 
     event = told(look)[CampaignEventCode.SITE_FAULT]
-    assert describe_campaign_event(event) == (
-        "2 tasks were lost at beta: it knows nothing any more of what ran there in job 8"
-    )
+    assert describe_campaign_event(event) == ("2 tasks were lost at beta: the cluster has no trace of job 8")
     assert plan_campaign_cycle(look).again == ()
     assert [one.task for one in plan_campaign_cycle(replace(look, campaigns=(twice,))).again] == [0, 1]
     assert len(plan_campaign_cycle(replace(look, ended=ended(*[TaskAttemptOutcome.SITE_FAULT] * 2))).again) == 2

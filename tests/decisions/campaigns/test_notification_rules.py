@@ -93,7 +93,7 @@ def test_many_things_are_one_message_of_thirty_lines() -> None:
 
     assert found.subject == "gridbridge: 40 messages"
     assert len(found.lines) == 31
-    assert found.lines[-1] == "and 10 more: gridevents tells them"
+    assert found.lines[-1] == "and 10 more, which gridevents shows"
     assert len(found.words) == 30
     assert found.until == LATER
 
@@ -108,7 +108,7 @@ def test_what_somebody_did_is_not_told() -> None:
 
 def test_nobody_is_told_to_resume_what_has_ended() -> None:
     """The message is sent when it is, as the campaign is then."""
-    assert happened(CampaignEventCode.RESTORED).text.endswith("; it has ended, and nothing is to be done")
+    assert happened(CampaignEventCode.RESTORED).text.endswith("; the campaign has ended, and needs no action")
 
 
 def test_an_end_is_told_with_its_numbers() -> None:

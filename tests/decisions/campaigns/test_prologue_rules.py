@@ -100,7 +100,9 @@ def test_nothing_is_told_as_sent_of_a_campaign_that_is_taken_over() -> None:
     found = plan_campaign_cycle(seen(BOTH, behind=(1,)))
 
     assert (found.steps, [one.cluster for one in found.sends]) != ((), [])
-    assert describe_campaign_cycle_plan(found) == ["campaign 1: root's ledger has arrays of it; they are taken over"]
+    assert describe_campaign_cycle_plan(found) == [
+        "campaign 1: arrays in root's ledger are missing in the state file and are restored"
+    ]
 
 
 def test_while_it_runs_nothing_is_sent_there() -> None:
@@ -360,7 +362,7 @@ def test_an_epilogue_that_lost_its_place_each_time_is_told_as_that() -> None:
     """It failed by nothing of its own."""
     found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.PREEMPTED, 3)))
 
-    told = "campaign 1: its epilogue failed at beta: at last its place was needed"
+    told = "campaign 1: the epilogue failed at beta: the last attempt was preempted"
     assert told in describe_campaign_cycle_plan(found)
 
 

@@ -146,7 +146,7 @@ def test_the_loser_is_ended_and_the_campaign_ends_with_the_first_success() -> No
 
     losers = (SupersededAttempts(array=array(1), places=(range(1, 2),), is_whole=False),)
     assert (plan.losers, plan.finished, plan.again) == (losers, (1,), ())
-    assert "not wanted any more: 1 of campaign 1 at beta" in campaign_cycle.describe_campaign_cycle_plan(plan)
+    assert "superseded: 1 attempt of campaign 1 at beta" in campaign_cycle.describe_campaign_cycle_plan(plan)
 
 
 def test_a_loser_is_ended_again_until_it_has_ended() -> None:
@@ -227,7 +227,7 @@ def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
 
     assert plan.copies == (FIRST,)
     assert campaign_cycle.describe_campaign_cycle_plan(plan) == [
-        "copied to gamma: 1 of campaign 1, which have run longer than 60 s"
+        "copied to gamma: 1 task of campaign 1 with a run time above 60 s"
     ]
 
 

@@ -124,7 +124,7 @@ def test_what_was_to_be_wiped_and_is_still_there_is_wiped_again() -> None:
             wipe(NikitaDeletionReason.OVERRAN, range(1, 6), array=2),
         )
     )
-    assert describe_nikita_deletions(found) == ["wiped again: 5 of campaign 1 at beta"] * 2
+    assert describe_nikita_deletions(found) == ["wiped again: 5 tasks of campaign 1 at beta"] * 2
 
 
 def test_what_is_being_wiped_is_wiped_for_nothing_else_besides() -> None:
@@ -157,8 +157,8 @@ def test_a_task_that_its_owner_cancelled_is_deleted_though_it_runs() -> None:
 def test_each_wipe_is_told() -> None:
     """With how many tasks, whose, where and why."""
     assert describe_nikita_deletions(wiping(part(61), running(9000, array=2))) == [
-        "wiped: 5 of campaign 1 at beta, which run long after their walltime",
-        "wiped: 5 of campaign 1 at beta, which wait beyond the flood rate",
+        "wiped: 5 tasks of campaign 1 at beta, which run long after their walltime",
+        "wiped: 5 tasks of campaign 1 at beta, which wait above the flood rate",
     ]
 
 
@@ -191,7 +191,7 @@ def test_all_of_a_cancelled_campaign_is_deleted_whatever_it_does_and_never_marke
 
     cancelled = [wipe(NikitaDeletionReason.CANCELLED, range(1, 6), array=n) for n in (1, 2, 3)]
     assert found == NikitaDeletionPlan(cancelled=tuple(cancelled))
-    assert describe_nikita_deletions(found)[0] == "wiped: 5 of campaign 1 at beta, which their owner cancelled"
+    assert describe_nikita_deletions(found)[0] == "wiped: 5 tasks of campaign 1 at beta, which their owner cancelled"
 
 
 def test_tasks_that_a_cluster_lists_one_by_one_are_wiped_together() -> None:
@@ -215,6 +215,6 @@ def test_what_is_to_start_elsewhere_is_deleted_only_while_it_waits() -> None:
         spared=(wipe(NikitaDeletionReason.MOVED, range(1, 6), array=2),),
     )
     assert describe_nikita_deletions(found) == [
-        "moved: 5 of campaign 1 at beta, which are to start elsewhere",
-        "left alone: 5 of campaign 1 at beta, which run now",
+        "moved: 5 tasks of campaign 1 at beta, which are to start at another cluster",
+        "left alone: 5 tasks of campaign 1 at beta, which run now",
     ]

@@ -279,7 +279,7 @@ def test_a_second_one_that_acts_ends_with_3(tmp_path: Path, monkeypatch: pytest.
     with MomentaryPollerLock(f"{tmp_path}/lock"):
         done = run(tmp_path, "--apply", balance_keys=PROVIDED)
 
-    assert (3, "gridbridge-balance: another one runs\n") == (done.exit_code, done.stderr)
+    assert (3, "gridbridge-balance: another instance runs\n") == (done.exit_code, done.stderr)
 
 
 def test_pictures_that_can_not_be_drawn_end_no_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

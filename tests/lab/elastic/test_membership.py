@@ -160,7 +160,7 @@ def test_a_wrong_host_key_refuses_and_leaves_the_cell_as_it_was(node: Node) -> N
 
     ((kind, why),) = node.grid.until(refused, "sshd to answer")
     assert "SshAccessRejected" == kind
-    assert "does not show the host key that its provider told" in why
+    assert "the host key is not the key that the provider reported" in why
     assert [f"{node.told['address']} {NODE}"] == [one for one in node.traces() if BLOCK not in one]
 
 

@@ -122,7 +122,7 @@ def test_a_second_round_of_a_kind_ends_with_1(
     with MomentaryPollerLock(str(tmp_path / other)):
         done = call(*words, "--apply")
 
-    assert (refused.exit_code, "another one runs" in refused.output) == (1, True)
+    assert (refused.exit_code, "another instance runs" in refused.output) == (1, True)
     assert (told.exit_code, done.exit_code) == (0, 0)
     assert begun == [lock == DATA] * 2
 

@@ -144,7 +144,7 @@ def test_a_check_tells_what_would_go_where_after_a_prologue() -> None:
         ({"resources": "/nodes=1/core=2"}, "beta: 3 free slots, 1 task would go there now", ""),
         (
             {"resources": "/nodes=2/core=1"},
-            "beta has no parallel environment with allocation_rule 1, as 1 a host need: none goes there",
+            "beta has no parallel environment with allocation_rule 1 (slots a host: 1): none goes there",
             "for ever",
         ),
     ],

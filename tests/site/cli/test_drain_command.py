@@ -97,7 +97,7 @@ def test_a_cluster_of_campaigns_is_drained_though_no_queue_leads_there(tmp_path:
 
     assert (drained.exit_code, drains.list_drained_clusters(folder)) == (0, {"gamma"})
     me = pwd.getpwuid(os.getuid()).pw_name
-    assert f"\ngamma: drained by {me} 0 s ago: new disks; no campaign sends tasks there" in (status.stdout)
+    assert f"\ngamma: drained by {me} 0 s ago: new disks; no campaign sends tasks to this cluster" in (status.stdout)
 
 
 def test_where_nothing_runs_nothing_can_be_drained_yet(tmp_path: Path) -> None:

@@ -343,7 +343,7 @@ def test_what_keeps_a_task_is_named_with_what_would_change_it(
     lines = why(published, "7.19").output.splitlines()
 
     assert told in lines[2]
-    assert lines[3:] == ["  event 5, BLACKLIST: its last 5 tasks at beta failed by themselves"]
+    assert lines[3:] == ["  event 5, BLACKLIST: the last 5 tasks at beta failed by themselves"]
 
 
 def test_each_order_has_a_sentence() -> None:

@@ -245,7 +245,7 @@ SPOILED = {
     "cut": lambda path: path.write_bytes(path.read_bytes()[:-1]),
     "no time": lambda path: path.write_bytes(b"now 30\ngb_beta_up=1\n"),
     "not a time": lambda path: path.write_bytes(b"nan 30\ngb_beta_up=1\n"),
-    "others may write it": lambda path: path.chmod(0o666),
+    "other users may write the file": lambda path: path.chmod(0o666),
     "its group may write it": lambda path: path.chmod(0o664),
     "a link": lambda path: path.rename(path.with_name("x")).with_name("load").symlink_to("x"),
     "a second link": lambda path: os.link(path, path.with_name("x")),

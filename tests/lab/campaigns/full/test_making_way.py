@@ -118,7 +118,7 @@ def test_a_job_that_lacks_memory_has_the_newest_task_of_its_host_end(site: Grid,
     job = local(site, "-l", "mem=2G")
     site.sh(HOST, f"griddel -p {crowd.memory}")
 
-    words = f"ended: 1 of campaign {crowd.memory} at beta, for job {job}, which lacked mem"
+    words = f"ended: 1 task of campaign {crowd.memory} at beta, for job {job}, which lacked mem"
     dry = f"{NIKITA} --dry-run"  # an answer of before the job may still count
     site.until(lambda: words in site.sh(HOST, dry, timeout_s=120), "a dry run to say so")
     kept = running(site, crowd.memory)
@@ -182,5 +182,5 @@ def test_the_campaigns_end_whole_and_tell_for_whom_tasks_ended(site: Grid, crowd
     told = [site.sh(HOST, f"gridbridge why {crowd.memory}.{task}") for task in range(TASKS)]
     assert any("which lacked mem" in one for one in told)
     decisions = json.loads(site.sh(HOST, "gridbridge replay --json"))
-    ways = [one["decision"] for one in decisions if "ended: 1 of campaign" in one["sentence"]]
+    ways = [one["decision"] for one in decisions if "ended: 1 task of campaign" in one["sentence"]]
     assert site.on(HOST, "gridbridge", "replay", str(ways[0])).status == 0

@@ -76,7 +76,7 @@ def test_waiting_tasks_start_elsewhere_and_run_once(site: Grid, waiting: int) ->
     assert "nothing is moved until" in quiet
     assert "moved: 0, dropped: 0" in quiet
     assert f"moved: {len(plan['moves'])}, dropped: 0" in done
-    assert f"moved: {len(plan['moves'])} of campaign {waiting} at beta" in told
+    assert f"moved: {len(plan['moves'])} tasks of campaign {waiting} at beta" in told
     assert (found["ended"], found["failed"]) == (TASKS, 0)
     assert sorted(ran) == [f"{waiting}.{n}" for n in range(TASKS)]
     assert {f"{waiting}.{one['number']}" for one in plan["moves"]} <= {*at_gamma}

@@ -116,7 +116,7 @@ def test_one_task_of_several_slots_waits_on(site: Grid, wiped: tuple[int, int, i
 def test_the_journal_tells_what_was_wiped_and_decides_so_again(site: Grid, wiped: tuple[int, int, int]) -> None:
     """With how many tasks, whose, where and why."""
     listed = json.loads(site.sh(HOST, "gridbridge replay --json"))
-    words = f"wiped: 2 of campaign {wiped[0]} at beta, which wait beyond the flood rate"
+    words = f"wiped: 2 tasks of campaign {wiped[0]} at beta, which wait above the flood rate"
     wipes = [one["decision"] for one in listed if words in one["sentence"]]
 
     assert wipes

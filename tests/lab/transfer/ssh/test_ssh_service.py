@@ -111,7 +111,7 @@ def cut(ready: Grid) -> Cut:
         assert set(before) < set(connections(ready))
         ready.lab("net", FAR, "cut")
         watch = Since()
-        until_told(ready, submitted, f"no whole answer from {FAR}, which may have done it")
+        until_told(ready, submitted, f"no whole answer from {FAR}, where the command may have run")
         until_told(ready, running, "delta, which has not answered")
         ready.until(lambda: not connections(ready), "the connection to be given up", watch.left(SILENT_S))
         ready.sh(FAR, "touch go", user=ACCOUNT)
