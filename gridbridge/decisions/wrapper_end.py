@@ -34,7 +34,7 @@ def was_job_preempted(end: JobEnd) -> bool:
 def wrapper_exit_status(end: JobEnd) -> int | None:
     """Return a job's exit status from the end of the job's wrapper; None if the job has no exit status.
 
-    A wrapper that is killed while it ends may leave any end, but not a status that runs the job again.
+    A wrapper that is killed at its end may leave any exit status, except a status that runs the job again.
     """
     if end.signal is not None:
         return STATUS_BY_SIGNAL.get(end.signal)

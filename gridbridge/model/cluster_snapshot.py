@@ -31,11 +31,11 @@ class JobListRow:
 
     @property
     def task_count(self) -> int:
-        """The number of tasks in the row."""
+        """The number of tasks in a row of a job list."""
         return sum(map(len, self.tasks)) if self.tasks else 1
 
     def covers(self, task: int) -> bool:
-        """Say whether the row contains a task; a row without task numbers contains every task of the job."""
+        """Say whether a row of a job list contains a task; a row without task numbers contains all tasks of the job."""
         return not self.tasks or any(task in tasks for tasks in self.tasks)
 
 
@@ -67,7 +67,7 @@ class QueueInstanceStatus:
     slots_reserved: int  # slots in advance reservations
     slots_total: int
     state: QueueInstanceState = OPEN
-    takes_batch: bool = True  # the queue accepts batch jobs
+    takes_batch: bool = True
     sends_away: bool = False  # the queue sends its jobs to another cluster
     says_stay: bool = False  # the queue offers remote=FALSE, and runs all its jobs itself
     is_besteffort: bool = False  # all other jobs preempt the jobs of the queue
@@ -117,16 +117,15 @@ class ClusterSnapshot:
 
     @property
     def batch_slots(self) -> int:
-        """The number of slots in ordinary batch queues, open or closed, that run their jobs themselves."""
+        """The number of slots in ordinary batch queues, open or closed, without transfer queues."""
         return sum(queue.slots_total for queue in self._own_queues())
 
     @property
     def used_batch_slots(self) -> int:
-        """The number of used slots in ordinary batch queues that run their jobs themselves."""
+        """The number of used slots in ordinary batch queues, without transfer queues."""
         return sum(queue.slots_used for queue in self._own_queues())
 
     def _own_queues(self) -> Iterator[QueueInstanceStatus]:
-        """Yield the ordinary batch queues that run their jobs themselves."""
         for queue in self.queues:
             if queue.takes_batch and not queue.sends_away and not queue.is_besteffort:
                 yield queue
@@ -140,7 +139,6 @@ class ClusterSnapshot:
         return alone.get(task) or next((row for row in shared_rows if row.covers(task)), None)
 
     def _rows_of(self, job_id: int) -> _Rows:
-        """Return an array's rows of single tasks, by task, and all rows of several tasks."""
         if job_id not in self._by_task:
             rows = self.jobs[job_id]
             alone = {row.task: row for row in reversed(rows) if row.task}

@@ -19,7 +19,7 @@ MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
 SECONDS = {"s": 1, "min": MINUTE_S, "h": HOUR_S}
 CLOCK = "h:m:s"
 UNITS = (*MULTIPLIERS, *SECONDS, CLOCK)
-NO_LIMIT = ("INFINITY", "NONE")  # words for no limit, in any case of letters (queue_conf(5))
+NO_LIMIT = ("INFINITY", "NONE")  # words for no limit, in upper or lower case (queue_conf(5))
 MOST = 1e18  # the largest valid amount, as an exabyte
 HEXADECIMAL = ("0x", "0X")
 DIGITS = frozenset("0123456789.eE+-")
@@ -27,7 +27,7 @@ NOISE = 1e-15  # largest rounding error, as a share of the number
 
 
 def is_unlimited_grid_engine_amount(text: str) -> bool:
-    """Say whether a Grid Engine amount means no limit: INFINITY or NONE, in any case of letters."""
+    """Say whether a Grid Engine amount means no limit: INFINITY or NONE, in upper or lower case."""
     return text.upper() in NO_LIMIT
 
 

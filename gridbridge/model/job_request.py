@@ -34,7 +34,7 @@ VALUES = "gb_"  # name prefix of the load sensor's load values
 AT_HOME = ("remote", HOSTNAME, QNAME)  # resources whose names or values are valid only at home
 
 Pairs = tuple[tuple[str, str], ...]
-Variant = tuple[Pairs | None, str | None]  # other hard resources and queues for a request
+Variant = tuple[Pairs | None, str | None]  # hard resources and queues that replace the requested ones
 
 
 def resource_long_name(resource: str) -> str:
@@ -100,14 +100,14 @@ class JobRequest:
         self.owner = owner
         self.hard = hard
         self.soft = soft
-        self.either = either  # one hard resource of each tuple is enough
+        self.either = either  # alternatives: one resource of each tuple is enough
         self.context = context
         self.variables = variables  # names of environment variables that the owner sets
         self.queues = queues
         self.targets = targets  # remote queues of the mapping; empty: none
         self.stays = stays  # the remote cluster must not send the job to another cluster
         self.types = types  # OAR job types; for Grid Engine only YIELDS counts
-        self.groups = groups  # pairs of OAR: number of nodes, slots on each node; empty: one node
+        self.groups = groups  # OAR's request as pairs: number of nodes, and slots on each; empty: one node
         self.ranges = ranges  # parallel environment and slot ranges, such as `smp 2-4,8`
         self.project = project
         self.checkpoint = checkpoint
@@ -116,7 +116,7 @@ class JobRequest:
         self.share = share
         self.start = start  # earliest start time in epoch seconds; 0: at once
         self.submitted = submitted  # submission time, which a reschedule of Grid Engine changes
-        self.rerun = rerun  # may the job run again: yes, no, or empty (the queue decides)
+        self.rerun = rerun  # yes: the job may run again; no; empty: the queue decides
 
     def but(self, **changes: object) -> "JobRequest":
         """Return a copy of the request with some values replaced."""

@@ -31,7 +31,7 @@ class JobRequestAndSubmitOptions:
     slots: int  # largest requested number of slots
     fewest: int  # smallest requested number of slots
     cwd: str  # working directory; empty: the owner's home directory
-    is_interactive: bool  # the job needs a terminal
+    is_interactive: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +102,11 @@ class JobEnd:
 class FutureDatedJobEnd:
     """A job's end with a time in the future, from a wrong clock or a forged record.
 
-    gridbridge stores the end, but waits for its time before gridbridge uses it.
+    gridbridge stores the end, and uses the end only when this time has come.
     """
 
     ended_at: datetime
-    host: str  # host of the job
+    host: str
     end: JobEnd | None  # None: contradicting ends
 
 
@@ -156,7 +156,7 @@ class JobRunAccounting:
 
     @property
     def has_usage(self) -> bool:
-        """Whether the record has measured usage.
+        """Whether an accounting record has measured usage.
 
         The record of a job that `qdel -f` removed has failed 0 and exit status 0, but no usage.
         """
@@ -179,7 +179,7 @@ class RemoteJobRunAccounting:
     submitted_at: datetime | None = None
     started_at: datetime | None = None  # None: never started, or unknown
     ended_at: datetime | None = None
-    failed: int | None = None  # see sge_status(5); None: no accounting record
+    failed: int | None = None  # code `failed` (sge_status(5)); None: no accounting record
     exit_status: int | None = None  # exit status of the job, 128 + N after signal N
     wallclock_s: float | None = None  # None: unknown
     user_s: float | None = None
@@ -188,7 +188,7 @@ class RemoteJobRunAccounting:
 
     @property
     def has_usage(self) -> bool:
-        """Whether the record has measured usage; the record of a job that `qdel -f` removed has none."""
+        """Whether an accounting record has measured usage; the record of a job that `qdel -f` removed has none."""
         return bool(self.user_s or self.system_s or self.max_rss_kb)
 
 

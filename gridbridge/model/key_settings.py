@@ -121,7 +121,7 @@ class RemoteAccounts(dict[str, str]):
         return self.get(person, person)
 
     def person_of(self, account: str, cluster: str) -> str:
-        """Return the user who has an account at the remote cluster; ACCOUNT@CLUSTER if it is nobody's."""
+        """Return the user who has an account at the remote cluster; ACCOUNT@CLUSTER if nobody has the account."""
         for person, theirs in self.items():
             if theirs == account:
                 return person

@@ -71,7 +71,7 @@ def missing_parallel_env_reason(nodes: int, slots: int) -> str:
 
 
 class NonForwardingQueues:
-    """The queues of a remote cluster that run their jobs themselves, and send none to another cluster."""
+    """The queues of a remote cluster that send no jobs on to another cluster."""
 
     queues: str  # names of the queues, with commas between them
     all_say: str  # yes: all these queues accept `-l remote=false`
@@ -87,15 +87,15 @@ class NonForwardingQueues:
         return f"{type(self).__name__}(queues={self.queues!r}, all_say={self.all_say!r})"
 
     def keep(self, request: "JobRequest") -> "JobRequest":
-        """Restrict a remote job's request to queues that run their jobs themselves."""
+        """Restrict a remote job's request to queues that send no jobs on to another cluster."""
         targets, stays = self.kept(request.targets)
         return request.but(targets=targets, stays=stays)
 
     def kept(self, targets: str) -> tuple[str, bool]:
         """Return the queues for a remote job, and whether the job must request `remote=false`.
 
-        `targets` are the queues that a mapping names; '' stands for any queue. Queues that are not known to
-        run their jobs themselves are requested unchanged.
+        `targets` are the queues that a mapping names; '' stands for any queue. Queues of which nothing
+        is known are requested unchanged.
         """
         names = self.queues.split(",")
         words = targets.split(",") if targets else names
@@ -107,7 +107,7 @@ class NonForwardingQueues:
         return ",".join(local), False
 
     def only(self, request: "JobRequest") -> "JobRequest | None":
-        """Restrict a request to queues that run their jobs themselves; None if none of them fits.
+        """Restrict a request to queues that send no jobs on to another cluster; None if none of them fits.
 
         With `remote=false`, patterns of queue names are safe; without it the queue names must be known.
         """
@@ -124,10 +124,10 @@ def _is_pattern(name: str) -> bool:
 
 
 def encode_non_forwarding_queues(queues: NonForwardingQueues) -> bytes:
-    """Encode for publication which queues of a cluster run their jobs themselves."""
+    """Encode for publication which queues of a cluster send no jobs on to another cluster."""
     return transfer_message.encode_key_value_lines(vars(queues))
 
 
 def decode_non_forwarding_queues(data: bytes) -> NonForwardingQueues:
-    """Decode which queues of a cluster run their jobs themselves; ParseError for invalid lines."""
+    """Decode which queues of a cluster send no jobs on to another cluster; ParseError for invalid lines."""
     return NonForwardingQueues(**{"queues": "", **transfer_message.decode_key_value_lines(data, ("queues", "all_say"))})

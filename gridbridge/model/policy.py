@@ -66,7 +66,7 @@ class JobEndPushKind(StrEnum):
 
 
 class JobClaimKind(StrEnum):
-    """How the remote job and home agree on who runs a task that may have been recalled."""
+    """How home and a remote job agree which side runs a task that may have been recalled."""
 
     NONE = "none"
     FILE = "file"

@@ -17,22 +17,22 @@ class PublishedTransfer:
 
     transfer: str  # name: gb.<cluster>.<job>.<task>.<attempt>
     owner: str
-    queue: str  # transfer queue
-    remote: str  # remote cluster
+    queue: str
+    remote: str
     remote_id: int | None = None
-    phase: str  # value of StarterPhase
-    desired: str = ""  # value of DesiredLocalJobState
+    phase: str
+    desired: str = ""
     local_state: str = ""  # state of the local job, in the letters of qstat
     local_since: datetime | None = None  # start or submission of the local task
     remote_state: str = ""
-    remote_facts: tuple[str, ...] = ()  # values of JobStateFact
+    remote_facts: tuple[str, ...] = ()
     remote_host: str = ""
-    since: datetime | None = None  # begin of the remote job's present state
-    missing_since: datetime | None = None  # begin of the time in which the remote job list lacks the job
+    since: datetime | None = None  # when the remote job entered its present state
+    missing_since: datetime | None = None  # when the job disappeared from the remote job list
     created_at: datetime
     outcome: str = ""  # end of the remote job; empty: unknown
     closed_at: datetime | None = None
-    cause: str = ""  # value of TransferFailureCause
+    cause: str = ""
     reason: str = ""  # sentence about a delay, a failure or the progress
 
     @property
@@ -84,7 +84,7 @@ class PublishedQueueOnHost:
     reserved: int
     total: int
     state: str = ""  # state of the queue instance, in the letters of qstat -f
-    facts: tuple[str, ...] = ()  # values of QueueInstanceStateFact
+    facts: tuple[str, ...] = ()
 
     @property
     def host(self) -> str:
@@ -162,7 +162,7 @@ class PublishedAccountingProgress:
     cluster: str
     path: str
     read_at: datetime | None = None  # time of the last reading; None: never read
-    is_behind: bool = False  # the file has more lines than one round reads
+    is_behind: bool = False  # the accounting file has more lines than one round reads
     trouble: str = ""  # error of the last reading; empty: no error
     skipped: int = 0  # unreadable lines that name a transfer
 
@@ -200,7 +200,7 @@ class PublishedClusterBreaker:
     failed: tuple[PublishedFastJobFailure, ...] = ()  # consecutive jobs that failed fast
     owners: tuple[str, ...] = ()  # at most two owners of failed jobs
     times: int = 0  # how often the breaker closed the queues since a remote job ran
-    failures: int = 0  # number of failed jobs
+    failures: int = 0
     until: datetime | None = None  # end of the pause, after which a job probes the cluster
     cause: str = ""  # value of TransferFailureCause of the last failure
 
@@ -233,8 +233,8 @@ class PublishedFilesSnapshot:
     transfers: tuple[PublishedTransfer, ...] = ()
 
 
-FIRST_EVENTS, LAST_EVENTS = 10, 40  # events shown of a long history
-UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # shown for a control character
+FIRST_EVENTS, LAST_EVENTS = 10, 40  # numbers of events shown at the start and at the end of a long history
+UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # character shown instead of a control character
 
 
 def replace_control_characters(text: str) -> str:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from gridbridge.model.fixed_paths import BEST_EFFORT
 
-QconfSettings = Mapping[str, str]  # attributes of one object and their values
+QconfSettings = Mapping[str, str]  # value of each attribute of an object in qconf(1)
 
-PARTS = re.compile(r"\[([^=\]]+)=([^\]]*)\]")  # value for a host or host group (queue_conf(5))
+PARTS = re.compile(r"\[([^=\]]+)=([^\]]*)\]")  # values for hosts or host groups (queue_conf(5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ def parse_qconf_values_by_host(text: str) -> QconfValuesByHost:
 
 
 def qconf_queue_value_by_host(text: str) -> tuple[tuple[str, str], ...]:
-    """Return a queue attribute's values with suffixes of the queue's name: '', `@HOST` or `@@GROUP`."""
+    """Return the values of a queue attribute, each with a suffix to the queue's name: '', `@HOST` or `@@GROUP`."""
     values = parse_qconf_values_by_host(text)
     return (("", values.usual), *((f"@{where}", value) for where, value in values.others))
 
@@ -60,7 +60,7 @@ def parse_qconf_words(value: str) -> tuple[str, ...]:
 
 
 def is_true_in_qconf(value: str) -> bool:
-    """Say whether a Grid Engine BOOL is true: `true` or `1`, in any case of letters."""
+    """Say whether a Grid Engine BOOL is true: `true` or `1`, in upper or lower case."""
     return value.lower() in {"true", "1"}
 
 

@@ -12,7 +12,7 @@ class JobStateFact:
     """The facts of which a job's state consists."""
 
     WAITING = "waiting"  # the job has no host
-    HELD = "held"  # no start is allowed; a running job continues
+    HELD = "held"  # the job may not start, but a running job continues
     RUNNING = "running"  # the job has a host, even while suspended or being deleted
     STARTING = "starting"  # the job has a host, but no process yet
     SUSPENDED = "suspended"
@@ -21,7 +21,7 @@ class JobStateFact:
     BY_THRESHOLD = "by-threshold"  # the queue's suspend threshold suspended the job
     DELETING = "deleting"
     ERROR = "error"  # the job waits until somebody clears the error
-    RESTARTED = "restarted"  # the job was started before
+    RESTARTED = "restarted"
     FINISHED = "finished"
     UNKNOWN = "unknown"  # a letter or word of the job's state is unknown
 

@@ -26,7 +26,7 @@ def decode_key_value_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[st
         key, equals, value = line.decode("latin-1").partition("=")
         is_known = keys is None or key in keys
         if not equals or not is_known or key in values or not line.isascii():
-            raise ParseError(f"unknown, repeated or broken line {line[:40]!r}")
+            raise ParseError(f"line {line[:40]!r}: no key=value, or an unknown or repeated key")
         values[key] = _unquote(value)
     return values
 
@@ -47,7 +47,7 @@ def _unquote(value: str) -> str:
             bytes((_HEX.index(part[0]) * 16 + _HEX.index(part[1]),)) + part[2:].encode("ascii") for part in escaped
         )
     except (ValueError, IndexError) as error:
-        raise ParseError(f"bad escape in {value[:40]!r}") from error
+        raise ParseError(f"{value[:40]!r}: an invalid escape; expected %XX") from error
     return (head.encode("ascii") + raw).decode("utf-8", "surrogateescape")
 
 
@@ -100,7 +100,7 @@ class TransferFailureCause:
     VANISHED = "vanished"  # the job is missing in the cluster's job list and accounting
     DISPUTED = "disputed"  # the accounting records of the remote job contradict each other
     LOST = "lost"  # the accounting has no exit status and no signal of the remote job
-    PREEMPTED = "preempted"  # the cluster preempted the job
+    PREEMPTED = "preempted"
     HOST = "host"  # the remote host could not start the job
     BARRED = "barred"  # the cluster refuses jobs of the owner, or the owner has reached a limit
     FILES = "files"  # the job's files can't be copied
@@ -128,15 +128,15 @@ class TransferMessage:
     kind: str
     transfer: str
     at: str  # epoch seconds by the sender's clock
-    remote: str  # remote cluster
-    queue: str  # transfer queue
+    remote: str
+    queue: str
     phase: str
     remote_id: str
     wake: str  # name of the FIFO that wakes the starter
     desired: str
     outcome: str
     exit_status: str
-    signal: str  # of the signal that killed the job
+    signal: str  # number of the signal that killed the job
     wallclock_s: str
     user_s: str
     system_s: str
@@ -146,10 +146,10 @@ class TransferMessage:
     cause: str
     stage: str  # remote folder of the job's files; empty: no folder
     claim: str  # in an end message: the side that ended the job for lack of a claim
-    guard: str  # what keeps the local task from starting meanwhile
+    guard: str  # guard that keeps the local task from starting
     restarted: str  # yes: the task was rescheduled
     submitted: str  # submission time of the local job, since job numbers repeat
-    rerun: str  # may the local job run again (qsub -r): yes, no, or empty
+    rerun: str  # yes: the local job may run again (qsub -r); no; empty: the queue decides
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:
@@ -209,7 +209,7 @@ def decode_transfer_message(data: bytes) -> TransferMessage:
     The cause of a failure that only newer programs know becomes UNKNOWN.
     """
     if len(data) > MAX_BYTES:
-        raise ParseError(f"a message has at most {MAX_BYTES} bytes")
+        raise ParseError(f"message: {len(data)} bytes; expected at most {MAX_BYTES}")
     message = TransferMessage(**decode_key_value_lines(data, KEYS))
     if message.cause and message.cause not in CAUSES:
         message.cause = TransferFailureCause.UNKNOWN

@@ -43,7 +43,7 @@ def parse_transfer_name(name: str) -> TransferAttemptId:
     if len(parts) != 5 or parts[0] != PREFIX or not is_valid_cluster_name(parts[1]):
         raise ParseError(f"{name!r} is not gb.<cluster>.<job>.<task>.<attempt>")
     if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts[2:]):
-        raise ParseError(f"{name!r}: job, task and attempt are numbers")
+        raise ParseError(f"{name!r}: job, task or attempt is no number")
     return TransferAttemptId(parts[1], int(parts[2]), int(parts[3]), int(parts[4]))
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # environment of commands of batch systems
-GRIDENGINE = "gridengine"  # also stands for an empty kind
+GRIDENGINE = "gridengine"  # an empty kind means Grid Engine
 OAR = "oar"
 EMBEDDED = "embedded"
 
@@ -60,7 +60,7 @@ class GridEngineCellAccess:
         self.login = login  # ssh login; None: run programs on this host
 
     def within(self, timeout_s: float) -> "GridEngineCellAccess":
-        """Return the same cell with a shorter command timeout."""
+        """Return access to the same cell with a shorter time limit for commands."""
         return GridEngineCellAccess(
             root=self.root,
             cell=self.cell,
@@ -72,7 +72,7 @@ class GridEngineCellAccess:
         )
 
     def environment(self) -> dict[str, str]:
-        """Return the client programs' environment, without the caller's variables."""
+        """Return the environment of Grid Engine's commands, without the caller's variables."""
         return BARE | {
             "SGE_ROOT": self.root,
             "SGE_CELL": self.cell,
@@ -95,12 +95,12 @@ class EmbeddedClusterAccess:
         self.login: SshLogin | None = None  # an embedded cluster is never reached by ssh
 
     def within(self, timeout_s: float) -> "EmbeddedClusterAccess":
-        """Return the same embedded cluster with a shorter command timeout."""
+        """Return access to the same embedded cluster with a shorter time limit for commands."""
         limit_s = min(timeout_s, self.timeout_s)
         return EmbeddedClusterAccess(path=self.path, python=self.python, timeout_s=limit_s)
 
     def environment(self) -> dict[str, str]:
-        """Return the program's environment, without the caller's variables."""
+        """Return the environment of the embedded cluster's commands, without the caller's variables."""
         return dict(BARE)
 
 
@@ -119,12 +119,12 @@ class OarServerAccess:
         self.ends = ends  # FIFO for reports of ended jobs; empty: no reports
 
     def within(self, timeout_s: float) -> "OarServerAccess":
-        """Return the same OAR server with a shorter command timeout."""
+        """Return access to the same OAR server with a shorter time limit for commands."""
         limit_s = min(timeout_s, self.timeout_s)
         return OarServerAccess(login=self.login, binaries=self.binaries, timeout_s=limit_s, ends=self.ends)
 
     def environment(self) -> dict[str, str]:
-        """Return the client programs' environment, without the caller's variables."""
+        """Return the environment of OAR's commands, without the caller's variables."""
         return dict(BARE)
 
 
@@ -136,7 +136,7 @@ class TransferRoute:
     """The home cluster and the remote cluster of one transfer queue, as text values."""
 
     cluster: str  # home cluster
-    remote: str  # remote cluster
+    remote: str
     local_kind: str  # batch system of the home cluster
     local_root: str  # $SGE_ROOT, or the folder of an embedded home cluster
     local_cell: str
@@ -199,7 +199,7 @@ class TransferRoute:
         return cluster
 
     def _folder(self, side: str) -> EmbeddedClusterAccess:
-        from gridbridge.model.fixed_paths import PYTHON  # few programs need this import
+        from gridbridge.model.fixed_paths import PYTHON
 
         values = vars(self)
         timeout_s = float(values[f"{side}_timeout_s"])
@@ -240,7 +240,7 @@ def remote_cluster_access_of_person(section: "Mapping[str, object]", name: str, 
     way = parse_ssh_login_address(str(section.get("ssh", "")), account)
     patience_s = float(timeout_s) if isinstance(timeout_s, int | float) else TIMEOUT_S
     if section.get("kind") == EMBEDDED:
-        from gridbridge.model.fixed_paths import PYTHON  # only some programs need this import
+        from gridbridge.model.fixed_paths import PYTHON
 
         folder = str(section.get("folder", ""))
         return EmbeddedClusterAccess(path=folder, python=PYTHON, timeout_s=patience_s)

@@ -28,7 +28,7 @@ from gridbridge.state.state_file import StateFile
 ROUND_S = 2.0  # a result is shared after at most this time
 
 _log = logging.getLogger(__name__)
-AHEAD_S = 1.0  # a time may lie so far in the future, because clocks are slewed
+AHEAD_S = 1.0  # accepted difference between two clocks, since clocks are slewed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,6 @@ class ClusterObserver:
             return ClusterQueryResult(cluster=self.cluster, trouble=describe_error(error))
 
     def _keep_to_interval(self) -> None:
-        """Set the time of the next query by the duration of the last answers."""
         interval_s = query_interval_by_answer_time(self._usual_s, self._pace)
         self._due += interval_s - self.interval_s
         self.interval_s = interval_s
@@ -171,7 +170,6 @@ class ClusterObserver:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
-        """Query status and names; only the shared copy of the snapshot contains jobs of campaigns."""
         answer = self._answered(job_ids, sent)
         snapshot = answer.snapshot
         if sent.is_watched:
@@ -206,7 +204,6 @@ class ClusterObserver:
             return None
 
     def _owned(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:
-        """Replace the remote accounts of job owners by the names of the local users."""
         if self._where.login is None:
             return snapshot
         jobs = {job: self._called(rows) for job, rows in snapshot.jobs.items()}
@@ -269,7 +266,7 @@ def query_result_to_share(
     every_s: float = 0.0,
     trouble: str = "",
 ) -> LastClusterQueryResult:
-    """Return the row to store for other programs: queues and submitted jobs, or the error."""
+    """Return the result of a query for other programs: queues and submitted jobs, or the error."""
     return LastClusterQueryResult(
         place=location,
         asked_at=snapshot.taken_at if snapshot else now,
@@ -376,7 +373,7 @@ def _summary(answer: ClusterQueryResult) -> dict[str, object]:
 def publish_non_forwarding_queues(
     snapshot: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
 ) -> None:
-    """Publish which queues of a cluster run their jobs themselves, if the list has changed.
+    """Publish which queues of a cluster send no jobs on to another cluster, if the list has changed.
 
     The poller and the runner call this function for each new snapshot.
     """

@@ -23,7 +23,7 @@ from gridbridge.shell.clock import Clock
 SETTLE_S = 0.5
 
 Away = Callable[[], Iterable[AwayJob]]
-Look = tuple[int, ...]  # identifies a version of the file; empty: no file
+Look = tuple[int, ...]  # fingerprint of a file; empty: no file
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class ConfigurationFileWatch:
         self._seen_at_s = clock()
 
     def has_changed(self, at_once: bool = False) -> bool:
-        """Say whether the file has changed since the last reported change; with `at_once` always True.
+        """Say whether a file has changed since the last reported change; with `at_once` always True.
 
         A change is reported when the file has stayed the same for half a second, since an editor may write
         the file in several steps.
@@ -82,7 +82,7 @@ class ReloadableConfiguration:
     """The gridbridge.toml that is in force, and the errors of a newer file that was refused."""
 
     def __init__(self, clock: Clock, path: str = CONFIG, earlier: Earlier = _none) -> None:
-        """Read the file; if the file is invalid, use the file that the last run of the service had in force.
+        """Read gridbridge.toml; if the file is invalid, use the file that the last run of the service had in force.
 
         Raises ConfigError if both files are invalid.
         """
@@ -99,7 +99,7 @@ class ReloadableConfiguration:
         return self.in_force.policy
 
     def take(self, at_once: bool = False, away_jobs: Away = tuple) -> bool:
-        """Load a changed file or refuse it; say whether the file in force or its errors have changed.
+        """Load a changed gridbridge.toml or refuse it; say whether the configuration or the reported errors changed.
 
         `away_jobs` returns the jobs at remote clusters, which forbid changes of some keys.
         """
@@ -115,7 +115,7 @@ class ReloadableConfiguration:
         return is_news
 
     def go_on_from(self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]) -> None:
-        """Keep the file of the last run in force, if jobs at remote clusters forbid the changes."""
+        """Keep the configuration of the service's last run, if jobs at remote clusters forbid the changes."""
         is_other = earlier.sha256 != self.in_force.sha256
         stays = tuple(away_jobs(earlier.policy)) if is_other else ()
         problems = find_unreloadable_changes(earlier.policy, self.policy, self._path, stays) if stays else ()
@@ -124,18 +124,17 @@ class ReloadableConfiguration:
             self.in_force = earlier
 
     def tell(self) -> None:
-        """Log why the present file was refused; log nothing if the file is in force."""
+        """Log why the present gridbridge.toml was refused; log nothing if the file is in force."""
         if self.refused:
             self._refuse(self.refused, at_once=True)
 
     def keep(self, path: str = IN_FORCE) -> None:
-        """Save the file in force for the next run of the service; StateError if the disk is full."""
+        """Save the gridbridge.toml in force for the service's next run; StateError if the disk is full."""
         if self._kept != self.in_force.sha256:
             safe_files.replace_file_atomically(path, self.in_force.raw)
             self._kept = self.in_force.sha256
 
     def _refuse(self, rejected: RejectedConfiguration, at_once: bool) -> bool:
-        """Keep the old file in force, and log the errors of the new file; on request log them again."""
         is_news = rejected != self.refused
         self.refused = rejected
         for problem in rejected.problems if is_news or at_once else ():
@@ -143,7 +142,7 @@ class ReloadableConfiguration:
         return is_news
 
     def shown(self) -> PublishedConfigurationStatus:
-        """Return which file is in force and the errors of a refused file, to be published."""
+        """Return what to publish about gridbridge.toml: the file in force, and the errors of a refused file."""
         refused = self.refused or RejectedConfiguration(problems=())
         return PublishedConfigurationStatus(
             sha256=self.in_force.sha256,
@@ -154,7 +153,7 @@ class ReloadableConfiguration:
 
 
 def read_config_saved_by_service(now: datetime, path: str = IN_FORCE) -> ActiveConfiguration | None:
-    """Return the file that the last run of the service saved; None if no valid file is saved.
+    """Return the gridbridge.toml that the last run of the service saved; None if no valid file is saved.
 
     Only a file that nobody but the service could write is used.
     """
@@ -168,7 +167,7 @@ def read_config_saved_by_service(now: datetime, path: str = IN_FORCE) -> ActiveC
 def load_changed_configuration(
     path: str, in_force: ActiveConfiguration, now: datetime, away_jobs: Iterable[AwayJob] = ()
 ) -> ActiveConfiguration | RejectedConfiguration:
-    """Read a changed file; return the configuration, the reasons to refuse the file, or `in_force` if equal."""
+    """Read gridbridge.toml; return its configuration, the reasons to refuse the file, or `in_force` if unchanged."""
     outcome = _read(path, now, in_force)
     if isinstance(outcome, RejectedConfiguration) or outcome is in_force:
         return outcome
@@ -178,7 +177,6 @@ def load_changed_configuration(
 
 
 def _first(path: str, now: datetime, earlier: Earlier) -> tuple[ActiveConfiguration, RejectedConfiguration | None]:
-    """Return the file with which the service starts, and why a newer file was refused."""
     outcome = _read(path, now)
     if not isinstance(outcome, RejectedConfiguration):
         return outcome, None
@@ -244,7 +242,7 @@ def _tell(in_force: ActiveConfiguration) -> None:
 
 
 def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
-    """Return the configuration, and the error of the present file if it is invalid.
+    """Return the configuration, and the error of the present gridbridge.toml if the file is invalid.
 
     Users' commands then use the file that the service has in force. Root never uses that file, because
     account gridbridge could have written it. Raises ConfigError if no file is valid.
@@ -259,7 +257,7 @@ def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
 
 
 def load_config_with_home_cluster(path: str) -> Policy:
-    """Return a configuration that has a section for the home cluster; ConfigError if it has none."""
+    """Return a configuration with a section for the home cluster; ConfigError if the section is missing."""
     policy, _ = load_config_or_one_in_force(path)
     own = policy.site.cluster
     if own not in policy.clusters:
@@ -282,7 +280,6 @@ def load_config_of_folder_or_site(folder: str, path: str) -> Policy:
 
 
 def _in_force() -> Policy | None:
-    """Return the configuration that the service saved; None if no valid file is saved."""
     try:
         service = os.stat(os.path.dirname(IN_FORCE)).st_uid
         return configuration_file.parse_configuration(

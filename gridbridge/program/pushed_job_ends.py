@@ -17,7 +17,7 @@ from gridbridge.shell.retry import repeat_until_stopped
 
 ENDS = "ends"  # name of the FIFO to which sge-methods/ended writes
 AGAIN_S = 30.0  # pause before qevent is started again
-WINDOW_S = 10.0  # the rate is measured over this time
+WINDOW_S = 10.0  # time over which the rate is measured
 ROOM = 1000  # job ids that the buffer can hold
 _log = logging.getLogger(__name__)
 
@@ -128,7 +128,6 @@ class OarJobEndListener:
         self._stopped.set()
 
     def _listen_on(self) -> None:
-        """Start the thread if it does not run; the next call tries again after a failure."""
         if self._thread.ident:
             return
         name = f"{self._cluster}-ends"
@@ -163,7 +162,6 @@ class OarJobEndListener:
                 return
 
     def _keep(self, job_id: int) -> None:
-        """Put a job id into the buffer; while the buffer is full, nothing more is read from the cluster."""
         while not self._stopped.is_set():
             try:
                 self._heard.put(job_id, timeout=AGAIN_S)
@@ -172,7 +170,6 @@ class OarJobEndListener:
             return
 
     def _tell(self, why: str) -> None:
-        """Log a lost connection, once for each reason."""
         if why != self._told:
             _log.warning("event=push_lost cluster=%s why=%r", self._cluster, why)
         self._told = why

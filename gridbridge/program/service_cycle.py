@@ -151,7 +151,6 @@ def run_cycles_forever(
 def _try(
     daemon: CycleDaemon[Seen, Plan], life_sign: ServiceHeartbeat, report: Callable[[str], None], *, has_failed: bool
 ) -> Exception | None:
-    """Run one cycle, after a recovery if the last cycle failed; return the error."""
     try:
         if has_failed:
             life_sign.begin()
@@ -175,8 +174,6 @@ def _failed(daemon: CycleDaemon[Seen, Plan], error: Exception) -> Exception:
 
 
 class _News:
-    """Asks the program during a pause whether the next cycle is to start, which may fail."""
-
     def __init__(self, daemon: CycleDaemon[Seen, Plan], trouble: Exception | None) -> None:
         self._daemon = daemon
         self.trouble = trouble
@@ -193,7 +190,6 @@ class _News:
 def _pause(
     limit_s: float, wakes: Callable[[], bool], signals: StopAndReloadSignals, life_sign: ServiceHeartbeat, clock: Clock
 ) -> None:
-    """Sleep until the pause is over, a signal comes or the program wants the next cycle; send heartbeats."""
     deadline_s = clock.steady_s() + limit_s
     while True:
         left_s = deadline_s - clock.steady_s()

@@ -54,7 +54,7 @@ class FullServiceFolderWatch:
 
 
 def free_space_of_campaign_filesystem(folder: str = CAMPAIGNS) -> dict[str, FolderFreeSpace]:
-    """Return the free space of the folder of campaign files, if the folder is a filesystem of its own."""
+    """Return the free space for campaign files, if their folder is a separate filesystem."""
     return {folder: local_host_facts.free_bytes_and_files_of_folder(folder)} if os.path.ismount(folder) else {}
 
 

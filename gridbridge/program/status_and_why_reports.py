@@ -90,7 +90,7 @@ def explain_transfers_of_local_job(
     tasks = all_tasks[:MOST_TASKS]
     more = len(all_tasks) - len(tasks)
     are = number_with_noun(more, f"more task of job {job} is", f"more tasks of job {job} are")
-    left_out = f"{are} not told: name one, {job}.TASK" if more else ""
+    left_out = f"{are} not shown: name a task, {job}.TASK" if more else ""
     alarm = "; ".join(part for part in (_alarm(shown, now, folder, path), left_out) if part)
     if not tasks:
         raise JobWithoutTransfers("; ".join(part for part in (_unknown(job, shown, now), alarm) if part))
@@ -98,7 +98,6 @@ def explain_transfers_of_local_job(
 
 
 def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str) -> str:
-    """Return why the poller gives no sign of life, or which gridbridge.toml the poller refuses."""
     silent = transfer_status_explanation.poller_silence_alarm(shown, now)
     if silent:
         parts = (
@@ -123,7 +122,6 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str)
 
 
 def _wrong(path: str) -> str:
-    """Return the errors in the present gridbridge.toml; empty if this host has no such file."""
     if not os.path.exists(path):
         return ""
     try:
@@ -132,7 +130,7 @@ def _wrong(path: str) -> str:
         first = transfer_status_explanation.summarize_config_problems(
             tuple(map(replace_control_characters, error.problems))
         )
-        return f"the gridbridge.toml that is there is refused: {first}"
+        return f"the present gridbridge.toml is refused: {first}"
     return ""
 
 
@@ -193,13 +191,12 @@ def _key(transfer: PublishedTransfer) -> tuple[str, str]:
 
 
 def _unknown(job: str, shown: PublishedFilesSnapshot, now: datetime) -> str:
-    """Return why a job without a transfer may still wait."""
     keep = f" in the last {shown.service.keep_closed_h:g} h" if shown.service else ""
-    sentence = f"job {job}: no transfer of it{keep}"
+    sentence = f"job {job}: no transfer{keep}"
     routes = shown.service.routes if shown.service else ()
     judged = (transfer_status_explanation.report_transfer_queue_status(route, shown, now) for route in routes)
     closed = (f"{queue.queue} takes no jobs: {queue.why}" for queue in judged if not queue.is_open)
-    asks = f"if it waits, see qstat -j {job}; if it has ended, qacct -j {job}"
+    asks = f"qstat -j {job} shows a waiting job, qacct -j {job} an ended job"
     return "; ".join((f"{sentence} ({asks})", *closed))
 
 

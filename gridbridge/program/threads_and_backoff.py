@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class ThreadNotStarted(GridbridgeError):
-    """A thread could not start, so its call was not made."""
+    """A thread could not start, so that a call was not made."""
 
 
 def is_thread_start_failure(error: Exception) -> bool:
@@ -47,7 +47,6 @@ class ThreadPool(ThreadPoolExecutor):
 
 
 def _keep(promise: "Future[Outcome]", act: Callable[[], Outcome]) -> None:
-    """Make the call of a future that was not cancelled."""
     if not promise.set_running_or_notify_cancel():
         return
     try:
@@ -155,7 +154,7 @@ class BackoffBySubject:
         self._first_s = first_s
         self._longest_s = longest_s
         self._clock = clock
-        # by subject, the last tried subject last: time of the next try, and the pause before it
+        # for each subject the time of the next try and the pause before it; the subject tried last is last
         self._next: dict[Hashable, tuple[float, float]] = {}
 
     def may_try(self, subject: Hashable) -> bool:
@@ -175,7 +174,6 @@ class BackoffBySubject:
         self._next.pop(subject, None)
 
     def _forget_old(self, now_s: float) -> None:
-        """Forget subjects whose pause has been over for a long time."""
         while self._next:
             subject, (due_at_s, _) = next(iter(self._next.items()))
             if now_s - due_at_s <= self._longest_s:

@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 def _steady() -> float:
-    """Return CLOCK_BOOTTIME, which also runs while the machine sleeps."""
+    """Return CLOCK_BOOTTIME, which nobody can set, and which runs while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

@@ -15,7 +15,7 @@ from gridbridge.model.jobs_and_accounting import AccountingFilePosition
 
 STEP_BYTES = 8 << 20
 TAIL_BYTES = 256
-QUIET_S = 5.0  # a process may still write to a renamed file for so long
+QUIET_S = 5.0  # after a rename a process may write to the old file for this time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +58,12 @@ def _read_on(path: str, position: AccountingFilePosition, now: float, most: int)
 
 
 def _next(path: str, old: str) -> str:
-    """Return the file that follows a rotated file; there may be several rotated files."""
     after = os.stat(old).st_mtime_ns
     newer = [name for name in _neighbours(path) if os.stat(name).st_mtime_ns > after]
     return min(newer, key=lambda name: os.stat(name).st_mtime_ns, default=path)
 
 
 def _neighbours(path: str) -> Iterator[str]:
-    """Yield the readable files in the same folder whose names begin with this file's name."""
     folder, _, name = path.rpartition("/")
     for neighbour in sorted(os.listdir(folder or "/")):
         beside = f"{folder}/{neighbour}"
@@ -79,7 +77,6 @@ def _may_read(path: str) -> bool:
 
 
 def _continues(path: str, position: AccountingFilePosition) -> bool:
-    """Say whether a position lies in this file, by the bytes that were read last, or by the inode."""
     try:
         with open(path, "rb", buffering=0) as file:
             return _is_in(file.fileno(), position)

@@ -29,12 +29,12 @@ from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, OpenSshCl
 
 CHUNK_BYTES = 65536
 GRACE_S = 1.0
-QUIET_S = 1.0  # after this silence b"" is yielded
+QUIET_S = 1.0  # pause in the output, after which b"" is yielded
 # paramiko raises RuntimeError if a thread can't be started.
 TROUBLES = (SSHException, OSError, EOFError, RuntimeError)
 CHANNELS = 4  # channels at once in a connection; the default of MaxSessions is 10 (sshd_config(5))
 
-logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # callers report failures
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # the callers log failures
 
 
 @dataclass(slots=True)
@@ -86,7 +86,11 @@ class KeptSshConnections(OpenSshClient):
         """
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
-            raise HostNotReached((CLIENT,), FAILED, stderr=b"this command needs a connection by paramiko")
+            raise HostNotReached(
+                (CLIENT,),
+                FAILED,
+                stderr=b"no ssh connection is kept open, because of Match, ProxyJump or ProxyCommand in ~/.ssh/config",
+            )
         line = self._lines.setdefault((login.host, login.port, login.user, login.person), SshLoginConnection())
         try:
             channel = _channel(line, configured_login, time.monotonic() + CONNECT_S, command)
@@ -157,7 +161,6 @@ def _open(
 def _transport(
     line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float
 ) -> tuple[paramiko.Transport, bool]:
-    """Return the connection, and whether the connection was opened just now."""
     with line.lock:
         transport = line.client.get_transport() if line.client else None
         is_new = transport is None or not transport.is_active()
@@ -186,7 +189,6 @@ def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
 
 
 def _exchange(channel: paramiko.Channel, request: bytes, deadline: float, most_bytes: int) -> CompletedProgram:
-    """Send a request, and read both outputs to their ends; OverflowError for too much output."""
     channel.sendall(request)
     channel.shutdown_write()
     stdout, stderr = bytearray(), bytearray()

@@ -57,7 +57,6 @@ def groups_of_account(account: str) -> tuple[str, ...]:
 
 
 def _group_name(gid: int) -> str:
-    """Return the name of a group; the number if the group has no name."""
     try:
         return grp.getgrgid(gid).gr_name
     except KeyError:
@@ -107,7 +106,7 @@ def is_file_unreadable(path: str) -> bool:
 
 
 def first_parent_closed_to_others(path: str) -> str:
-    """Return the first parent folder of a path that other users can't enter; empty if they can enter all."""
+    """Return the outermost parent folder that other users can't enter; empty if they can enter every parent folder."""
     parts = path.split("/")[1:-1]
     above = ("/" + "/".join(parts[:n]) for n in range(1, len(parts) + 1))
     return next((folder for folder in above if not _passable(folder)), "")
@@ -197,7 +196,7 @@ def find_root_daemon(program: str) -> RunningExecd | None:
 
 
 def _is_roots(pid: int) -> bool:
-    """Say whether the real uid of a process is root's; daemons keep this uid.
+    """Say whether a process runs as root, by its real uid, which daemons keep.
 
     The owner of /proc/PID proves nothing: root owns the folder of each process that is not dumpable.
     """
@@ -222,7 +221,6 @@ def _pids() -> list[int]:
 
 
 def _age_s(pid: int) -> float:
-    """Return for how long a process has run; infinity if /proc does not show the start (proc_pid_stat(5))."""
     behind_name = read_text_or_empty(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(behind_name) < 20:
         return inf
@@ -237,6 +235,5 @@ def _executable(pid: int) -> str:
 
 
 def _unit(pid: int) -> str:
-    """Return the systemd service of a process; empty if the process belongs to no service."""
     group = read_text_or_empty(f"/proc/{pid}/cgroup").strip().rpartition("/")[2]
     return group if group.endswith(UNIT) and os.path.isdir("/run/systemd/system") else ""

@@ -12,7 +12,7 @@ import struct
 from gridbridge.shell.poller_lock import OPTIONS
 
 FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux: type, whence, start, length, pid
-WATCHED = b"WATCHDOG_USEC="  # set if systemd's watchdog supervises the service
+WATCHED = b"WATCHDOG_USEC="  # environment variable of a service with a watchdog of systemd
 
 
 def find_poller_lock_holder(path: str) -> int:

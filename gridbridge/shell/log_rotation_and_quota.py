@@ -19,7 +19,7 @@ MOST_CHARACTERS = 16_384  # characters of a log event, which may contain users' 
 
 def prefix_lines_with_time(text: str, stream: TextIO | None) -> str:
     """Prefix each line with the time if the stream appends to a file, as under cron."""
-    if stream is None:  # closed by the shell: >&-
+    if stream is None:  # the shell has closed the stream (>&-)
         return text
     try:
         end = stream.fileno()
@@ -73,7 +73,6 @@ class ReopeningLogHandler(logging.StreamHandler):  # type: ignore[type-arg] # ge
 
 
 def _path(stream: int) -> str:
-    """Return the path of the file to which a stream writes; empty if the stream does not write to a file."""
     try:
         path = os.readlink(f"/proc/self/fd/{stream}")
         is_file = os.path.isfile(path) and os.path.samestat(os.stat(path), os.fstat(stream))

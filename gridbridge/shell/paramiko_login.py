@@ -23,12 +23,12 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.ssh import ALIVE_S, CLIENT, CONNECT_S, FAILED
 
 SITE_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
-CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # words of OpenSSH
+CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # message of OpenSSH's client
 MOST_BYTES = 1 << 20  # bytes of ~/.ssh/config or a key file
 MOST_OF_HOSTS = 16 << 20  # bytes of ~/.ssh/known_hosts
 UNKNOWN = b"Host key verification failed"
 DENIED = b"Permission denied"
-THROUGH = ("proxyjump", "proxycommand")  # options that paramiko lacks
+THROUGH = ("proxyjump", "proxycommand")  # ssh options that paramiko lacks
 CONDITION = re.compile(r"^\s*match\b", re.IGNORECASE | re.MULTILINE)
 
 
@@ -39,7 +39,7 @@ class LoginWithSshConfig:
     login: SshLogin
     home: str
     uid: int
-    settings: Mapping[str, str | list[str]]  # options of the host, ssh_config(5)
+    settings: Mapping[str, str | list[str]]  # options of the host in ~/.ssh/config (ssh_config(5))
     is_by_client: bool = False  # the settings need OpenSSH's client
 
 
@@ -115,7 +115,6 @@ def connect_with_paramiko(configured_login: LoginWithSshConfig, limit_s: float) 
 
 
 def _has_met(client: paramiko.SSHClient, error: BaseException) -> bool:
-    """Say whether only the authentication can have failed, because the key exchange succeeded."""
     transport = client.get_transport()
     is_agreed = transport is not None and transport.initial_kex_done
     is_doubted = isinstance(error, Exception) and openssh_message_for_error(error) in (CHANGED, UNKNOWN)
@@ -126,7 +125,7 @@ def _trust(client: paramiko.SSHClient, path: str) -> None:
     try:
         client.load_system_host_keys(path)
     except InvalidHostKey as error:
-        raise SSHException(f"{path}: no host key: {error.line.strip()[:80]}") from error
+        raise SSHException(f"{path}: an invalid host key: {error.line.strip()[:80]}") from error
 
 
 def _keys(configured_login: LoginWithSshConfig) -> list[str]:
@@ -269,7 +268,6 @@ def _closed_after(limit_s: float, transport: paramiko.Transport) -> Iterator[Non
 
 
 def _read(channel: paramiko.Channel, output: bytearray) -> None:
-    """Read a channel to its end; ProgramOutputTooLong if the output is too long."""
     while chunk := channel.recv(CHUNK_BYTES):
         output += chunk
         if len(output) > MOST_OUTPUT_BYTES:
@@ -277,7 +275,6 @@ def _read(channel: paramiko.Channel, output: bytearray) -> None:
 
 
 def _key(machine: NewMachineLogin) -> tuple[str, paramiko.PKey]:
-    """Parse the host key that the provider reported; SshAccessRejected if the key is missing or malformed."""
     try:
         entry = HostKeyEntry.from_line(f"{machine.address} {machine.host_key}")
     except (InvalidHostKey, SSHException) as error:  # invalid base64, truncated keys

@@ -21,7 +21,7 @@ PAUSE_S = 0.2
 
 
 def take_poller_lock(path: str, version: str = "") -> bool:
-    """Take the lock until this process ends; False if another process holds the lock.
+    """Take a program's lock until this process ends; False if another process holds the lock.
 
     The lock file contains the version of the holder, if the disk has room. Only the owner may open the
     file, because every reader can lock it. A second lock by lockf shows the holder's pid (fcntl(2),
@@ -55,7 +55,7 @@ def _note(end: int, version: str) -> None:
 
 
 def poller_lock_holder_version(path: str) -> str | None:
-    """Return the version of the lock's holder; empty if the lock file does not contain a version.
+    """Return the version of the program that holds a lock; empty if the lock file contains no version.
 
     None if no process holds the lock, or if this process may not read the lock file.
     """
@@ -73,7 +73,7 @@ def _open(path: str, flags: int) -> int:
 
 
 class MomentaryPollerLock:
-    """Holds the lock in a `with` block, if no other process holds the lock.
+    """Holds a program's lock in a `with` block, if no other process holds the lock.
 
     `with MomentaryPollerLock(path) as is_ours` says whether the block holds the lock. Several processes
     can hold the lock at once with `is_shared`.
@@ -98,7 +98,7 @@ class MomentaryPollerLock:
 
 
 def wait_for_poller_lock(path: str, announce: "Callable[[], None]", most_s: float = PATIENCE_S) -> bool:
-    """Wait for the lock, and take it until this process ends; False after `most_s` seconds."""
+    """Wait for a program's lock, and take the lock until this process ends; False after `most_s` seconds."""
     end = _opened(path)
     until = time.monotonic() + most_s
     is_told = False
@@ -122,7 +122,7 @@ def _locked(end: int) -> bool:
 
 
 def renew_poller_heartbeat(path: str, ahead_s: float = 0) -> None:
-    """Renew the heartbeat of the lock's holder; the next heartbeat is due within `ahead_s` seconds.
+    """Renew the heartbeat in a program's lock file; the next heartbeat is due within `ahead_s` seconds.
 
     A heartbeat only sets the time of the lock file, which also works on a full disk.
     """
@@ -134,7 +134,7 @@ def renew_poller_heartbeat(path: str, ahead_s: float = 0) -> None:
 
 
 def last_poller_heartbeat(path: str) -> float:
-    """Return the time of the last heartbeat; 0 if the lock file can't be examined."""
+    """Return the time of the last heartbeat in a program's lock file; 0 if the file can't be examined."""
     try:
         return os.stat(path, follow_symlinks=False).st_mtime
     except OSError:
@@ -142,7 +142,7 @@ def last_poller_heartbeat(path: str) -> float:
 
 
 def is_poller_lock_held(path: str) -> bool | None:
-    """Say whether a process holds the lock; None if this process may not open the lock file.
+    """Say whether a process holds a program's lock; None if this process may not open the lock file.
 
     The test takes a shared lock, so that two tests at once do not find each other.
     """

@@ -20,7 +20,7 @@ CHUNK_BYTES = 65536
 ANSWER_BYTES = 64 << 20  # largest output of a query
 # largest list of jobs or hosts: 100,000 jobs with their requests take 120 MB
 LIST_BYTES = 256 << 20
-REAP_S = 10.0  # a program that has not ended so long after a kill is stuck in the kernel
+REAP_S = 10.0  # longest wait for the end of a killed program
 SIGKILL = 9  # number of the signal in Linux; importing module signal takes 5 ms
 SIGPIPE = 13  # ignored by Python, but not by the programs that it starts
 
@@ -60,7 +60,7 @@ _ask_by: "ProgramAnswerer | None" = None
 
 
 def replace_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
-    """Let a function answer for programs without input, local or by ssh; None runs programs again."""
+    """Replace runs of programs without input by a function that returns their results; None ends this."""
     global _ask_by
     _ask_by = answerer
 
@@ -186,7 +186,6 @@ def spawn_program(argv: tuple[str, ...], env: dict[str, str], theirs: list[int])
 
 
 def _read(ends: list[int], deadline: float, most_bytes: int) -> tuple[bytes, bytes]:
-    """Read both outputs until the program has closed them; OverflowError for more than `most_bytes`."""
     read: dict[int, list[bytes]] = {end: [] for end in ends}
     poll = select.poll()
     for end in ends:

@@ -80,7 +80,7 @@ def setpriv_command_prefix(name: str) -> tuple[str, ...]:
 def raise_resource_limits() -> int:
     """Raise the resource limits of this process as far as possible; return the limit of open files.
 
-    sudo passes on the limits of the caller, who could let queries of clusters and accounts fail.
+    sudo passes on the caller's limits, and low limits would make queries of clusters and accounts fail.
     """
     for name in ("AS", "CPU", "DATA", "FSIZE", "NPROC", "STACK", "NOFILE"):
         limit = getattr(resource, f"RLIMIT_{name}")

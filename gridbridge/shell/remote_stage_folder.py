@@ -10,7 +10,7 @@ from gridbridge.shell import ssh
 
 STAGE_DIR = ".gridbridge/stage"  # folder in the account's home directory
 WORK = "work"
-MARK = ".gridbridge"  # without this file the filesystem is not mounted
+MARK = ".gridbridge"  # file that is missing if the filesystem is not mounted
 TAKEN = 73  # exit status: another account owns the folder
 MISSING, LOOSE = 75, 76  # exit statuses: stage_dir is missing; other accounts may replace folders in stage_dir
 ANOTHERS = f"""{{
@@ -32,7 +32,7 @@ esac
 """
 PLACE = f"""own=${{1%/*}}
 case $1 in
-/*) # the account's own folder, in one that may be everybody's
+/*) # the account's own folder below an absolute stage_dir
     place=${{own%/*}}
     {JUDGE}
     [ -e "$own" ] || [ -L "$own" ] || mkdir -- "$own" || exit
@@ -52,7 +52,7 @@ KEEP = f"""umask 077
 mkdir -- "$1" 2>/dev/null || {{ {OURS} }}
 mkdir -p -- "$1/{WORK}" && cd -- "$1" && pwd"""
 KNOWN = f"""[ -e {MARK} ] || [ "${{1#/}}" = "$1" ] || {{
-    echo "${{1%/*}}: not what it was" >&2
+    echo "${{1%/*}}: the file {MARK} is missing; is the filesystem mounted?" >&2
     exit 74
 }}
 """
@@ -79,7 +79,7 @@ for name; do
 done"""
 READ = 'cd -- "$1" && exec head -c "$3" -- "./$2"'
 REMOVE = f"""case $1 in
-    /*) cd -- "${{1%/*}}" || exit ;;  # a filesystem that is not there has not lost it
+    /*) cd -- "${{1%/*}}" || exit ;;  # without the parent folder, the filesystem is not mounted
     *) [ -d "${{1%/*}}" ] || exit 0; cd -- "${{1%/*}}" || exit ;;
 esac
 me=./${{1##*/}}
@@ -126,7 +126,7 @@ def require_safe_stage_dir(login: SshLogin, stage_dir: str, timeout_s: float) ->
 
 
 def _unsafe(error: CommandFailed, stage_dir: str, host: str) -> UnsafeRemoteFolder | None:
-    from shlex import quote  # rarely needed
+    from shlex import quote
 
     subject = f"stage_dir {stage_dir} at {host}"
     if error.status == MISSING:

@@ -25,7 +25,7 @@ OPTIONS = (
     *("--checksum", "--secluded-args"),
 )
 BESIDE = (f"--partial-dir={PARTIAL}",)  # the old file stays until the new file is complete
-IN_PLACE = ("--inplace", "--no-whole-file")  # for folders that no job uses yet
+IN_PLACE = ("--inplace", "--no-whole-file")  # options for folders that no job uses yet
 PROGRESS = "--info=progress2"
 LISTED = ("--from0", "--files-from=-")
 INCOMPLETE = 23  # rsync(1): partial transfer due to error
@@ -36,7 +36,7 @@ FOLLOWS = (
     "Broken pipe",
     "connection unexpectedly closed",
 )  # messages that follow from a failure on the remote host
-LOOK_S = 0.5  # between two checks whether the job was deleted
+LOOK_S = 0.5  # pause between two checks whether the job was deleted
 SIGTERM, END_S = 15, 5
 MAX_BYTES = 65536  # bytes of rsync's error output that are shown
 MOST_BYTES = 16 << 20  # bytes of rsync's error output: a line for each of 100,000 files
@@ -165,7 +165,6 @@ def _reason(lines: list[str], host: str) -> str:
 def _run(
     argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]", pace: RsyncLimitAndProgress | None
 ) -> tuple[int | None, str]:
-    """Run rsync to its end; the status is None if the deletion of the job ended rsync."""
     source = program_runs.open_memory_file(stdin)
     ours, theirs = program_runs.open_output_pipes()
     printed = RsyncOutput(*ours)
@@ -263,7 +262,6 @@ def _ready(poll: select.poll, until: float) -> list[int]:
 
 
 def _await(end: int) -> None:
-    """Wait some seconds for the end of a program."""
     poll = select.poll()
     poll.register(end, select.POLLIN)
     poll.poll(END_S * 1000)

@@ -96,7 +96,7 @@ def open_regular_without_blocking(path: str, flags: int) -> int:
 
 
 def is_owned_by_current_user(path: str) -> bool:
-    """Say whether the user of this process owns a folder; of a symlink its own owner counts."""
+    """Say whether the user of this process owns a folder or a symlink."""
     return os.lstat(path).st_uid == os.geteuid()
 
 
@@ -116,7 +116,7 @@ def forbid_others_to_write(folder: str) -> None:
     """
     facts = os.lstat(folder)
     if not _is_own_folder(facts):
-        raise StateError(f"{folder}: owned by uid {facts.st_uid}, or no folder; remove it")
+        raise StateError(f"{folder}: a file, or a folder of uid {facts.st_uid}; remove {folder}")
     if facts.st_mode & 0o022:
         os.chmod(folder, stat.S_IMODE(facts.st_mode) & ~0o022)
 
@@ -186,7 +186,6 @@ def iterate_bounded_lines(
 
 
 def _is_passed(file: "BinaryIO | BufferedIOBase", part: bytes) -> bool:
-    """Skip the rest of a line that is too long; say whether the line has an end."""
     passed_bytes = 0
     while part and not part.endswith(b"\n") and passed_bytes < ENDLESS:
         part = file.readline(LONGEST)
@@ -195,8 +194,8 @@ def _is_passed(file: "BinaryIO | BufferedIOBase", part: bytes) -> bool:
 
 
 ROOT = 0
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH  # with an ACL the bits of the group are the mask
-MAX_LINKS = 40  # symlinks in a path, path_resolution(7)
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH  # in files with an ACL, the group's bits are the mask
+MAX_LINKS = 40  # most symlinks in a path, path_resolution(7)
 PLAIN = "/-_.+@%"
 
 Doubt = tuple[str, str]  # fault of a path, command that corrects the fault
@@ -251,7 +250,7 @@ def folders_and_links_of_path(path: str) -> "Iterator[str]":
         yield f"{at}/{name}"
         try:
             target = os.readlink(f"{at}/{name}")
-        except OSError:  # no symlink
+        except OSError:
             at = f"{at}/{name}"
             continue
         links += 1

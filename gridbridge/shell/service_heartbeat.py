@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from gridbridge.shell import poller_lock
 
-BEAT_S = 2.0  # interval of heartbeats
+BEAT_S = 2.0
 BEGIN_S = 600.0  # longest start of a service, with an upgrade of the state file
 
 
@@ -21,7 +21,7 @@ class ServiceHeartbeat:
         self._beaten_at = -BEAT_S
 
     def begin(self, longest_s: float = BEGIN_S) -> None:
-        """Announce a long step, such as the start, which takes at most `longest_s`; the next heartbeat ends it."""
+        """Announce a step without heartbeats, such as the start, of at most `longest_s` seconds."""
         self._beaten_at = -BEAT_S
         poller_lock.renew_poller_heartbeat(self._path, longest_s)
         long_us = f"{longest_s * 1e6:.0f}"
@@ -36,11 +36,9 @@ class ServiceHeartbeat:
         self._tell(f"READY=1\nWATCHDOG=1{self._limited(self._limit_us)}")
 
     def _limited(self, silence_us: str) -> str:
-        """Return the message that sets the watchdog's limit; empty if the service has no watchdog."""
         return f"\nWATCHDOG_USEC={silence_us}" if self._limit_us else ""
 
     def _tell(self, words: str) -> None:
-        """Send a message to systemd, and ignore a failure."""
         if not self._manager.startswith(("/", "@")):
             return
         address = self._manager.replace("@", "\0", 1) if self._manager[0] == "@" else self._manager

@@ -40,14 +40,14 @@ OPTIONS = {  # options of ssh_config(5), stronger than the files of the user and
     "ServerAliveCountMax": "2",
     "LogLevel": "ERROR",
 }
-FAR_SHELL = (  # for login shells of the kinds sh and csh
+FAR_SHELL = (  # command line that both sh and csh understand
     "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /bin/sh -c"
     ' \'while read -r bytes; do eval "$(head -c "$bytes")"; done\''
 )
-TOKENS = 3, 2  # tokens in a whole answer: on standard output, on standard error
-NOT_STARTED = (125, 126, 127)  # of env(1) and timeout(1): the program is missing or can't be run
+TOKENS = 3, 2  # numbers of tokens in a whole answer: on standard output, on standard error
+NOT_STARTED = (125, 126, 127)  # exit statuses of env(1) and timeout(1): the program is missing or can't be run
 CAP_SYS_ADMIN = 21  # capabilities(7)
-NOT_FOUND = 127  # of run_program: the program can't be started
+NOT_FOUND = 127  # exit status of run_program: the program can't be started
 FIRST_SIGNAL, LAST_SIGNAL = 129, 192  # exit statuses of a shell for a program that a signal ended
 DENIED = b"Permission denied ("  # last line of the client if the server accepts no key
 BAD_MODE = b'": bad permissions'  # end of `Load key "PATH": bad permissions`
@@ -72,7 +72,9 @@ class OpenSshClient:
 
     def listen(self, login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
         """Refuse to run a command whose output is read as it arrives: only kept connections can do so."""
-        raise HostNotReached((CLIENT,), FAILED, stderr=b"a new ssh client can't be listened to")
+        raise HostNotReached(
+            (CLIENT,), FAILED, stderr=b"output can't be read as it arrives: no ssh connection is kept open"
+        )
 
 
 _carrier = OpenSshClient()
@@ -178,13 +180,12 @@ def decode_ssh_answer(token: str, argv: tuple[str, ...], ended: CompletedProgram
 
 
 def is_whole_ssh_answer(token: str, stdout: bytes, stderr: bytes) -> bool:
-    """Say whether both outputs have all tokens, so that the answer is complete."""
+    """Say whether an answer over ssh is complete: both outputs have all tokens."""
     mark = token.encode()
     return (stdout.count(mark), stderr.count(mark)) == TOKENS
 
 
 def _open_key(words: bytes) -> str:
-    """Return the key file that ssh did not use because other users may read it; empty if none."""
     before, refused, _ = words.partition(BAD_MODE)
     return before.rpartition(b'"')[2].decode("utf-8", "replace") if refused else ""
 
@@ -214,7 +215,6 @@ def _apart() -> tuple[str, ...]:
 
 
 def _call(login: SshLogin, timeout_s: float, source: int, most_bytes: int) -> CompletedProgram:
-    """Run the ssh client; after a kill at the time limit the output is empty."""
     argv = remote_shell_ssh_command(login)
     try:
         return program_runs.run_with_file_as_input(argv, BARE, timeout_s, source, most_bytes)
@@ -245,7 +245,6 @@ def _fail(login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool)
 
 
 def _last_words(token: str, ended: CompletedProgram) -> str:
-    """Return the last line that the client or the remote login shell has printed."""
     before = ended.stdout.partition(token.encode())[0]
     for output in (ended.stderr, before):
         if lines := output.decode("utf-8", "replace").strip().splitlines():

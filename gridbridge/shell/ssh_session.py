@@ -37,7 +37,7 @@ class SshClientProcess:
             program_runs.close_files(child_ends)
 
     def unread_bytes(self) -> int:
-        """Return how many bytes of its input the client has not read yet."""
+        """Return how many bytes of its input the ssh client has not read yet."""
         size = fcntl.ioctl(self.theirs, termios.FIONREAD, bytes(NUMBER_BYTES))
         return int.from_bytes(size, "little")
 
@@ -103,7 +103,7 @@ class SshSessionRequest:
         self._open = set(self._read)
 
     def is_done_by(self, deadline: float) -> bool:
-        """Write the request, and read the whole answer; False after a failure or at the deadline."""
+        """Write a request to the remote shell, and read the whole answer; False after a failure or at the deadline."""
         try:
             while self._open and any(self._awaited.values()) and not self.is_too_long:
                 for end, _ in self._poll.poll(program_runs.remaining_ms(deadline)):
@@ -114,11 +114,11 @@ class SshSessionRequest:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether the answer is longer than allowed."""
+        """Whether the answer over ssh is longer than allowed."""
         return sum(map(len, self._read.values())) > self._most_bytes
 
     def answer(self) -> CompletedProgram:
-        """Return the bytes that were read; the exit status of the client is unknown."""
+        """Return the part of the answer that was read; the exit status of the ssh client is unknown."""
         return CompletedProgram(self._line.argv, FAILED, *map(bytes, self._read.values()))
 
     def _write(self) -> None:

@@ -21,8 +21,8 @@ def ended(task: int, outcome: TaskAttemptOutcome) -> TaskAttempt:
 @pytest.mark.parametrize(
     ("tasks", "told"),
     [
-        (1, ["1 task ended, 1 of them runs again", "1 copy ended"]),
-        (2, ["2 tasks ended, 2 of them run again", "2 copies ended"]),
+        (1, ["1 task ended, 1 of them runs again", "1 surplus attempt ended"]),
+        (2, ["2 tasks ended, 2 of them run again", "2 surplus attempts ended"]),
     ],
 )
 def test_a_cycle_counts_what_ended(tasks: int, told: list[str]) -> None:

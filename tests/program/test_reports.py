@@ -97,8 +97,8 @@ def test_why_of_an_unknown_job_says_what_closes_the_queues(tmp_path: Path) -> No
         explain_transfers_of_local_job("99", NOW, publish(tmp_path, closed))
 
     assert str(refused.value) == (
-        "job 99: no transfer of it in the last 24 h "
-        "(if it waits, see qstat -j 99; if it has ended, qacct -j 99); "
+        "job 99: no transfer in the last 24 h "
+        "(qstat -j 99 shows a waiting job, qacct -j 99 an ended job); "
         "transfer-beta takes no jobs: 11 jobs wait at beta, 10 is the limit"
     )
 

@@ -235,9 +235,9 @@ def test_an_empty_place_of_a_filesystem_has_lost_nothing(home: Path) -> None:
     (home / "scratch").rename(home / "unmounted")
     (home / "scratch").mkdir()
 
-    with pytest.raises(CommandFailed, match="not what it was"):
+    with pytest.raises(CommandFailed, match="is the filesystem mounted"):
         remote_stage_folder.find_remote_files(LOGIN, place, ("a",), LIMIT_S)
-    with pytest.raises(CommandFailed, match="not what it was"):
+    with pytest.raises(CommandFailed, match="is the filesystem mounted"):
         remote_stage_folder.remove_remote_stage_folder(LOGIN, place, LIMIT_S)
     (home / "scratch").rmdir()
     (home / "unmounted").rename(home / "scratch")

@@ -81,8 +81,8 @@ ReportedEnds = Mapping[int, ReportedEnd]  # ends by array index
 NO_CANCELLATION_MARKS: Mapping[int, TaskDeletionMark] = {}
 UNKNOWN_END = JobEnd()
 DELETED_BEFORE_START = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)
-MAX_WAIT_FOR_FUTURE_END_S = 600.0  # after this time an end in the future is disputed
-MIN_RUN_TIME_CAP_S = 60.0  # a run time up to this length is always believed
+MAX_WAIT_FOR_FUTURE_END_S = 600.0  # longest wait for an end in the future
+MIN_RUN_TIME_CAP_S = 60.0  # a shorter run time is always believed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +99,8 @@ class MissingAttemptJudge:
     """Decides what became of attempts that are missing in the job lists of their clusters.
 
     An accounting record shows that a missing task has ended. A task that was deleted before its start
-    has no record, and has ended after `forgotten_s`. A task that was held before its deletion has ended
-    at once. A started task without a record was lost by its cluster, and may still run.
+    has no record, and counts as ended after `forgotten_s`; if the task was held before its deletion, it
+    counts as ended at once. A started task without a record was lost by its cluster, and may still run.
     """
 
     def __init__(

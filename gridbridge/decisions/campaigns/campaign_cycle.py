@@ -137,7 +137,6 @@ def _settle_ends(situation: CampaignCycleSituation) -> _CycleOutcome:
 def _plan_sends(
     ends: _CycleOutcome, book: OpenCampaignEventsInCycle, unsent: Container[CampaignArray]
 ) -> CampaignCyclePlan:
-    """Plan new arrays, and the unfinished submissions to resume; arrays in `unsent` are not resumed."""
     situation, steps = ends.seen, ends.steps
     barred, predicted = (
         derive_cluster_blacklist(book.open, situation.at, situation.failures),
@@ -173,8 +172,8 @@ def _plan_sends(
 def _resumed_submissions(ends: _CycleOutcome) -> Iterator[CampaignArray]:
     """Yield the arrays whose interrupted submission continues.
 
-    An array is not submitted while its campaign is paused or its cluster is drained or stressed. An
-    epilogue is submitted in any case, and an array that was submitted before is released in any case.
+    An array is not submitted while its campaign is paused, or its cluster is drained or stressed. Epilogues are
+    submitted in any case, and arrays that the cluster has accepted are released in any case.
     """
     situation = ends.seen
     paused = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.PAUSED}
@@ -189,10 +188,7 @@ def _resumed_submissions(ends: _CycleOutcome) -> Iterator[CampaignArray]:
 
 
 def _finished(ends: _CycleOutcome) -> tuple[int, ...]:
-    """Return the campaigns that end now, because all their tasks have ended.
-
-    Superseded attempts may still run: an unreachable cluster must not delay the campaign's end.
-    """
+    """Return the campaigns that end now. A cluster that can't be reached must not delay the end."""
     runs, busy = {retry.campaign for retry in ends.again}, ends.busy
     return tuple(
         campaign.number
@@ -210,7 +206,6 @@ def _wound_up(ends: _CycleOutcome) -> tuple[int, ...]:
 
 
 def _count_gone(arrays: Iterable[CampaignArray], situation: CampaignCycleSituation) -> int:
-    """Count the arrays to delete at clusters that list no task of the campaign."""
     listed = {(view.campaign, view.cluster) for view in situation.there}
     steps = {(phase.campaign, phase.array) for phase in situation.steps}
     return sum(
@@ -223,10 +218,10 @@ def _count_gone(arrays: Iterable[CampaignArray], situation: CampaignCycleSituati
 
 
 def _retries(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRetry, ...]:
-    """Return the tasks that run again; tasks of test campaigns never run again.
+    """Return the tasks that run again.
 
-    A cluster that is too small for a task is no alternative for the task. A task that its cluster lost
-    may still run, so the task runs again only in an idempotent campaign.
+    Tasks of test campaigns never run again. A task that its cluster lost may still run, so the task runs again only
+    in an idempotent campaign. A cluster that is too small for a task is no alternative for the task.
     """
     twice = {campaign.number for campaign in situation.campaigns if campaign.jdl.may_be_copied}
     clusters = {
@@ -247,10 +242,7 @@ def _retries(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRe
 
 
 def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
-    """Say whether all tasks of a campaign were sent.
-
-    A test campaign sends no more tasks once each of its clusters got a task.
-    """
+    """Say whether all tasks of a campaign were sent; a test campaign sends one task to each cluster."""
     is_test = campaign.jdl.type is CampaignType.TEST
     tried = situation.tried.get(campaign.number, frozenset())
     is_tried = is_test and tried >= campaign.jdl.clusters.keys()
@@ -300,7 +292,7 @@ def _of_ends(plan: CampaignCyclePlan) -> list[str]:
     tasks = len(plan.ended) - copies
     again = f", {number_with_noun(len(plan.again), 'of them runs', 'of them run')} again" if plan.again else ""
     lines = [f"{number_with_noun(tasks, 'task')} ended{again}" if tasks else ""]
-    lines += [f"{number_with_noun(copies, 'copy', 'copies')} ended" if copies else ""]
+    lines += [f"{number_with_noun(copies, 'surplus attempt')} ended" if copies else ""]
     return lines + [
         f"superseded: {number_with_noun(sum(map(len, loser.places)), 'attempt')} of campaign"
         f" {loser.array.campaign} at {loser.array.cluster}"
@@ -328,10 +320,7 @@ def split_cycle_plan_by_transaction(
 
 
 def _in_groups(attempts: Iterable[TaskAttempt], most: int) -> Iterator[tuple[TaskAttempt, ...]]:
-    """Yield groups of about `most` attempts; all attempts of a task are in one group.
-
-    The last group may be empty.
-    """
+    """Yield groups of about `most` attempts, the last perhaps empty; all attempts of a task are in one group."""
     group: list[TaskAttempt] = []
     for _, of_task in groupby(sorted(attempts, key=_task_of), key=_task_of):
         if len(group) >= most:

@@ -83,7 +83,6 @@ def update_events_and_successes(
 
 
 def _note_clusters(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
-    """Open an event for each cluster that gave no answer; close the event at the next answer."""
     for name in sorted(situation.asked):
         event = book.find(CampaignEventCode.GET_JOBS, 0, name)
         if name in situation.room:
@@ -115,7 +114,6 @@ def record_failed_task_events(
 def _note_starts(
     book: OpenCampaignEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], situation: CampaignCycleSituation
 ) -> None:
-    """Open event SETUP_ERROR if a cluster can't start tasks; close the event when a later task starts."""
     sent_at = {(array.campaign, array.number): array.intended_at for array in situation.arrays}
     for attempt, cluster in ended:
         open_event = book.find(CampaignEventCode.SETUP_ERROR, attempt.campaign, cluster)
@@ -136,7 +134,6 @@ def _note_starts(
 def _note_records(
     book: OpenCampaignEventsInCycle, records: tuple[CampaignSuccessAtCluster, ...], situation: CampaignCycleSituation
 ) -> None:
-    """Open events that close clusters to a campaign after program errors or as black holes."""
     black_holes = find_black_hole_clusters(records)
     for record in records:
         pair = record.campaign, record.cluster
@@ -152,7 +149,6 @@ def _note_records(
 def _note_campaigns(
     book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation, finished: frozenset[int]
 ) -> None:
-    """Open event NO_CLUSTER if no cluster may take a campaign's tasks; close outdated events."""
     barred = derive_cluster_blacklist(book.open, situation.at, situation.failures)
     lasting = {campaign.number for campaign in situation.campaigns}
     for campaign in situation.campaigns:

@@ -18,7 +18,7 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, Decaye
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 
-MIN_PRIOR_TESTS = 3  # smallest limit of an owner's test campaigns that a cluster serves first
+MIN_PRIOR_TESTS = 3  # a cluster serves at least this number of an owner's test campaigns first
 SLOTS_PER_PRIOR_TEST = 4  # slots of a cluster for each test campaign of an owner that is served first
 
 
@@ -62,7 +62,6 @@ def max_test_campaigns_served_first(situation: CampaignCycleSituation, cluster: 
 def _tests(
     ranked: Sequence[Campaign], situation: CampaignCycleSituation
 ) -> tuple[tuple[ClustersOfferedToCampaign, ...], tuple[ClustersOfferedToCampaign, ...]]:
-    """Return the clusters for test campaigns up to each owner's limit, and the clusters for all further tests."""
     ahead = _with_tests(situation)
     first, last = list[ClustersOfferedToCampaign](), list[ClustersOfferedToCampaign]()
     for campaign in ranked:
@@ -81,7 +80,6 @@ def _tests(
 
 
 def _with_tests(situation: CampaignCycleSituation) -> Counter[tuple[str, str]]:
-    """Count unfinished test campaigns by owner and cluster."""
     owners = {
         campaign.number: campaign.owner for campaign in situation.campaigns if campaign.jdl.type is CampaignType.TEST
     }
@@ -188,10 +186,10 @@ class FairShareRequest:
     """The tasks that a campaign could send to a cluster now."""
 
     campaign: int
-    claimant: str  # the user, project or group that the usage counts for
+    claimant: str  # the user, project or group to whose usage the tasks count
     tasks: int
     slots: int  # slots of each task
-    first: int = 0  # number of tasks that go before all shares
+    first: int = 0  # number of first tasks, which get slots before all shares
 
 
 def fair_share_tasks_by_campaign(
@@ -222,7 +220,7 @@ def _serve(
     granted: dict[int, int],
     most: Mapping[str, int],
 ) -> int:
-    """Give slot after slot to the user, project or group of least usage; return how many slots remain.
+    """Give slot after slot to the user, project or group with the least usage; return how many slots are left.
 
     `most` limits the tasks of each user, project or group. `levels` and `granted` are updated.
     """
@@ -271,7 +269,6 @@ def add_ended_tasks_to_usage(
 
 
 def _next(queue: deque[FairShareRequest], granted: Mapping[int, int], free_slots: int) -> FairShareRequest | None:
-    """Return the next campaign's request that fits, and drop requests that are served or too large."""
     while queue and (granted[queue[0].campaign] >= queue[0].tasks or queue[0].slots > free_slots):
         queue.popleft()
     return queue[0] if queue else None

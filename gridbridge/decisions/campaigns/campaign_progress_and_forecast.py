@@ -27,7 +27,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 
 MOST_STEPS = 40
 INSTANT_S = 1e-6
-TAIL = (0.75, 0.5, 0.25, 0.05)  # parts of the last share at the steps of the curve's tail
+TAIL = (0.75, 0.5, 0.25, 0.05)  # the last share falls to these parts at the steps of the curve's tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class RunTimeSurvivalCurve:
 
     times: tuple[float, ...]
     shares: tuple[float, ...]
-    count: int  # number of ended tasks
+    count: int
 
     @property
     def mean(self) -> float:
@@ -67,7 +67,6 @@ class RunTimeSurvivalCurve:
         return mean / still if still else 0.0
 
     def _pieces(self) -> Iterable[tuple[float, float]]:
-        """Return, for each step, the share of tasks that still run and the step's length."""
         starts = (0.0, *self.times)
         lengths = (end - start for start, end in zip(starts, self.times, strict=False))
         return zip((1.0, *self.shares), lengths, strict=False)
@@ -116,7 +115,6 @@ def mix_survival_curves(curves: Iterable[tuple[RunTimeSurvivalCurve, float]]) ->
 
 
 def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list[float]]:
-    """Reduce the number of steps of a survival curve."""
     step = -(-len(times) // MOST_STEPS) if times else 1
     first = (len(times) - 1) % step
     kept_times = [times[max(0, at - step // 2)] for at in range(first, len(times), step)]
@@ -147,7 +145,7 @@ WATCHED = 4  # shortest observation of a rate, in mean run times: similar tasks 
 SAMPLE = 60  # largest sample of a cluster's running tasks
 NORMAL = (-1.62, -0.98, -0.55, -0.18, 0.18, 0.55, 0.98, 1.62)  # medians of the eighths of the normal distribution
 HALVINGS = 24
-CAUTION = 2.0  # caution of P90's survival curve, from simulated campaigns
+CAUTION = 2.0  # caution for the forecast P90, found with simulated campaigns
 LONGEST_S = 10 * 365 * 86400.0  # forecasts later than this count as unknown
 
 Weighed = tuple[RunTimeSurvivalCurve, float, float]  # survival curve, elapsed time and number of tasks
@@ -174,7 +172,6 @@ def forecast_campaign_end(progress: CampaignProgressForForecast) -> CampaignFore
 def _expected(
     progress: CampaignProgressForForecast, services: Sequence[CampaignRunTimesAtCluster], caution: float
 ) -> "_CompletionChance | None":
-    """Return the probability of the campaign's end as a function of time; None if no task runs."""
     pooled = [time for throughput in services for time in throughput.durations_s]
     whole = estimate_survival_curve(pooled, [time for throughput in services for time in throughput.elapsed_s], caution)
     curves = [_curve(throughput, whole, caution) for throughput in services]
@@ -282,10 +279,7 @@ def _spread(curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> float:
 
 
 def _ahead_s(running: Iterable[Weighed], rate: float) -> float:
-    """Return how many seconds later running tasks end than at even intervals (renewal theory).
-
-    Equally long tasks that have just started have their whole run time left, not half of it.
-    """
+    """Return how many seconds later running tasks end than tasks that started at even intervals (renewal theory)."""
     late = sum(
         many * (curve.mean_left(elapsed) / curve.mean - (1 + curve.own_variance) / 2)
         for curve, elapsed, many in running
@@ -301,7 +295,6 @@ def _curve(throughput: CampaignRunTimesAtCluster, whole: RunTimeSurvivalCurve, c
 
 
 def _rate(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> float:
-    """Return how many tasks end per second at a cluster, as observed or from the mean run time."""
     is_known = throughput.ended >= RATED and throughput.watched_s >= WATCHED * curve.mean
     if is_known:
         return throughput.ended / throughput.watched_s
@@ -309,7 +302,6 @@ def _rate(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) ->
 
 
 def _sampled(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> Iterable[Weighed]:
-    """Return a cluster's running tasks, or a sample that contains the longest-running task."""
     elapsed = sorted(throughput.elapsed_s, reverse=True)
     step = -(-len(elapsed) // SAMPLE) if elapsed else 1
     return [(curve, elapsed_s, float(step)) for elapsed_s in elapsed[::step]]
@@ -343,7 +335,7 @@ def campaign_with_ended_task_counts(campaign: ShownCampaign, ends: Sequence[Camp
 def _at(
     campaign: ShownCampaign, sums: dict[str, CampaignTaskEndCounts], per_h: dict[str, float]
 ) -> Iterator[ShownCampaignAtCluster]:
-    """Yield the counts of each cluster; cluster "" stands for tasks that ended without a send."""
+    """Yield the counts of each cluster; cluster "" stands for tasks that ended without being sent."""
     by_cluster = {at.cluster: at for at in campaign.at}
     for cluster in dict.fromkeys((*campaign.clusters, *sums)):
         at, end = (by_cluster.get(cluster, ShownCampaignAtCluster(cluster=cluster)), sums.get(cluster))

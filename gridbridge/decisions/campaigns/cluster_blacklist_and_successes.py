@@ -72,7 +72,7 @@ MAX_DOUBLINGS = 32
 
 
 class ClusterClosureOrProbe(Enum):
-    """Whether a cluster that is closed to a campaign gets no task of the campaign, or one task as a probe."""
+    """What a cluster that is closed to a campaign gets from it: no task, or one task as a probe."""
 
     CLOSED = "closed"
     PROBE = "probe"
@@ -98,7 +98,7 @@ def derive_cluster_blacklist(
 def is_cluster_probe_due(event: CampaignEvent, at: datetime, policy: CampaignFailuresSection) -> bool:
     """Say whether the pause after an event is over, so that a task may probe the cluster again.
 
-    A pause longer than `probe_max_s` is over at once: a fast clock, since set back, has stored it.
+    A pause longer than `probe_max_s` is over at once: a clock that ran fast has stored the pause's end.
     """
     longest = timedelta(seconds=policy.probe_max_s)
     return event.until is not None and not at < event.until <= at + longest
@@ -149,7 +149,7 @@ def repeat_event_with_longer_pause(
 ) -> CampaignEvent:
     """Return an event that happened again, with a doubled pause before the next probe.
 
-    A failure during the pause does not change the pause, since the failed task was sent earlier.
+    A failure during the pause does not change the pause, since the failed task was sent before the pause began.
     """
     if earlier and earlier.until and not is_cluster_probe_due(earlier, at, policy):
         return replace(earlier, last_at=at)
@@ -205,7 +205,6 @@ def find_black_hole_clusters(records: Iterable[CampaignSuccessAtCluster]) -> fro
 
 
 def _suspects(records: Iterable[CampaignSuccessAtCluster]) -> list[CampaignSuccessAtCluster]:
-    """Return the success records of clusters with short tasks, compared with the longest task anywhere."""
     timed = [record for record in records if record.durations_s]
     longest_s = max((max(record.durations_s) for record in timed), default=0)
     limit_s = min(MAX_BLACK_HOLE_S, MAX_SHARE_OF_MEDIAN * longest_s)
@@ -250,7 +249,7 @@ STARTED_OUTCOMES = FAILED_BY_ITSELF | {
 def select_arrays_sent_before_outage(situation: CampaignCycleSituation) -> frozenset[tuple[int, int]]:
     """Return the arrays that were sent before the last outage of their cluster ended.
 
-    OAR records ends only when its database is back, so a task of one second may seem to take ten
+    OAR records ends only when OAR's database is back, so a task of one second may seem to take ten
     minutes. Compared with such tasks, a healthy cluster would look like a black hole.
     """
     now_back = (event.cluster for event in situation.events if event.code is CampaignEventCode.GET_JOBS)

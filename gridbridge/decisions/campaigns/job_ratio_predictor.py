@@ -63,7 +63,7 @@ def is_known_if_sent_tasks_start(terms: JobRatioInputs) -> bool:
 
 
 def count_tasks_by_job_ratio(ratio: float, free_slots: int, slots: float) -> int:
-    """Return how many tasks go to free slots by a job ratio, at least one if one task fits.
+    """Return how many tasks the job ratio allows for free slots: at least one task if one task fits.
 
     A job ratio of 0 sends no task.
     """
@@ -101,9 +101,9 @@ def _doubled(old: float, terms: JobRatioInputs) -> float:
 
 
 def _by_those_that_run(old: float, terms: JobRatioInputs) -> float:
-    """Return the number of submitted tasks divided by the number of running tasks.
+    """Return how many submitted tasks there are for each running task.
 
-    Ended tasks have freed slots for further tasks. Tasks that were submitted earlier do not count.
+    Ended tasks have freed slots for more tasks. Running tasks that were submitted earlier do not count.
     """
     if old == 0:
         return 1.0
@@ -114,10 +114,10 @@ def _by_those_that_run(old: float, terms: JobRatioInputs) -> float:
 
 
 def _one_step_up(old: float, terms: JobRatioInputs) -> float:
-    """Return the next higher job ratio if tasks start; keep the ratio while no slot is free.
+    """Return the next higher job ratio if tasks start; the ratio does not rise while no slot is free.
 
-    The ratio does not rise while tasks of any campaign wait although slots look free, or while nikita
-    deletes waiting tasks: further tasks would only be sent and deleted in turn.
+    The ratio does not rise either while tasks of any campaign wait although slots look free, or while nikita deletes
+    waiting tasks: more tasks would only be sent and deleted in turn.
     """
     does_begin = terms.running or terms.ended
     is_held = terms.waiting or terms.others or terms.is_wiped
@@ -182,7 +182,7 @@ def describe_job_ratio_changes(predicted: Iterable[JobRatioUpdate]) -> list[str]
         f"{prediction.terms.old:.3g} -> {prediction.ratio:.3g} ({prediction.law}: "
         f"{number_with_noun(prediction.terms.free, 'slot')} free, {prediction.terms.submitted} sent, "
         f"{prediction.terms.running} run, {prediction.terms.waiting} wait, "
-        f"{prediction.terms.allowed} may)"
+        f"{prediction.terms.allowed} may wait)"
         for prediction in predicted
         if prediction.ratio != prediction.terms.old
     ]
@@ -246,10 +246,6 @@ class _CyclePredictor:
 
 
 def _allowed(request: JdlClusterSettings, room: ClusterCapacityForCampaigns, waiting_of_others: int) -> int:
-    """Return how many tasks of a campaign may wait at a cluster.
-
-    The law `measured` subtracts the waiting tasks of all other campaigns.
-    """
     all_may = max_waiting_tasks(room.max_slots, room.flood_rate)
     most = max(0, all_may - waiting_of_others) if room.law is JobRatioRule.MEASURED else all_may
     return max(most, int(may_multislot_task_wait(room.max_slots, room.flood_rate, request.slots)))

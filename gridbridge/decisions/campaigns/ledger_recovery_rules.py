@@ -87,7 +87,6 @@ def plan_recovery_from_root_ledger(
 
 
 def _undone(array: CampaignArray, stored: StoredCampaignTasks) -> LedgerRecoveryStep:
-    """Undo an array that was never submitted, so that the array's tasks wait as before."""
     of_array = [attempt for attempt in stored.attempts if attempt.array == array.number]
     returning = [
         attempt for attempt in of_array if not array.is_of_copies and not is_prologue_or_epilogue_task(attempt.task)
@@ -97,7 +96,6 @@ def _undone(array: CampaignArray, stored: StoredCampaignTasks) -> LedgerRecovery
 
 
 def _in_groups(lost: Iterable[RootLedgerArray], most: int) -> Iterator[list[RootLedgerArray]]:
-    """Yield groups of arrays with at most `most` tasks in all; an array with more tasks is a group alone."""
     group: list[RootLedgerArray] = []
     tasks = 0
     for array in lost:
@@ -111,7 +109,6 @@ def _in_groups(lost: Iterable[RootLedgerArray], most: int) -> Iterator[list[Root
 
 
 def _alive(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> dict[int, int]:
-    """Map the restored tasks to their last attempts; speculative copies are left out."""
     return {
         task: attempt
         for array in arrays
@@ -122,16 +119,12 @@ def _alive(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> dict[
 
 
 def _is_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
-    """Say whether an array is given up, since all its tasks were sent again.
-
-    An array without a job id is given up if a part of its tasks was sent again.
-    """
+    """Say whether an array is given up: all its tasks were sent again, or some if it has no job id."""
     old = [attempt < first.get(task, 0) for task, attempt in array.tasks]
     return all(old) or (not array.job_id and any(old))
 
 
 def _again(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Iterator[WaitingTaskRange]:
-    """Yield the tasks to send again because their array is given up."""
     for array in arrays:
         if array.is_of_copies or not _is_given_up(array, first):
             continue
@@ -141,7 +134,6 @@ def _again(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Itera
 
 
 def _copied(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Set[int]:
-    """Return the tasks of which a copy was sent at the same time as the last attempt or later."""
     return {
         task
         for array in arrays
@@ -152,7 +144,6 @@ def _copied(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Set[
 
 
 def _superseded(before: Mapping[int, list[TaskAttempt]], alive: Mapping[int, int]) -> Iterator[TaskAttempt]:
-    """Yield the attempts in the state file that restored attempts replace."""
     for task, attempt in alive.items():
         for previous in before.get(task, ()):
             if previous.attempt < attempt:
@@ -162,7 +153,6 @@ def _superseded(before: Mapping[int, list[TaskAttempt]], alive: Mapping[int, int
 def _without_tasks(
     waiting: list[WaitingTaskRange], tasks: Iterable[int]
 ) -> tuple[tuple[WaitingTaskRange, ...], tuple[WaitingTaskRange, ...]]:
-    """Remove tasks from the waiting tasks; return the ranges that change, before and after."""
     these = sorted(task for task in tasks if not is_prologue_or_epilogue_task(task))
     if not these:
         return (), ()
@@ -179,7 +169,6 @@ def _first(span: WaitingTaskRange) -> int:
 
 
 def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaignTasks) -> Iterable[WaitingTaskRange]:
-    """Yield the tasks of attempts that were never submitted, to wait as before these attempts."""
     tried = defaultdict[int, list[AttemptOutcomeAtCluster]](list)
     for earlier in sorted(stored.earlier, key=lambda earlier: earlier.attempt):
         tried[earlier.task].append(earlier)
@@ -195,7 +184,6 @@ def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaignTasks) -> It
 
 
 def _first_alive(lost: Iterable[RootLedgerArray]) -> dict[int, int]:
-    """Map each task to its last attempt in root's ledger; speculative copies are left out."""
     return {task: attempt for array in lost if not array.is_of_copies for task, attempt in array.tasks}
 
 
@@ -221,7 +209,6 @@ def _parts(span: WaitingTaskRange, tasks: list[int]) -> Iterable[range]:
 
 
 def _differs(array: CampaignArray, stored: StoredCampaignTasks, ledger: "dict[int, RootLedgerArray]") -> bool:
-    """Say whether root's ledger lacks an array whose submission is intended, or has other tasks in the array."""
     if array.state is not ArraySubmissionState.INTENDED:
         return False
     entry = ledger.get(array.number)
@@ -230,7 +217,7 @@ def _differs(array: CampaignArray, stored: StoredCampaignTasks, ledger: "dict[in
 
 
 def _array(campaign: int, entry: RootLedgerArray, at: datetime, first: Mapping[int, int]) -> CampaignArray:
-    """Return a restored array; an array that is given up is RELEASED, so that its jobs are found and deleted."""
+    """Return an array to restore. An array that is given up is RELEASED, so that its jobs are found and deleted."""
     is_given_up = _is_given_up(entry, first)
     sent = ArraySubmissionState.SUBMITTED if entry.job_id else ArraySubmissionState.INTENDED
     return CampaignArray(

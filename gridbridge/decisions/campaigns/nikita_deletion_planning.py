@@ -36,11 +36,11 @@ REASON_WORDS = {
 
 
 def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
-    """Plan the deletions of listed tasks of campaigns, also of tasks that were marked for deletion before.
+    """Plan which tasks of campaigns nikita deletes now, by the clusters' job lists and the stored deletion marks.
 
-    Tasks are deleted if they wait above the flood rate after a grace period (the newest first), wait too long, or run
-    long after their walltime. Owners cancel tasks and campaigns, rebalancing moves waiting tasks, and best-effort tasks
-    are preempted if a local request lacks their resources. Waiting tasks of test campaigns are kept.
+    nikita deletes tasks that wait above the flood rate after a grace period (the newest first), wait too long, run
+    long after their walltime, or were cancelled by their owners. nikita also deletes waiting tasks that rebalancing
+    moves, and best-effort tasks whose resources a local request lacks. Waiting tasks of test campaigns are kept.
     """
     going = tuple(part for part in listing.parts if not part.is_cancelled)
     new = tuple(part for part in going if part.marked is None)
@@ -68,7 +68,6 @@ def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
 
 
 def _together(*wipes: ArrayTaskDeletion) -> tuple[ArrayTaskDeletion, ...]:
-    """Merge the deletions of one array's tasks for one reason, so that one call deletes them."""
     by_array = defaultdict[tuple[int, int, NikitaDeletionReason], list[ArrayTaskDeletion]](list)
     for cancellation in wipes:
         by_array[cancellation.campaign, cancellation.array, cancellation.wiped_for].append(cancellation)
@@ -116,7 +115,6 @@ def _is_moved(part: ArrayTasksInSameState) -> bool:
 
 
 def _is_followed(part: ArrayTasksInSameState) -> bool:
-    """Say whether a task that was marked for deletion before is now deleted again or spared."""
     is_judged = part.marked is not None and part.marked is not NikitaDeletionReason.UNWANTED
     return is_judged and not _is_moved(part)
 
@@ -126,12 +124,10 @@ def _age_s(part: ArrayTasksInSameState, listing: NikitaSituation) -> float:
 
 
 def _is_spared(part: ArrayTasksInSameState) -> bool:
-    """Say whether a task that was to be deleted for waiting has started before the deletion."""
     return part.marked not in (NikitaDeletionReason.OVERRAN, NikitaDeletionReason.MADE_WAY) and not part.is_waiting
 
 
 def _overflow(waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation) -> Iterator[ArrayTaskDeletion]:
-    """Delete the newest tasks that wait longer than the grace period, down to the allowed number."""
     old = [part for part in waiting if _age_s(part, listing) > listing.patience.grace_s]
     for cluster in sorted({part.cluster for part in old}):
         at_cluster = [part for part in old if part.cluster == cluster]
@@ -146,7 +142,7 @@ def _overflow(waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation
 
 
 def _but_one_that_is_wide(arrays: list[ArrayTasksInSameState]) -> list[ArrayTasksInSameState]:
-    """Leave out the oldest waiting multi-slot task, which may wait above the flood rate."""
+    """Leave out the oldest waiting task of several slots, which may wait above the flood rate."""
     wide = [part for part in arrays if part.slots > 1]
     if not wide:
         return arrays
@@ -186,7 +182,7 @@ def _cancel(
     )
 
 
-MIN_JUMP_S = 60.0  # shorter jumps are ignored, since no timeout is that precise
+MIN_JUMP_S = 60.0  # shorter jumps of the clock are ignored, since no timeout is that precise
 JUMP_RETENTION = timedelta(days=30)  # jumps are forgotten after this time, which no array lives
 
 

@@ -30,7 +30,7 @@ from gridbridge.model.campaigns.cycle_plan import (
 from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE, STEPS
 
 MAX_EPILOGUE_ATTEMPTS = 3  # attempts of an epilogue that the cluster ends each time
-ENDED_BY_CLUSTER = {  # outcomes that are the cluster's fault, with the message of the last attempt
+ENDED_BY_CLUSTER = {  # outcomes that are no fault of the step, with a sentence about the last attempt
     TaskAttemptOutcome.WIPED: "the last attempt was deleted",
     TaskAttemptOutcome.MOVED: "",
     TaskAttemptOutcome.PREEMPTED: "the last attempt was preempted",
@@ -91,9 +91,9 @@ class PrologueAndEpilogueProgress:
     def first(
         self, sends: Iterable[CampaignTaskSend]
     ) -> tuple[tuple[CampaignTaskSend, ...], tuple[PrologueOrEpilogueStart, ...]]:
-        """Replace the first tasks sent to a cluster by the campaign's prologue, if it has not run there yet.
+        """Split the tasks to send into tasks to send now, and prologues to start first.
 
-        Return the remaining sends and the prologues.
+        Tasks wait until their campaign's prologue has succeeded at the cluster.
         """
         going, steps = [], []
         for send in sends:
@@ -129,7 +129,6 @@ class PrologueAndEpilogueProgress:
         return tuple(array for array in self._in_vain(campaigns) if array.state is ArraySubmissionState.INTENDED)
 
     def _in_vain(self, campaigns: Iterable[int]) -> Iterator[CampaignArray]:
-        """Return the unfinished prologues of the given campaigns and of all ended campaigns."""
         ended = self._over.union(campaigns)
         pending = {
             (phase.campaign, phase.array)
@@ -185,7 +184,6 @@ class PrologueAndEpilogueProgress:
         return PrologueOrEpilogueStart(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
 
     def _epilogues(self, campaign: int) -> Iterator[str]:
-        """Yield the clusters at which the epilogue of a campaign must run."""
         visited = self._situation.last_arrays.get(campaign, {})
         for name, request in self._clusters[campaign].items():
             is_there = request.epilogue and name in visited and name in self._situation.asked
@@ -193,14 +191,12 @@ class PrologueAndEpilogueProgress:
                 yield name
 
     def _never_began(self, campaign: int, cluster: str) -> bool:
-        """Say whether a campaign sent only a prologue to a cluster, and the prologue never started."""
         prologue = self._last.get((campaign, cluster, PROLOGUE))
         if prologue is None or prologue.outcome is not TaskAttemptOutcome.MOVED:
             return False
         return prologue.attempt == 1 and prologue.array >= self._situation.last_arrays[campaign][cluster]
 
     def _is_over(self, campaign: int, cluster: str) -> bool:
-        """Say whether a campaign's epilogue has ended at a cluster, with no array sent there since."""
         epilogue = self._last.get((campaign, cluster, EPILOGUE))
         last = self._situation.last_arrays[campaign][cluster]
         return epilogue is not None and _is_over(epilogue) and epilogue.array >= last

@@ -84,7 +84,7 @@ def may_multislot_task_wait(max_slots: int, flood_rate: float, slots: int) -> bo
     return flood_rate > 0 and 1 < slots <= max_slots
 
 
-SLOT_KEPT_S = 300.0  # a waiting task keeps its slots for this time
+SLOT_KEPT_S = 300.0  # how long free slots are kept for a waiting task
 
 
 UNKNOWN_REQUEST = JdlClusterSettings(exec_file="")  # request at a cluster that the campaign no longer names
@@ -109,7 +109,7 @@ def remaining_capacity_of_clusters(
 
     Tasks that can't start keep no slots, and no task keeps slots longer than `SLOT_KEPT_S`. Otherwise held tasks, or
     requests that no host meets, would block a cluster. Test tasks that wait longer do not count as waiting, since
-    nikita does not delete them. `campaigns` have all their clusters, closed clusters included.
+    nikita does not delete them. `campaigns` also contain closed clusters.
     """
     free = FreeClusterSlots({name: room for name, room in situation.room.items() if not room.is_closed})
     may_wait = {

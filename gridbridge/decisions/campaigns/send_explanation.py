@@ -114,7 +114,6 @@ class _CycleExplanation:
         )
 
     def _limit(self, reason: TaskSendExplanation, campaign: Campaign) -> TaskSentOrUnsentCause | None:
-        """Return the limit that keeps a campaign's tasks from a cluster even if slots are free."""
         tried = self._situation.tried.get(campaign.number, ())
         if campaign.jdl.type is CampaignType.TEST and reason.cluster in tried:
             return TaskSentOrUnsentCause.TRIED
@@ -142,7 +141,6 @@ class _CycleExplanation:
         return TaskSentOrUnsentCause.OTHERS_FIRST
 
     def _with_order(self, reason: TaskSendExplanation, campaign: Campaign) -> TaskSendExplanation:
-        """Add to an explanation the campaigns that got the slots, and why the cluster served them first."""
         if reason.cause is not TaskSentOrUnsentCause.OTHERS_FIRST:
             return reason
         served = [self._campaigns[number] for number in self._served.get(reason.cluster, ())]
@@ -154,13 +152,11 @@ class _CycleExplanation:
 
 
 def _open(events: tuple[CampaignEvent, ...], plan: CampaignCyclePlan) -> tuple[CampaignEvent, ...]:
-    """Return the events that are open after a cycle of the runner."""
     by_what = {event.what: event for event in events} | {event.what: event for event in plan.changes.events}
     return tuple(event for event in by_what.values() if not event.closed_at)
 
 
 def _barring(events: tuple[CampaignEvent, ...]) -> Mapping[CampaignCluster, CampaignEvent]:
-    """Map each closed cluster of a campaign to the event that keeps the cluster closed longest."""
     closing: dict[CampaignCluster, CampaignEvent] = {}
     for event in events:
         pair = event.campaign, event.cluster

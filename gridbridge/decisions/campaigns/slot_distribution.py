@@ -34,7 +34,7 @@ def distribute_slots_to_campaigns(
     """Return the tasks that one cycle of the runner sends to clusters.
 
     First all free slots are filled; then more tasks are sent to wait. So no task waits at one cluster
-    while another cluster could start it. `campaigns` have all their clusters, closed clusters included.
+    while another cluster could start it. `campaigns` also contain closed clusters.
     `begun` has arrays that are submitted in any case. Clusters in `barred` get no task, or one probe.
     """
     unsent = UnsentTaskBacklog(situation, barred, campaigns)
@@ -160,7 +160,6 @@ class TaskAllotmentToClusters:
         return self._remaining.free.of(cluster, campaign.jdl.clusters[cluster])
 
     def _take(self, campaign: Campaign, cluster: str, tasks: int) -> int:
-        """Give at most `tasks` tasks of a campaign to a cluster; return the number of tasks given."""
         most = self._matching.most(campaign, cluster) - self.given[campaign.number, cluster]
         tasks_taken = max(0, min(tasks, most, self._unsent.at(campaign.number, cluster)))
         if tasks_taken:
@@ -198,7 +197,6 @@ def _used_s(situation: CampaignCycleSituation) -> dict[str, float]:
 
 
 def _ahead(situation: CampaignCycleSituation) -> dict[str, int]:
-    """Return how many first tasks of each user, project or group still go before all shares."""
     claimants = {campaign.number: fair_share_claimant(campaign, situation.sharing) for campaign in situation.campaigns}
     ahead = dict.fromkeys(claimants.values(), situation.sharing.first_tasks)
     for view in situation.there:

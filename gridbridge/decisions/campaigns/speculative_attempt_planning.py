@@ -34,7 +34,7 @@ class DecisionsBeforeSpeculation:
     over: Counter[int]  # number of finally ended tasks by campaign
     again: tuple[TaskRetry, ...]
     sends: tuple[CampaignTaskSend, ...]
-    barred: Set[CampaignCluster]  # campaigns and clusters that are closed, probed or without a prologue's success
+    barred: Set[CampaignCluster]  # campaigns and clusters that are closed, probed or not prepared by the prologue
     rivals: AttemptsByTask
 
 

@@ -14,7 +14,7 @@ EMPTY_BLACKLIST: Mapping[CampaignCluster, ClusterClosureOrProbe] = {}
 class TaskClusterExclusions(NamedTuple):
     """The clusters that a task avoids while another cluster is open, and clusters that never get the task.
 
-    A task avoids clusters where it failed. A cluster where the task overran its walltime never gets it again.
+    A task avoids clusters where it failed. A cluster where the task overran its walltime never gets the task again.
     """
 
     avoid: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class UnsentTaskBacklog:
         barred: Mapping[CampaignCluster, ClusterClosureOrProbe] = EMPTY_BLACKLIST,
         campaigns: Iterable[Campaign] = (),
     ) -> None:
-        """Count the unsent tasks; `campaigns` have all their clusters, closed clusters included.
+        """Count the unsent tasks; `campaigns` also contain closed clusters.
 
         A cluster in `barred` counts as closed; a cluster that is probed gets one task.
         """
@@ -107,7 +107,7 @@ class UnsentTaskBacklog:
 def count_unsent_tasks_by_exclusions(
     situation: CampaignCycleSituation, campaign: int
 ) -> dict[TaskClusterExclusions, int]:
-    """Count a campaign's unsent tasks by the clusters that they avoid, most clusters first."""
+    """Count a campaign's unsent tasks by avoided clusters; tasks that avoid most clusters come first."""
     choosy = sorted(
         situation.kept_off.get(campaign, ()), key=lambda exclusion: -len({*exclusion.avoid, *exclusion.never})
     )
@@ -141,7 +141,6 @@ def _is_closed(
     situation: CampaignCycleSituation,
     barred: Mapping[CampaignCluster, ClusterClosureOrProbe],
 ) -> bool:
-    """Say whether a cluster takes no tasks of a campaign until a person acts."""
     if (campaign.number, name) in barred:
         return True
     room = situation.room.get(name)

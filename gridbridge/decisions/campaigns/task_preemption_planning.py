@@ -28,7 +28,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 from gridbridge.model.published_status_and_reports import number_with_noun
 
 MAX_REQUESTS = 3  # blocked requests per cluster and cycle
-PREEMPTION_GRACE_S = 300.0  # preempted tasks end and the scheduler starts the request in this time
+PREEMPTION_GRACE_S = 300.0  # time for preempted tasks to end and for the scheduler to start the request
 
 
 def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> frozenset[LocalRequestId]:
@@ -70,7 +70,6 @@ def find_blocked_local_requests(
 
 
 def _concerned(tasks: Iterable[PreemptibleTask], shortage: WaitingLocalRequest) -> Iterator[PreemptibleTask]:
-    """Yield the tasks that hold a requested resource, or that conflict over the exclusive use of a host."""
     names = shortage.amounts.keys() | shortage.defaults.keys()
     for task in tasks:
         if shortage.alone or task.alone or not names.isdisjoint(task.amounts):
@@ -199,8 +198,6 @@ def list_lacking_resources(request: BlockedLocalRequest, host: QueueInstanceReso
 
 
 class _Tasks:
-    """The tasks that may be preempted for a request, newest first, and the tasks that end already."""
-
     def __init__(self, request: BlockedLocalRequest) -> None:
         in_order = sorted(request.tasks, key=_newest_first)
         self.every = [task for task in in_order if not task.is_ending]
@@ -223,7 +220,7 @@ def _cost(choice: VictimChoice) -> tuple[int, list[float], str]:
 
 
 def _missing(request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks) -> ResourceAmounts | None:
-    """Return the amounts of resources that a request lacks at a queue instance after current deletions.
+    """Return the amounts that a request lacks at a queue instance, after all deletions that are under way.
 
     None if the queue instance has too few slots or lacks a resource altogether.
     """
@@ -239,10 +236,10 @@ def _missing(request: BlockedLocalRequest, host: QueueInstanceResources, tasks: 
 
 
 def _barring(request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks) -> list[PreemptibleTask] | None:
-    """Return the tasks to preempt because the request or a task needs a host alone.
+    """Return the tasks to preempt because the request, or one of the tasks, needs the host alone.
 
-    None if the request can't get the host alone: jobs without gridbridge run on the host, or the host
-    lacks the resource for exclusive use.
+    None if the request can't get the host alone: jobs without gridbridge run on the host, or the host lacks the
+    resource for exclusive use.
     """
     on_host, alone = tasks.on(host.host), request.asked.alone
     if not alone:
@@ -251,7 +248,6 @@ def _barring(request: BlockedLocalRequest, host: QueueInstanceResources, tasks: 
 
 
 def _gives(task: PreemptibleTask, host: QueueInstanceResources, names: Iterable[str]) -> ResourceAmounts:
-    """Return the amounts of resources that become free at a queue instance when a task ends."""
     is_there = task.host == host.host
     return {
         name: task.amounts[name]
@@ -263,7 +259,6 @@ def _gives(task: PreemptibleTask, host: QueueInstanceResources, names: Iterable[
 def _enough(
     missing: Mapping[str, float], barring: list[PreemptibleTask], host: QueueInstanceResources, tasks: _Tasks
 ) -> tuple[PreemptibleTask, ...]:
-    """Return just enough tasks to preempt for a request to start; empty if all tasks are too few."""
     lacking, needed = dict(missing), list[PreemptibleTask]()
     for task in barring:
         _take(task, host, lacking)
@@ -281,7 +276,6 @@ def _enough(
 
 
 def _of_all(tasks: _Tasks, host: QueueInstanceResources, on_host: list[PreemptibleTask]) -> Iterable[PreemptibleTask]:
-    """Merge the tasks of a host with the tasks of all other hosts, newest first."""
     elsewhere = (task for task in tasks.every if task.host != host.host)
     return merge(on_host, elsewhere, key=_newest_first)
 
@@ -298,7 +292,6 @@ def _take(task: PreemptibleTask, host: QueueInstanceResources, lacking: Resource
 def _needed(
     tasks: list[PreemptibleTask], host: QueueInstanceResources, lacking: ResourceAmounts
 ) -> list[PreemptibleTask]:
-    """Leave out the oldest tasks that turned out to be unnecessary."""
     needed = list[PreemptibleTask]()
     for task in reversed(tasks):
         gives = _gives(task, host, lacking)

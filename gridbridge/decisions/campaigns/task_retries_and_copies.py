@@ -147,9 +147,9 @@ def group_attempts_by_task(rivals: Iterable[CompetingAttempt]) -> AttemptsByTask
 def mark_ended_attempts_as_copies(ended: Sequence[TaskAttempt], rivals: AttemptsByTask) -> tuple[TaskAttempt, ...]:
     """Give outcome COPY to each ended attempt whose task has another attempt that counts.
 
-    An attempt with outcome COPY is neither a success nor a failure, and causes no retry. Its field
-    `is_overrun` records that it overran its walltime, so that the task avoids the cluster. Of two
-    successes in one cycle the smaller attempt number counts, since their order is unknown.
+    An attempt with outcome COPY is neither a success nor a failure, and causes no retry. Field `is_overrun` records
+    an overrun walltime, so that the task avoids the cluster. Of two successes in one cycle the smaller attempt number
+    counts, since the order of the successes is unknown.
     """
     now: dict[CampaignTask, list[TaskAttempt]] = defaultdict(list)
     for attempt in ended:

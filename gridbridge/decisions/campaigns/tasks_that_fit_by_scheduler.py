@@ -1,4 +1,4 @@
-"""Compute how many tasks of each campaign fit at each cluster in one cycle, as its scheduler decides."""
+"""Compute how many tasks of each campaign fit at each cluster in one cycle, as the campaign's scheduler decides."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ class TasksPerClusterByScheduler:
         return scheduler_of_campaign(campaign).to_start(self._offer(campaign, cluster, allotted=0))
 
     def to_wait(self, campaign: Campaign, cluster: str, allotted: int) -> int:
-        """Return how many more tasks of a campaign may wait at a cluster; `allotted` tasks go there already."""
+        """Return how many more tasks of a campaign may wait at a cluster, besides the `allotted` tasks."""
         return scheduler_of_campaign(campaign).to_wait(self._offer(campaign, cluster, allotted))
 
     def wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:
@@ -76,7 +76,6 @@ class TasksPerClusterByScheduler:
         return max_array_tasks(self._situation, cluster) * self.arrays(campaign, cluster)
 
     def _may_wait(self, pair: CampaignCluster, request: JdlClusterSettings) -> int:
-        """Return how many more tasks of a campaign may wait at a cluster; held tasks count as waiting."""
         cluster, held = pair[1], self._held[pair]
         room = self._situation.room[cluster]
         may_one = may_multislot_task_wait(room.max_slots, room.flood_rate, request.slots)
@@ -84,7 +83,6 @@ class TasksPerClusterByScheduler:
         return max(self.left.may_wait[cluster] - held, int(is_wide_one))
 
     def _free_slots(self, pair: CampaignCluster, request: JdlClusterSettings) -> int:
-        """Return a cluster's free slots for a campaign, without the slots for its waiting tasks."""
         if pair in self.left.stuck:
             return 0
         return self.left.free.of(pair[1], request) - self.left.unkept.get(pair, 0)

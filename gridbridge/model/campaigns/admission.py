@@ -26,7 +26,7 @@ class AdmissionRefusal:
     reason: str
 
 
-Judge = Callable[[CampaignCandidate], object]  # returns None, or a changed Jdl, or an AdmissionRefusal
+Judge = Callable[[CampaignCandidate], object]  # returns a changed Jdl, an AdmissionRefusal, or None to accept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ class CampaignState(StrEnum):
 class TaskAttemptOutcome(StrEnum):
     """The outcome of an attempt to run a task; all batch systems have the same outcomes."""
 
-    PENDING = "pending"  # the cluster's last job list has the task
+    PENDING = "pending"  # the task waits or runs, by the cluster's last job list
     SUCCESS = "success"
     PROGRAM_ERROR = "program_error"  # the task's program ended with a failure status
     RESUBMIT = "resubmit"  # exit status 66: the task asks to run again before other tasks
@@ -81,7 +81,7 @@ class Campaign:
     submitted_at: datetime
     tasks: int
     ended: int = 0  # number of finally ended tasks
-    failed: int = 0  # number of failed tasks
+    failed: int = 0
     cancelled: int = 0  # number of cancelled tasks, which are not in `failed`
     digest: str  # checksum of the submitted campaign file
     jdl: Jdl

@@ -40,7 +40,7 @@ class CampaignEventCode(StrEnum):
     SITE_FAULT = "SITE_FAULT"  # tasks were lost with their hosts and are not retried
     PREEMPTED = "PREEMPTED"  # tasks were preempted too often
     NOT_STARTED = "NOT_STARTED"  # no cluster could start the tasks
-    EPILOG_EXIT_ERROR = "EPILOG_EXIT_ERROR"  # a campaign's epilogue failed
+    EPILOG_EXIT_ERROR = "EPILOG_EXIT_ERROR"
     RESUBMIT = "RESUBMIT"  # tasks requested too many reruns by exit status 66 or 67
 
 
@@ -93,7 +93,7 @@ class CampaignSuccessAtCluster:
 
     campaign: int
     cluster: str
-    errors_in_row: int = 0  # number of program errors since the last success
+    errors_in_row: int = 0  # number of program errors in a row
     error_host: str = ""  # host of all errors in a row; empty: several hosts, or unknown
     successes: int = 0
     durations_s: tuple[int, ...] = ()  # run times of the last successful tasks
@@ -105,7 +105,7 @@ class CampaignSuccessAtCluster:
 class CampaignEventChanges:
     """The events and success records that a cycle changes."""
 
-    events: tuple[CampaignEvent, ...] = ()  # new events and changed events
+    events: tuple[CampaignEvent, ...] = ()
     records: tuple[CampaignSuccessAtCluster, ...] = ()
 
 

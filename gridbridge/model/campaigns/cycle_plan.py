@@ -63,7 +63,7 @@ class JobRatio:
     cluster: str
     ratio: float  # tasks for each free slot
     free: int = 0  # free slots when the ratio was last used
-    submitted: int = 0  # number of sent tasks that may still start
+    submitted: int = 0  # number of sent tasks; 0 once it is known whether they start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +73,14 @@ class JobRatioInputs:
     old: float  # previous job ratio
     slots: float  # slots of one task
     max_slots: int  # slots of the cluster
-    free: int  # free slots now
+    free: int
     submitted: int
     running: int
-    waiting: int  # tasks of the campaign that wait longer than a start takes
+    waiting: int  # number of the campaign's tasks that wait longer than a start takes
     allowed: int  # number of waiting tasks that the flood rate allows
-    fresh: int = 0  # waiting tasks sent too recently to have started
-    others: int = 0  # tasks of all other campaigns that wait longer than a start takes
-    ended: int = 0  # started tasks that ended in this cycle
+    fresh: int = 0  # number of waiting tasks that were sent too recently to have started
+    others: int = 0  # number of tasks of all other campaigns that wait longer than a start takes
+    ended: int = 0  # number of started tasks that ended in this cycle
     is_wiped: bool = False  # nikita deletes waiting tasks of the campaign
 
 
@@ -93,7 +93,7 @@ class JobRatioUpdate:
     law: JobRatioRule
     terms: JobRatioInputs
     ratio: float
-    submitted: int  # number of sent tasks that may still start
+    submitted: int  # number of sent tasks; 0 once it is known whether they start
 
 
 NO_LIMITS = ClusterArrayLimits()
@@ -146,10 +146,10 @@ class ListedCampaignTaskCounts:
     campaign: int
     cluster: str
     waiting: int
-    listed: int  # running and waiting tasks
-    fresh: int = 0  # waiting tasks sent too recently to have started
-    held: int = 0  # waiting tasks that are held, in error or being deleted
-    old: int = 0  # startable tasks that wait too long to keep free slots
+    listed: int  # number of running and waiting tasks
+    fresh: int = 0  # number of waiting tasks that were sent too recently to have started
+    held: int = 0  # number of waiting tasks that are held, in error or being deleted
+    old: int = 0  # number of tasks that could start, but wait too long to keep free slots
     slots: float = 0.0  # slots of one running task; 0: unknown
 
     @property
@@ -219,8 +219,8 @@ class CampaignCycleSituation:
     waiting: Mapping[int, int]  # number of unsent tasks, by campaign
     arrays: tuple[CampaignArray, ...]  # arrays that may have live tasks
     room: Mapping[str, ClusterCapacityForCampaigns]  # clusters that answered
-    max_tasks: int  # largest array
-    # counts of unsent tasks that avoid clusters, by campaign
+    max_tasks: int  # largest number of tasks in an array
+    # numbers of unsent tasks that avoid clusters, by campaign
     kept_off: Mapping[int, tuple[TaskCountByExclusions, ...]] = field(default_factory=dict)
     there: tuple[ListedCampaignTaskCounts, ...] = ()
     # clusters to which each test campaign has sent its task
@@ -231,7 +231,7 @@ class CampaignCycleSituation:
     # campaigns and clusters whose waiting tasks nikita deletes
     wiped: frozenset[tuple[int, str]] = frozenset()
     disputed: tuple[AttemptOutcomeAtCluster, ...] = ()  # attempts with contradicting accounting records
-    missed: tuple[TaskMissingSince, ...] = ()  # tasks that have left or entered the job list of a cluster
+    missed: tuple[TaskMissingSince, ...] = ()  # tasks that have disappeared from a job list, or appeared again
     sharing: FairShareInputs = field(default_factory=FairShareInputs)
     at: datetime = EPOCH
     asked: frozenset[str] = frozenset()  # clusters that were queried
@@ -245,13 +245,13 @@ class CampaignCycleSituation:
     events: tuple[CampaignEvent, ...] = ()
     records: tuple[CampaignSuccessAtCluster, ...] = ()  # success records of unfinished campaigns
     failures: CampaignFailuresSection = field(default_factory=CampaignFailuresSection)
-    # all attempts of tasks that have speculative and live attempts
+    # all attempts of tasks that have a speculative attempt and may still run
     rivals: tuple[CompetingAttempt, ...] = ()
     # campaigns near their ends that may get speculative attempts
     tails: tuple[CampaignStragglers, ...] = ()
     finalize: FinalizeSpeculationSection = field(default_factory=FinalizeSpeculationSection)
     arrays_at_once: int = 1  # arrays that a campaign may send to a cluster in one cycle
-    steps: tuple[LastPrologueOrEpilogueAttempt, ...] = ()  # last prologues and epilogues before this cycle
+    steps: tuple[LastPrologueOrEpilogueAttempt, ...] = ()  # last attempts of prologues and epilogues before this cycle
     stepped: tuple[TaskAttempt, ...] = ()  # prologues and epilogues whose end this cycle has found
     # campaigns and arrays of waiting prologues and epilogues
     idle_steps: frozenset[tuple[int, int]] = frozenset()
@@ -272,7 +272,7 @@ class CampaignTaskSend:
     campaign: int
     cluster: str
     tasks: int
-    kept_off: tuple[TaskCountByExclusions, ...] = ()  # the tasks that avoid clusters
+    kept_off: tuple[TaskCountByExclusions, ...] = ()  # numbers of the tasks that avoid clusters
     array_tasks: int = 0  # limit of the cluster; 0: the runner's limit
 
 
@@ -281,10 +281,10 @@ class CampaignCyclePlan:
     """What one cycle of the runner does, in the order of the fields."""
 
     ended: tuple[TaskAttempt, ...] = ()
-    arrays: tuple[CampaignArray, ...] = ()  # arrays of ended attempts
-    again: tuple[TaskRetry, ...] = ()  # ended tasks that run again
+    arrays: tuple[CampaignArray, ...] = ()
+    again: tuple[TaskRetry, ...] = ()
     over: tuple[CampaignArray, ...] = ()
-    finished: tuple[int, ...] = ()  # campaigns that end
+    finished: tuple[int, ...] = ()
     wound_up: tuple[int, ...] = ()  # cancelled campaigns whose epilogues have ended
     deleted: tuple[CampaignArray, ...] = ()  # arrays of cancelled campaigns
     unneeded: tuple[CampaignArray, ...] = ()  # waiting prologues that no task needs any more
@@ -294,7 +294,7 @@ class CampaignCyclePlan:
     losers: tuple[SupersededAttempts, ...] = ()
     resumed: tuple[CampaignArray, ...] = ()  # arrays whose interrupted submission is continued
     sends: tuple[CampaignTaskSend, ...] = ()
-    stepped: tuple[TaskAttempt, ...] = ()  # prologues and epilogues that have ended
+    stepped: tuple[TaskAttempt, ...] = ()
     steps: tuple[PrologueOrEpilogueStart, ...] = ()  # prologues and epilogues that start
     copies: tuple[SpeculativeAttemptsAtCluster, ...] = ()
     missed: tuple[TaskMissingSince, ...] = ()

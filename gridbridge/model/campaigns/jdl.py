@@ -53,9 +53,9 @@ class Jdl:
     type: CampaignType = CampaignType.DEFAULT
     clusters: Mapping[str, JdlClusterSettings] = field(default_factory=dict)
     is_idempotent: bool = False  # several attempts of a task may run at once
-    outputs: tuple[str, ...] = ()  # result files of each task
+    outputs: tuple[str, ...] = ()
     datasets: Mapping[str, JdlDataset] = field(default_factory=dict)
-    may_move: bool = True  # rebalancing may move waiting tasks
+    may_move: bool = True
 
     @property
     def has_steps(self) -> bool:

@@ -7,7 +7,7 @@ from enum import StrEnum
 class CampaignOwnerRequestVerb(StrEnum):
     """What an owner asks gridbridge to do with campaigns or events."""
 
-    CANCEL = "cancel"  # cancel campaigns
+    CANCEL = "cancel"
     PAUSE = "pause"
     RESUME = "resume"
     PURGE = "purge"
@@ -15,9 +15,9 @@ class CampaignOwnerRequestVerb(StrEnum):
     ABANDON = "abandon"  # only by root: count tasks that can't be deleted as ended
     FIX = "fix"  # close events
     RESUBMIT = "resubmit"  # close events and run the failed tasks again
-    SUBSCRIBE = "subscribe"  # subscribe to messages
+    SUBSCRIBE = "subscribe"
     UNSUBSCRIBE = "unsubscribe"
-    SUBSCRIPTIONS = "subscriptions"  # list subscriptions
+    SUBSCRIPTIONS = "subscriptions"
 
 
 class CampaignOwnerRequestReply(StrEnum):
@@ -26,7 +26,7 @@ class CampaignOwnerRequestReply(StrEnum):
     DONE = "done"
     UNKNOWN = "unknown"
     NOT_THEIRS = "not_theirs"
-    NOT_ROOTS = "not_roots"  # only root may make this request
+    NOT_ROOTS = "not_roots"  # only root may request this
     NOT_CANCELLED = "not_cancelled"
     NOT_PAUSED = "not_paused"
     PAUSED = "paused"
@@ -36,7 +36,7 @@ class CampaignOwnerRequestReply(StrEnum):
     NOT_TAKEN_UP = "not_taken_up"  # root refuses to resume the campaign
     NO_TASK = "no_task"
     TASK_ENDED = "task_ended"
-    CLOSED = "closed"  # the event is closed
+    CLOSED = "closed"
     NOT_AGAIN = "not_again"  # tasks that succeeded at a black hole are not run again
     FILE_REFUSED = "file_refused"  # root refuses the campaign's file and submits no more tasks
     ONE_TRY = "one_try"  # a test campaign sends only one task to each cluster

@@ -20,7 +20,7 @@ class ShownCampaignAtCluster:
     failed: int | None = None
     job_ratio: float | None = None  # tasks sent for each free slot
     ended_per_h: float | None = None  # number of tasks that ended in the last hour
-    mean_s: float | None = None  # mean run time of a task at the cluster
+    mean_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +48,8 @@ class ShownCampaign:
     failed: int
     cancelled: int = 0  # number of tasks that the owner cancelled
     waiting: int = 0  # number of unsent tasks
-    ended_per_h: float | None = None  # ended tasks per hour; None: unknown
-    mean_s: float | None = None  # mean run time of ended tasks
+    ended_per_h: float | None = None
+    mean_s: float | None = None
     p50_at: datetime | None = None  # all tasks end by this time with a probability of 50 %
     p90_at: datetime | None = None
     forecast_error: float | None = None  # error of P50; None before the campaign's end
@@ -123,7 +123,7 @@ class TaskPreemption:
     attempt: int
     cluster: str
     job: int
-    lacked: tuple[str, ...]  # resources that the local job lacked
+    lacked: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ class CampaignTaskEndCounts:
     failed: int
     timed: int = 0  # number of tasks with known run times
     wallclock_s: int = 0  # sum of the known run times
-    cancelled: int = 0  # number of tasks cancelled by the owner, in no other number
+    cancelled: int = 0  # number of cancelled tasks, which `failed` and `timed` leave out
 
     def taken_back(self) -> "CampaignTaskEndCounts":
         """Return negative numbers, to subtract ended tasks that run again."""

@@ -48,7 +48,7 @@ class TaskSendExplanation:
     campaign: int
     cluster: str
     cause: TaskSentOrUnsentCause
-    sent: int = 0  # number of tasks sent in the cycle
+    sent: int = 0
     free_slots: int = 0
     slots: int = 1  # slots of one task
     all_slots: int = 0  # slots of the cluster; 0: unknown
@@ -75,6 +75,6 @@ class ShownTaskSendExplanations:
     at: datetime
     # free slots of the clusters that answered
     free_slots: Mapping[str, int] = field(default_factory=dict)
-    besteffort_slots: Mapping[str, int] = field(default_factory=dict)  # free for best-effort tasks
+    besteffort_slots: Mapping[str, int] = field(default_factory=dict)  # free slots for best-effort tasks
     reasons: tuple[TaskSendExplanation, ...] = ()
     stressed: tuple[str, ...] = ()  # clusters whose stress is above the limit

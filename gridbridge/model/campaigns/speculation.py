@@ -49,7 +49,7 @@ class SpeculativeAttemptsAtCluster:
     campaign: int
     cluster: str
     tasks: tuple[int, ...]
-    beyond_s: int  # run time that the tasks have exceeded
+    beyond_s: int  # the tasks have run longer than this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

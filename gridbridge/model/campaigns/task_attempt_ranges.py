@@ -20,7 +20,7 @@ def parse_attempt_ranges(text: str) -> Attempts:
     parts = [_read(part) for part in text.split(",")]
     # the limit is checked before the tuples are built
     if sum(len(tasks) for tasks, _ in parts) > MAX_ARRAY_TASKS:
-        raise ParseError(f"{text[:40]!r}: at most {MAX_ARRAY_TASKS} attempts")
+        raise ParseError(f"{text[:40]!r}: too many attempts; expected at most {MAX_ARRAY_TASKS} attempts")
     attempts = [(task, attempt) for tasks, attempt in parts for task in tasks]
     if len(set(attempts)) != len(attempts):
         raise ParseError(f"{text[:40]!r}: an attempt is repeated; expected each attempt once")
@@ -42,7 +42,7 @@ def parse_array_index_ranges(text: str) -> tuple[range, ...]:
     """Parse a text of array indices such as `1-5,9`; ParseError for any other text."""
     spans = tuple(_span(part) for part in text.split(","))
     if sum(map(len, spans)) > MAX_ARRAY_TASKS:
-        raise ParseError(f"{text[:40]!r}: at most {MAX_ARRAY_TASKS} places")
+        raise ParseError(f"{text[:40]!r}: too many array indices; expected at most {MAX_ARRAY_TASKS}")
     return spans
 
 
@@ -66,10 +66,10 @@ def _span(part: str) -> range:
     first, dash, last = part.partition("-")
     numbers = (first, last if dash else first)
     if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers):
-        raise ParseError(f"{part[:40]!r} is not PLACE or FIRST-LAST")
+        raise ParseError(f"{part[:40]!r} is not INDEX or FIRST-LAST")
     span = range(int(first), int(numbers[1]) + 1)
     if not (span and span[0]):
-        raise ParseError(f"{part[:40]!r}: places count from 1, the lower first")
+        raise ParseError(f"{part[:40]!r}: an invalid range; expected indices from 1, the smaller index first")
     return span
 
 
@@ -85,7 +85,9 @@ def _read(part: str) -> tuple[range, int]:
         raise ParseError(f"{part[:40]!r} is not TASK:ATTEMPT or FIRST-LAST:ATTEMPT")
     count = int(numbers[1]) - int(first) + 1
     if not 0 < count <= MAX_ARRAY_TASKS or not int(attempt):
-        raise ParseError(f"{part[:40]!r}: at most {MAX_ARRAY_TASKS} tasks, attempts from 1")
+        raise ParseError(
+            f"{part[:40]!r}: an invalid range; expected at most {MAX_ARRAY_TASKS} tasks, and attempts from 1"
+        )
     return range(int(first), int(first) + count), int(attempt)
 
 
@@ -113,5 +115,5 @@ def step_and_cluster_of_task_number(task: int, clusters: "Iterable[str]") -> tup
     """
     names, (at, step) = sorted(clusters), divmod(task - FIRST_PROLOGUE_TASK, 2)
     if not 0 <= at < len(names):
-        raise ParseError(f"{task} is no step of a campaign at {len(names)} clusters")
+        raise ParseError(f"task {task} is no prologue or epilogue of a campaign at {len(names)} clusters")
     return STEPS[step], names[at]

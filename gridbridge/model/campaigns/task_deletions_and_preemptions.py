@@ -23,7 +23,7 @@ class WaitingLocalRequest:
     amounts: Amounts = field(default_factory=dict)  # amounts for all slots of a task
     # default requests, which count only at hosts that have the resource
     defaults: Amounts = field(default_factory=dict)
-    alone: frozenset[str] = frozenset()  # requested resources that give the job a host alone
+    alone: frozenset[str] = frozenset()  # requested resources for exclusive use of a host
     pe: str = ""  # parallel environment, possibly with wildcards
     queues: tuple[str, ...] = ()  # acceptable queues; empty: any queue
     others: Pairs = ()  # all requested resources that are no amounts
@@ -37,7 +37,7 @@ class QueueInstanceResources:
     slots: int
     free: Amounts = field(default_factory=dict)  # free amounts of the host's resources
     own: Amounts = field(default_factory=dict)  # free amounts of the queue's resources
-    alone: frozenset[str] = frozenset()  # resources that give a job the host alone
+    alone: frozenset[str] = frozenset()  # resources for exclusive use of the host
 
     @property
     def host(self) -> str:
@@ -54,7 +54,7 @@ class RunningJobWithResources:
     host: str
     since: datetime | None = None
     amounts: Amounts = field(default_factory=dict)
-    alone: frozenset[str] = frozenset()  # resources that give the job the host alone
+    alone: frozenset[str] = frozenset()  # held resources for exclusive use of the host
     makes_way: bool = False  # the job runs in a best-effort queue
     is_deleting: bool = False
 
@@ -76,7 +76,7 @@ class CampaignArrayJob:
     campaign: int
     array: int
     ending: frozenset[int] = frozenset()  # array indices of tasks that are being deleted
-    is_ending: bool = False  # all tasks are being deleted
+    is_ending: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class PreemptibleTask:
     since: datetime
     amounts: Amounts = field(default_factory=dict)
     alone: frozenset[str] = frozenset()
-    is_ending: bool = False  # the task is being deleted
+    is_ending: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,28 +113,28 @@ class TasksPreemptedForRequest:
     job: int
     task: int  # first waiting task of the array job; 0: no array job
     host: str
-    lacked: tuple[str, ...]  # names of the resources that the request lacked
+    lacked: tuple[str, ...]
     tasks: tuple[PreemptibleTask, ...]
 
 
 ArrayJobsById = Mapping[int, CampaignArrayJob]  # campaign arrays by job id
 LocalRequestId = tuple[str, int, int]  # cluster, job, task
-PreemptionHistory = Mapping[LocalRequestId, tuple[datetime, ...]]  # times of preemptions for a request
+PreemptionHistory = Mapping[LocalRequestId, tuple[datetime, ...]]  # for each request the times of its preemptions
 
 
 class NikitaDeletionReason(StrEnum):
     """Why nikita deletes a task of a campaign."""
 
     OVERFLOW = "overflow"  # more tasks wait at the cluster than the flood rate allows
-    WAITED = "waited"  # the task waited too long
+    WAITED = "waited"
     OVERRAN = "overran"  # the task ran on long after its walltime
     CANCELLED = "cancelled"  # the owner cancelled the campaign
     MADE_WAY = "made-way"  # preempted, because a local job lacked resources
-    UNWANTED = "unwanted"  # the owner cancelled the task
+    UNWANTED = "unwanted"
     MOVED = "moved"  # rebalancing moves the waiting task to another cluster
     UNNEEDED = "unneeded"  # a waiting prologue that no task needs any more
-    LEFT = "left"  # was MOVED or UNNEEDED before the task was held and deleted
-    NEVER_BEGAN = "never-began"  # was OVERFLOW or WAITED before the task was held and deleted
+    LEFT = "left"  # follows MOVED or UNNEEDED when the task was held and deleted
+    NEVER_BEGAN = "never-began"  # follows OVERFLOW or WAITED when the task was held and deleted
 
 
 REASONS_OF_WAITING = (NikitaDeletionReason.OVERFLOW, NikitaDeletionReason.WAITED, NikitaDeletionReason.NEVER_BEGAN)
@@ -168,7 +168,7 @@ class ClockJump:
 class HostClockReadings:
     """The readings of a host's wall clock and monotonic clock, with all jumps of the wall clock."""
 
-    boot: str  # boot id of the machine
+    boot: str
     wall: datetime
     steady_s: float  # seconds since the boot
     leaps: tuple[ClockJump, ...] = ()
@@ -192,7 +192,7 @@ class ArrayTasksInSameState:
     array: int
     cluster: str
     places: tuple[range, ...]
-    since: datetime  # start of the waiting or running
+    since: datetime  # when the tasks began to wait or to run
     is_waiting: bool
     walltime_s: int
     is_test: bool = False

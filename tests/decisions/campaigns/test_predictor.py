@@ -78,7 +78,7 @@ def test_a_cluster_that_starts_nothing_is_not_flooded() -> None:
     assert decided.sends == ()
     assert decided.predicted[0].ratio == pytest.approx(0.1)
     assert describe_campaign_cycle_plan(decided) == [
-        "campaign 1 at beta: job ratio 1 -> 0.1 (measured: 100 slots free, 100 sent, 0 run, 100 wait, 10 may)"
+        "campaign 1 at beta: job ratio 1 -> 0.1 (measured: 100 slots free, 100 sent, 0 run, 100 wait, 10 may wait)"
     ]
 
 

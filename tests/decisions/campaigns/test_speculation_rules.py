@@ -162,7 +162,7 @@ def test_a_loser_is_ended_again_until_it_has_ended() -> None:
     assert [one.array.number for one in again.losers] == [1]
     assert (again.finished, last.finished, last.losers) == ((), (), ())
     assert [one.outcome for one in last.ended] == [COPY]
-    assert campaign_cycle.describe_campaign_cycle_plan(last) == ["1 copy ended"]
+    assert campaign_cycle.describe_campaign_cycle_plan(last) == ["1 surplus attempt ended"]
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_an_unknown_job_is_one_line_and_exit_status_1(tmp_path: Path) -> None:
     done = run("why", "99", "--published", publish(tmp_path, shown()))
 
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr.startswith("gridbridge: job 99: no transfer of it in the last 24 h")
+    assert done.stderr.startswith("gridbridge: job 99: no transfer in the last 24 h")
     assert done.stderr.count("\n") == 1
 
 

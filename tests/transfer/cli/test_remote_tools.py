@@ -165,7 +165,7 @@ def test_a_detail_falls_back_on_what_was_published(
     assert "  transfer   gb.alpha.12.0.1, sent at " in told.out
     assert "  beta       no answer: " in told.out
     assert "; the state above is " in told.out
-    assert told.err.startswith("qstat_remote: job 99: no transfer of it in the last 24 h")
+    assert told.err.startswith("qstat_remote: job 99: no transfer in the last 24 h")
 
 
 LOCAL = JobRunAccounting(
