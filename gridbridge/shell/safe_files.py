@@ -116,7 +116,7 @@ def forbid_others_to_write(folder: str) -> None:
     """
     facts = os.lstat(folder)
     if not _is_own_folder(facts):
-        raise StateError(f"{folder}: a file, or a folder of uid {facts.st_uid}; remove {folder}")
+        raise StateError(f"{folder}: not a folder of uid {os.geteuid()}; remove {folder}")
     if facts.st_mode & 0o022:
         os.chmod(folder, stat.S_IMODE(facts.st_mode) & ~0o022)
 

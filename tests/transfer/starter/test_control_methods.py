@@ -526,4 +526,4 @@ def test_a_tmpdir_that_is_a_link_is_none(place: Place) -> None:
     (place.folder / "tmp").symlink_to("elsewhere")
 
     assert starter.end_without_notes_folder(place.task()) == "exit 100"
-    assert f"{place.folder}/tmp: owned by uid" in (place.folder / "active/error").read_text()
+    assert f"{place.folder}/tmp: not a folder of uid" in (place.folder / "active/error").read_text()

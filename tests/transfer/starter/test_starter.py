@@ -434,7 +434,7 @@ def test_a_mapping_that_is_not_there_sends_nothing_and_is_tried_again(place: Pla
     write_mapping(place, "resource/h_rt/drop=yes\n")
     (place.folder / "published/mappings/transfer-beta").unlink()
 
-    with pytest.raises(GridbridgeError, match="the poller publishes it"):
+    with pytest.raises(GridbridgeError, match="the poller publishes this file"):
         place.step()
     assert place.calls("qsub") == []
 
