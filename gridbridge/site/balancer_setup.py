@@ -58,7 +58,7 @@ def qmaster_on_other_host(policy: Policy) -> str:
 
 
 def count_published_balancer_nodes() -> int:
-    """Return the number of nodes that the balancer published, and that nobody removes without a balancer."""
+    """Return the number of the balancer's nodes, which no program removes after the balancer's removal."""
     with suppress(StateError):
         published = balancer_round_outputs.read_published_balance()
         rows = published.nodes if published else ()
@@ -119,7 +119,6 @@ def _facts(policy: Policy) -> BalancerFacts:
 
 
 def _cell(policy: Policy) -> BalancerCellRights | None:
-    """Return the rights of accounts in the home cell; None if the home cluster is not Grid Engine."""
     home = configured_cluster_address(policy, policy.site.cluster)
     makes = batch_adapter_of_cluster(home).makes_queues
     if makes is None:
@@ -148,7 +147,6 @@ def _may_be_root(account: str) -> bool | None:
 
 
 def _last() -> LastPublishedBalancerRound | None:
-    """Return the balancer's last published round; None if there is none or it can't be read."""
     with suppress(StateError):
         if published := balancer_round_outputs.read_published_balance():
             return LastPublishedBalancerRound(

@@ -107,7 +107,6 @@ def _why_not(policy: Policy, cluster: str) -> str:
 
 
 def _model(cell: BestEffortCellFacts, request: BestEffortSetupRequest) -> str:
-    """Return the local queue to copy settings from; refuse an unsuitable queue."""
     if strange := foreign_queues_named_besteffort(cell):
         finding = besteffort_findings.foreign_besteffort_name_finding(request.cluster, strange[0])
         raise GridbridgeError(f"queue {strange[0]} has {finding.found}: {finding.hint}")

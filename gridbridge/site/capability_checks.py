@@ -113,7 +113,7 @@ def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFi
 
 
 def _provider_finding(pool: str, trouble: str | None) -> CheckFinding:
-    item = f"pool {pool}: its provider's list"
+    item = f"pool {pool}: provider's list"
     if trouble is None:  # the check reads another file than the service
         return CheckFinding(item=item, state=FindingSeverity.NOTE, found=f"not checked: {CONFIG} lacks the pool")
     if not trouble:

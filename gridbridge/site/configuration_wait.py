@@ -17,7 +17,7 @@ NOBODY = "no gridbridge-poller runs: the queue is closed until the load sensor h
 
 
 def main() -> None:
-    """Wait; print a line if a running service has not read the file."""
+    """Wait until a running service has read gridbridge.toml; print a line if the service does not read the file."""
     clock = Clock()
     try:
         trouble = wait_for_configuration_reload(_look(clock), clock)

@@ -111,7 +111,7 @@ def _service_families(shown: PublishedFilesSnapshot) -> Iterator[MetricFamily]:
     )
     yield metric_without_labels(
         "configuration_refused",
-        "Whether the newest gridbridge.toml is wrong, so that an older one is in force",
+        "Whether the newest gridbridge.toml is wrong, so that an older file is in force",
         float(refused) if service else None,
     )
     yield metric_without_labels(
@@ -236,7 +236,6 @@ def _target(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> tuple
 
 
 def _state(transfer: PublishedTransfer) -> str:
-    """Return a transfer's state as a metric label, from a fixed list."""
     if transfer.there.is_listed:
         return transfer.there.word
     return UNLISTED if transfer.phase == StarterPhase.RELEASED else SENDING

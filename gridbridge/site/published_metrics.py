@@ -126,7 +126,7 @@ def serve_metrics(measure: Measure, host: str, port: int, announce: Callable[[in
     server.RequestHandlerClass = _time_limited_handler(
         IDLE_CLIENT_S, REQUEST_LIMIT_S, _ConnectionLimit(MAX_CONNECTIONS)
     )
-    server.socket.listen(MAX_CONNECTIONS)  # by default five: a sixth client would wait for a second
+    server.socket.listen(MAX_CONNECTIONS)  # with the default of 5, a sixth client would wait for a second
     announce(server.server_port)
     threading.Event().wait()
 
@@ -169,7 +169,7 @@ def _time_limited_handler(patience_s: float, longest_s: float, few: _ConnectionL
             late.daemon = True
             late.start()
             try:
-                with few.among(self.connection), suppress(OSError):  # the client may have gone
+                with few.among(self.connection), suppress(OSError):  # the client may have disconnected
                     super().handle()
             finally:
                 late.cancel()

@@ -155,7 +155,6 @@ def _tree(folder: str) -> NonRootWritablePaths | None:
 
 
 def _strict(policy: Policy) -> tuple[str, ...]:
-    """Return the paths that must not be symlinks."""
     return (
         *account_and_file_findings.FOLDERS,
         SUDOERS,
@@ -187,7 +186,6 @@ def _load() -> tuple[float, float, frozenset[str]]:
 
 
 def _configuration(sha256: str, now_s: float) -> ServiceConfigurationFacts | None:
-    """Return the service's report on its gridbridge.toml and on the file with this digest."""
     try:
         service = published_json.read_published_service_status(PUBLISHED)
     except (OSError, GridbridgeError):
@@ -308,7 +306,6 @@ def _missing(policy: Policy, cluster: str) -> str:
 
 
 def _by_ssh(policy: Policy) -> list[tuple[str, ClusterSection]]:
-    """Return the clusters that are reached by ssh, with or without a transfer queue."""
     return [(name, cluster) for name, cluster in policy.clusters.items() if cluster.ssh]
 
 

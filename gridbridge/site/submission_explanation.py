@@ -101,7 +101,6 @@ def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str
 
 
 def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplanation:
-    """Explain how a job would be submitted by a transfer queue."""
     job, name, submitted = question.job, question.name, question.submitted
     remote = policy.queues[queue].cluster
     request, pe, slots = submitted.request, submitted.pe, submitted.slots
@@ -142,7 +141,6 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
 
 
 def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
-    """Return the job to explain, as the home cluster lists or would submit the job."""
     if transfer := _transfer(words, policy):
         submitted = require_job_request_reader(home).query_submitted_job(home, transfer.job, transfer.task)
         return _Asked(job=transfer.local, name=str(transfer), submitted=submitted)
@@ -176,13 +174,12 @@ def _unfit(policy: Policy, queue: str, job: JobRequestAndSubmitOptions) -> str:
 
 
 def _in_turn(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple[str, ...]:
-    """Return a sentence on the order of the queues that accept a job, if queue_order sets an order."""
     order = policy.site.queue_order
     if order is QueueOrder.SEQ_NO:
         return ()
     try:
         offers = transfer_queue_setup.queues_with_cluster_load(policy)
-    except GridbridgeError:  # the other parts of the explanation are printed all the same
+    except GridbridgeError:  # the explanation is printed without the order
         return ()
     takers = [offer for offer in offers if not _unfit(policy, offer.queue, job)]
     return (describe_queue_order(takers, order),) if len(takers) > 1 else ()
@@ -203,7 +200,6 @@ def _carried(ours: TransferRoute, request: JobRequest, account: str, name: str) 
 
 
 def _queue(to: str, policy: Policy) -> str:
-    """Return the transfer queue of this name, or a transfer queue to the cluster of this name."""
     if to in policy.queues:
         return to
     require_queue_to_cluster(to, policy.remotes)
@@ -215,12 +211,10 @@ def _queue(to: str, policy: Policy) -> str:
 
 
 def _adds(queue: TransferQueueSection) -> tuple[object, ...]:
-    """Return the resources that a queue adds to its jobs' requests."""
     return tuple(sorted(queue.asks.items())), queue.oar_queue, queue.oar_type
 
 
 def _transfer(words: tuple[str, ...], policy: Policy) -> TransferAttemptId | None:
-    """Return the transfer of a job given by its id; None for a qsub command line."""
     try:
         job, task = parse_local_job_and_task(" ".join(words))
     except ParseError:

@@ -83,7 +83,6 @@ def complete_queue_request(
 
 
 def _like_standing(policy: Policy, options: TransferQueueRequest, name: str) -> TransferQueueRequest:
-    """Fill in slots and limit from an existing transfer queue without a section in gridbridge.toml."""
     if options.short_jobs:
         return options
     home = configured_cluster_address(policy, policy.site.cluster)
@@ -99,7 +98,6 @@ def _like_standing(policy: Policy, options: TransferQueueRequest, name: str) -> 
 
 
 def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeMappingRule]]:
-    """Yield the mapping rules for parallel environments."""
     for (_, name), rule in policy.maps.get(cluster, {}).items():
         if (
             isinstance(rule, PeMappingRule)
@@ -109,7 +107,6 @@ def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeMappingRule
 
 
 def _people(policy: Policy, cluster: str) -> tuple[str, ...]:
-    """Return the users with a listed account at the cluster."""
     return tuple(person for person in policy.clusters[cluster].users if person != policy.site.service_account)
 
 
@@ -132,7 +129,6 @@ def _default_queue(policy: Policy, cluster: str) -> str:
 
 
 def _refuse(policy: Policy, options: TransferQueueRequest, queue: str, section: TransferQueueSection | None) -> None:
-    """Refuse requests that no set-up can fulfil."""
     if options.cluster not in policy.clusters:
         defined = ", ".join(policy.clusters)
         raise ConfigError((f"{CONFIG}: no [cluster.{options.cluster}]; there are {defined}",))

@@ -206,7 +206,7 @@ class HomeTransferQueueSettings:
     """The home cluster's settings for the transfer queues of a host."""
 
     setup: CellQconfSettings
-    slots: Mapping[str, int]  # queue: slots on the host
+    slots: Mapping[str, int]  # slots of each queue on the host
 
 
 def read_home_queue_setup(policy: Policy, of_host: str) -> HomeTransferQueueSettings:
@@ -279,7 +279,6 @@ def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[C
 
 
 def _named(edit: SetupEdit) -> str:
-    """Describe an edit that belongs to no finding."""
     words = (edit.cell, edit.verb.value, edit.kind, edit.name, edit.attribute)
     if edit.verb == SetupEditVerb.SHELL and edit.name:
         return f"remove {edit.name}"
@@ -328,7 +327,6 @@ def check_queue_order(
 
 
 def _former(path: str) -> dict[str, int]:
-    """Return the queues' original seq_no, from before any set-up."""
     return {change.undo.name: int(change.undo.value) for change in setup_edits.read_former_settings(path)}
 
 
@@ -357,7 +355,6 @@ def queues_with_cluster_load(policy: Policy, folder: str = PUBLISHED) -> tuple[T
 def _offers(
     policy: Policy, queues: Mapping[str, QconfSettings], folder: str = PUBLISHED
 ) -> Iterator[TransferQueueWithClusterLoad]:
-    """Yield the configured transfer queues that exist in the home cell."""
     heard = {cluster.cluster: cluster for cluster in published_json.read_published_cluster_status(folder)}
     stale = timedelta(seconds=2 * policy.poller.stale_s)
     now = Clock().now()

@@ -43,7 +43,7 @@ def test_nothing_was_noted_at_first(notes: str) -> None:
 def test_broken_notes_are_told(notes: str) -> None:
     Path(notes).write_text('[{"done": 1}]')
 
-    with pytest.raises(StateError, match="not what setup wrote"):
+    with pytest.raises(StateError, match="invalid record of former settings"):
         read_former_settings(notes)
 
 

@@ -1,1 +1,1 @@
-"""Rebalancing rules: which copies of tasks and datasets move, and to which hosts."""
+"""Rebalancing rules: which tasks and replicas move, and to which hosts."""

@@ -53,9 +53,9 @@ BLOCKING_STATES = (
 def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the moves of one automatic rebalancing round.
 
-    The first failed host with movable copies is evacuated. Otherwise the lightest host is balanced, or the heaviest
-    host, or the job with the largest tasks; while tasks are moving, nothing is balanced. Each attempt without a move
-    gives its reason.
+    The first failed host with movable tasks or replicas is evacuated. Otherwise the lightest host is balanced, or the
+    heaviest host, or the job with the largest tasks; while tasks are moving, nothing is balanced. Each attempt without
+    a move gives its reason.
     """
     board, tried = ProjectedPlacement(snapshot, rules), list[RebalanceMovePlan]()
     for host in failed_hosts_with_copies(board):
@@ -85,7 +85,6 @@ def _evacuated(board: ProjectedPlacement, host: PlacementHost) -> RebalanceMoveP
 
 
 def _even_jobs(board: ProjectedPlacement) -> RebalanceMovePlan:
-    """Plan the repair or the even spread of the first job with a possible move."""
     draft, words = (MovePlanDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round), "")
     for job in _jobs(board, board.rules):
         words = draft_job_repair_or_spread(draft, job, is_asked=False)
@@ -124,7 +123,7 @@ def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
 
     A full disk does not block balancing, because a disk may stay full for long.
     """
-    moves = PlacementTaskState.MOVING  # a local name, for speed: tasks may be a million
+    moves = PlacementTaskState.MOVING  # a local name is faster; there may be a million tasks
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{number_with_noun(moving, 'task is', 'tasks are')} being moved: no other move begins"
     awaited = _awaited(snapshot)
@@ -136,7 +135,6 @@ def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
 
 
 def _awaited(snapshot: PlacementSnapshot) -> set[str]:
-    """Return the dead or drained hosts with waiting tasks that can be moved."""
     hosts = {host.name: host for host in snapshot.hosts if host.state in BLOCKING_STATES}
     lost = {host.name for host in hosts.values() if host.state is PlacementHostState.DEAD or not host.is_up}
     if not hosts:
@@ -162,7 +160,7 @@ def _why_none(snapshot: PlacementSnapshot, rules: RebalanceSection) -> str:
 
 
 def failed_hosts_with_copies(board: ProjectedPlacement) -> list[PlacementHost]:
-    """Return dead, full and drained hosts that have copies, in order of evacuation."""
+    """Return the dead, full and drained hosts that have tasks or replicas, in order of evacuation."""
     served = (host for host in board.snapshot.hosts if host.state in EVACUATED_STATES)
     return sorted((host for host in served if board.has_held(host.name)), key=_turn)
 
@@ -195,9 +193,9 @@ def _mean_bytes(board: ProjectedPlacement, job: PlacementJobOrDataset) -> float:
 
 
 def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
-    """Plan the evacuation of a host in the snapshot.
+    """Plan the evacuation of a host: its tasks and replicas go to other hosts.
 
-    A host that is dead or down is lost, and other copies of its tasks are used. Otherwise the host's copies are moved.
+    A host that is dead or down is lost; other hosts' replicas then replace its tasks and replicas.
     """
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
@@ -207,7 +205,7 @@ def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: Rebalanc
 def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
     """Plan the evacuation of a host, and return a sentence that describes the plan.
 
-    moves_from_failed or moves_from_full limits the copies under way, including the draft's moves.
+    moves_from_failed or moves_from_full limits the simultaneous moves, including the draft's moves.
     """
     board = draft.board
     is_full = host.state == PlacementHostState.DISK_FULL and host.is_up
@@ -244,7 +242,6 @@ def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> st
 
 
 def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
-    """Name the state of a host: full, lost, drained or given up."""
     if is_full:
         return "is full"
     if is_lost:
@@ -255,7 +252,7 @@ def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
 def _why_not(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
     """Return why a host is not evacuated; empty if an evacuation is possible.
 
-    For a disk shared with other files, each copy is checked on its own.
+    If a disk also has other files, each task or replica is checked on its own.
     """
     if is_full:
         return ""
@@ -268,7 +265,6 @@ def _why_not(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool, i
 
 
 def _is_room_elsewhere(board: ProjectedPlacement, host: PlacementHost) -> bool:
-    """Say whether other hosts have room for a host's copies, or disks of unknown size."""
     other_hosts, used, most = _disks(board, host)
     if not host.max_bytes or any(not other_host.max_bytes for other_host in other_hosts):
         return True
@@ -276,14 +272,13 @@ def _is_room_elsewhere(board: ProjectedPlacement, host: PlacementHost) -> bool:
 
 
 def _disks(board: ProjectedPlacement, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
-    """Return the other live hosts of a kind, the used bytes of all, and the others' capacity."""
+    """Return the other usable hosts of a kind, the used bytes of all hosts, and the other hosts' capacity."""
     other_hosts = [other_host for other_host in board.live(host.kind) if other_host.name != host.name]
     used = host.used_bytes + sum(other_host.used_bytes for other_host in other_hosts)
     return other_hosts, used, sum(other_host.max_bytes for other_host in other_hosts)
 
 
 def _down_with_copies(board: ProjectedPlacement, host: PlacementHost) -> str:
-    """Return a host that is down, but not dead, and has a copy of an evacuated host's task."""
     for task in board.at(host.name):
         for name in task.hosts:
             other_host = board.hosts.get(name)
@@ -298,7 +293,6 @@ def _down_with_copies(board: ProjectedPlacement, host: PlacementHost) -> str:
 
 
 def _room(board: ProjectedPlacement, host: PlacementHost) -> str:
-    """Say how full the disks are with and without the evacuated host."""
     other_hosts, used, most = _disks(board, host)
     if not other_hosts:
         return "no other host takes copies now"
@@ -308,7 +302,7 @@ def _room(board: ProjectedPlacement, host: PlacementHost) -> str:
 
 
 def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
-    """Plan new copies for a lost host's copies; return the number of lost tasks."""
+    """Plan replacements of a lost host's tasks and replicas; return the number of lost tasks."""
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
@@ -330,7 +324,6 @@ def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTas
 
 
 def _is_left(board: ProjectedPlacement, name: str, lost: PlacementHost) -> bool:
-    """Say whether a copy survives on a readable host other than `lost`."""
     other_host = board.hosts.get(name)
     return other_host is not None and name != lost.name and is_host_readable(other_host)
 
@@ -338,7 +331,6 @@ def _is_left(board: ProjectedPlacement, name: str, lost: PlacementHost) -> bool:
 def _anew(
     draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost, source: str
 ) -> None:
-    """Plan a copy that replaces a lost spare copy, read from the host `source`."""
     if host.name in draft.board.task(task).replicas:
         draft.board.forget(task, host.name)
     if not draft.is_over and len(draft.board.task(task).replicas) < job.replicas:
@@ -362,7 +354,6 @@ def _move_off(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTa
 
 
 def _off(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost) -> None:
-    """Plan the move of a task's copy from a host to the best target host."""
     if draft.is_over:
         return
     for target in rank_copy_target_hosts(draft, job, task):

@@ -60,16 +60,15 @@ def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> Rebalan
 
 
 def _by_disk(*, is_light: bool) -> str:
-    """Describe a host's disk usage if the usage causes no move."""
     if is_light:
         return "has a lightly used disk, and no copy can be moved there"
     return "has an average disk usage"
 
 
 def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset) -> None:
-    """Plan moves that give a host its share of a job's copies.
+    """Plan moves that give a host its share of a job's tasks and replicas.
 
-    A busy host gets one copy less than its share.
+    A busy host gets its share less one.
     """
     board = draft.board
     share = board.share(job, host)
@@ -101,7 +100,7 @@ def _why_none(host: PlacementHost) -> str:
 
 
 def _is_heavy(board: ProjectedPlacement, host: PlacementHost) -> bool:
-    """Say whether copies have to leave a host: the host is drained, or its disk is full or heavily used."""
+    """Say whether tasks or replicas have to leave a host: it is drained, or its disk is full or heavily used."""
     if host.state == PlacementHostState.DRAIN or board.is_full(host):
         return True
     if host.max_bytes <= 0:
@@ -117,23 +116,19 @@ def _leave_unlisted(draft: MovePlanDraft, host: PlacementHost) -> None:
 
 
 def _other_hosts(board: ProjectedPlacement, host: PlacementHost) -> list[PlacementHost]:
-    """Return the other live hosts of a kind, the host with the most offered bytes first."""
     other_hosts = (other_host for other_host in board.live(host.kind) if other_host.name != host.name)
     return _emptiest(board, other_hosts)
 
 
 def _emptiest(board: ProjectedPlacement, hosts: Iterable[PlacementHost]) -> list[PlacementHost]:
-    """Return hosts sorted by offered bytes, the largest number first."""
     return sorted(hosts, key=lambda host: (-board.offered(host), host.name))
 
 
 def _extreme(board: ProjectedPlacement, other_hosts: list[PlacementHost]) -> list[PlacementHost]:
-    """Return the first of sorted hosts: the part `other_extreme` of all live hosts."""
     return other_hosts[: ceil(board.rules.other_extreme * (len(other_hosts) + 1))]
 
 
 def _push_off(draft: MovePlanDraft, host: PlacementHost) -> None:
-    """Plan moves to the emptiest hosts while a host's disk usage is above the mean."""
     board = draft.board
     targets = _usable(draft, host, _extreme(board, _other_hosts(board, host)))
     for task in _movable(draft, host.name):
@@ -149,7 +144,6 @@ def _has_to_give(board: ProjectedPlacement, host: PlacementHost) -> bool:
 
 
 def _usable(draft: MovePlanDraft, host: PlacementHost, targets: list[PlacementHost]) -> list[PlacementHost]:
-    """Return the target hosts that take copies; record the other targets as rejected."""
     board, first = draft.board, next(iter(draft.board.at(host.name)), None)
     usable = []
     for target in targets:
@@ -162,7 +156,6 @@ def _usable(draft: MovePlanDraft, host: PlacementHost, targets: list[PlacementHo
 
 
 def _pull_onto(draft: MovePlanDraft, host: PlacementHost) -> None:
-    """Plan moves from the fullest hosts while a host's disk usage is below the mean."""
     board = draft.board
     sources = _extreme(board, _other_hosts(board, host)[::-1])
     if reason := why_host_takes_no_copy(board, host):
@@ -182,7 +175,6 @@ def _to_first(
 
 
 def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost) -> bool:
-    """Plan a move to another host's disk, or record why the move is rejected."""
     reason = _disk_reason(draft, task, source, target)
     if reason:
         draft.refuse(task, target.name, reason)
@@ -192,7 +184,7 @@ def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, targ
 
 
 def _disk_reason(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost) -> str:
-    """Return why a copy does not move to another host's disk; empty if the copy may move.
+    """Return why a task or replica may not move to another host's disk; empty if the move is possible.
 
     A target never gets as full as the source, so that the fullest host never gets fuller.
     """
@@ -209,7 +201,6 @@ def _disk_reason(draft: MovePlanDraft, task: PlacementTask, source: PlacementHos
 
 
 def _movable(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
-    """Yield a host's tasks that may move to even out disks; record why other tasks are not moved."""
     board = draft.board
     smallest = board.rules.min_task_bytes
     for task in board.at(host):
@@ -225,7 +216,6 @@ def _movable(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
 
 
 def _active(board: ProjectedPlacement) -> list[PlacementJobOrDataset]:
-    """Return the jobs that ran within active_s, by name."""
     now, lately = board.snapshot.now, timedelta(seconds=board.rules.active_s)
     return sorted(
         (job for job in board.snapshot.jobs if job.last_run and now - job.last_run < lately), key=lambda job: job.name
@@ -233,7 +223,6 @@ def _active(board: ProjectedPlacement) -> list[PlacementJobOrDataset]:
 
 
 def _sentence(draft: MovePlanDraft, host: PlacementHost, disk: float, standing: str) -> str:
-    """Describe a host's disk usage before the moves, and the planned moves."""
     mean = draft.board.mean_disk(host.kind)
     if host.max_bytes <= 0:
         return f"{host.name}: {describe_moves(draft.moves, 'nothing is moved')}"

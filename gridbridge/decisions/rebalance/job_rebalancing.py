@@ -1,4 +1,4 @@
-"""Plans the repair of a job's missing copies, or else an even spread of the copies over hosts.
+"""Plans the repair of a job's missing replicas, or else an even spread of tasks and replicas over hosts.
 
 Source: Hydra's document "Spawn Balancing", section "Job Rebalancing".
 """
@@ -32,7 +32,7 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 def plan_job_repair_or_spread(
     snapshot: PlacementSnapshot, name: str, rules: RebalanceSection, *, is_asked: bool = True
 ) -> RebalanceMovePlan:
-    """Plan the repair of a job in the snapshot, or an even spread of its copies.
+    """Plan the repair of a job in the snapshot, or an even spread of its tasks and replicas.
 
     With `is_asked` a person named the job, and its owner can't forbid moves.
     """
@@ -42,7 +42,7 @@ def plan_job_repair_or_spread(
 
 
 def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset, *, is_asked: bool) -> str:
-    """Plan the repair of a job, or an even spread of its copies; describe the plan."""
+    """Plan the repair or the even spread of a job, and describe the plan."""
     wrong = draft_job_repair(draft, job)
     lack = number_with_noun(wrong, "task still lacks copies or has", "tasks still lack copies or have")
     still_wrong = f"{lack} wrong copies" if wrong else ""
@@ -61,7 +61,6 @@ def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset,
 
 
 def _waits(draft: MovePlanDraft, job: PlacementJobOrDataset) -> bool:
-    """Say whether a task of a job is waiting; otherwise record why each task is not moved."""
     if job.name in draft.board.waiting:
         return True
     for task in draft.board.of_job[job.name]:
@@ -72,7 +71,7 @@ def _waits(draft: MovePlanDraft, job: PlacementJobOrDataset) -> bool:
 
 
 def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
-    """Plan missing copies of a job's tasks and the removal of wrong replicas; count tasks still incomplete.
+    """Plan new replicas and the removal of wrong replicas of a job; count the tasks that stay incomplete.
 
     The limit of bytes does not apply to repairs.
     """
@@ -94,7 +93,6 @@ def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
 
 
 def _lacking(board: ProjectedPlacement, job: PlacementJobOrDataset) -> list[PlacementTask]:
-    """Return a job's tasks that may lack a copy or have a wrong copy."""
     tasks, readable = board.of_job[job.name], board.readable
     if not job.replicas:
         return [task for task in tasks if task.replicas or task.spoilt or task.live not in readable]
@@ -110,7 +108,6 @@ def _needs_nothing(board: ProjectedPlacement, job: PlacementJobOrDataset, task: 
 
 
 def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
-    """Say whether a task has all its copies on readable hosts after the planned moves."""
     now = board.task(task)
     known_hosts = {name for name in now.hosts if name in board.hosts}
     is_right = len(known_hosts) == len(now.hosts) == 1 + job.replicas
@@ -119,7 +116,7 @@ def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: Place
 
 
 def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
-    """Say whether a host has more copies of a job than its share, or at least two less."""
+    """Say whether a host has more than its share of a job's tasks and replicas, or at least two less."""
     surpluses = (above for kind in board.kinds for _, above in board.above(job, kind))
     return any(above > 0 or above < -1 for above in surpluses)
 
@@ -129,9 +126,9 @@ def _even(board: ProjectedPlacement, job: PlacementJobOrDataset) -> str:
 
 
 def _make_live(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """Use the first readable replica as the running copy of a task without a running copy.
+    """Make the first readable replica the main copy of a task without a main copy.
 
-    Copies on hosts outside the snapshot do not count. If there is no copy at all, the original is copied.
+    Replicas on hosts outside the snapshot do not count. If there is no replica, the original is copied.
     """
     hosts = (draft.board.hosts.get(name) for name in task.replicas)
     first = next((host for host in hosts if host and is_host_readable(host)), None)
@@ -146,7 +143,7 @@ def _make_live(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Placement
 
 
 def _drop_wrong(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """Remove duplicate replicas, and replicas beside the running copy or on hosts outside the snapshot.
+    """Remove duplicate replicas, and replicas beside the main copy or on hosts outside the snapshot.
 
     Replicas beyond the wanted number are removed as well, the last replica first.
     """
@@ -171,7 +168,6 @@ def _delete(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
 
 
 def _add_missing(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """Plan one missing replica of a task, copied from the running copy."""
     now = draft.board.task(task)
     if draft.is_over or len(now.replicas) >= job.replicas or draft.again_reason(task):
         return
@@ -180,7 +176,6 @@ def _add_missing(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Placeme
 
 
 def _drop_spoilt(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """Remove a task's damaged copies after the task has enough whole copies."""
     now = draft.board.task(task)
     if not now.live or len(now.replicas) < job.replicas or draft.again_reason(task):
         return
@@ -190,7 +185,6 @@ def _drop_spoilt(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Placeme
 
 
 def _spread_one(draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> bool:
-    """Plan one move that evens out a job's copies; say whether a move was found."""
     spread = JobCopyRedistribution(draft, job, kind, is_asked=is_asked)
     above = spread.above
     most_first = [*reversed(spread.order)]
@@ -210,24 +204,24 @@ def _is_loaded(board: ProjectedPlacement, host: PlacementHost) -> bool:
 
 
 class JobCopyRedistribution:
-    """The hosts of a kind sorted by their copies of a job, valid until a copy moves."""
+    """Hosts sorted by their number of a job's tasks and replicas; outdated after a move."""
 
     def __init__(self, draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> None:
         board, above = draft.board, dict(draft.board.above(job, kind))
         self.above = above
-        # hosts that lack most copies of the job come first, then hosts of the lowest load
+        # hosts that lack most of the job come first, then hosts of the lowest load
         self.order = sorted(board.by_load(kind), key=lambda host: above[host.name])
         self._draft, self._job, self._is_asked = draft, job, is_asked
         self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
         self._takers: list[PlacementHost] | None = None
-        self._reasons: dict[str, str] = {}  # host: reason why the host takes no copy; empty: the host takes copies
+        self._reasons: dict[str, str] = {}  # for each host: why it takes nothing of the job, or empty
         self._is_told = False
 
     def push(self, source: PlacementHost, *, is_extra: bool = False) -> bool:
-        """Plan one copy's move off a host, to the host with the fewest copies.
+        """Plan the move of one task or replica off a host, to the host with the fewest tasks of the job.
 
         With `is_extra` the source has its share but is busy; busy targets are excluded, because they would return the
-        copy.
+        task.
         """
         targets: list[PlacementHost] | None = None
         reason = self._draft.taken_reason(self._job, source.name)
@@ -248,9 +242,9 @@ class JobCopyRedistribution:
         return False
 
     def pull(self, target: PlacementHost, *, is_extra: bool = False) -> bool:
-        """Plan one copy's move to a host, from the host with the most copies.
+        """Plan the move of one task or replica to a host, from the host with the most tasks of the job.
 
-        Hosts below their share give no copy. With `is_extra` the target only lacks load; quiet sources are excluded.
+        Hosts below their share give nothing. With `is_extra` the target only lacks load; quiet sources are excluded.
         """
         draft, job, empty = self._draft, self._job, set[str]()
         reason = _target_reason(draft, job, target)
@@ -307,7 +301,7 @@ def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, targ
 
 
 def _target_reason(draft: MovePlanDraft, job: PlacementJobOrDataset, target: PlacementHost) -> str:
-    """Return why a host takes no copy of any task of a job; empty if the host takes copies."""
+    """Return why a host takes no task or replica of a job; empty if the host takes some."""
     board = draft.board
     return (
         draft.host_reason(target)

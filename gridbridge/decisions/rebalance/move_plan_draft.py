@@ -72,14 +72,14 @@ class MovePlanDraft:
         return "this round moves the task already" if task.key in self._keys else ""
 
     def taken_reason(self, job: PlacementJobOrDataset, source: str) -> str:
-        """Return a reason if no further copy of a job may leave a host (tasks_per_host); else empty."""
+        """Return a reason if tasks_per_host tasks and replicas of a job leave a host already; else empty."""
         most = self.board.rules.tasks_per_host
         is_enough = self._moves_from[job.name, source] >= most
         leave = number_with_noun(most, "of the job's copies leaves", "of the job's copies leave")
         return f"{leave} {source} already" if is_enough else ""
 
     def given_reason(self, job: PlacementJobOrDataset, target: str) -> str:
-        """Return a reason if no further copy of a job may move to a host (tasks_per_host); else empty."""
+        """Return a reason if tasks_per_host tasks and replicas of a job go to a host already; else empty."""
         most = self.board.rules.tasks_per_host
         is_enough = self._given[job.name, target] >= most
         go = number_with_noun(most, "of the job's copies goes", "of the job's copies go")
@@ -99,15 +99,15 @@ class MovePlanDraft:
         return not self._is_cut
 
     def host_reason(self, host: PlacementHost) -> str:
-        """Return why a host takes no copy at all; the reason is cached until the next move."""
+        """Return why a host takes no task or replica at all; the reason is cached until the next move."""
         if host.name not in self._host_reasons:
             self._host_reasons[host.name] = why_host_takes_no_copy(self.board, host)
         return self._host_reasons[host.name]
 
     def takers(self, task: PlacementTask, kind: str) -> list[PlacementHost]:
-        """Return the live hosts of a kind that take copies, cached until the next move.
+        """Return the usable hosts of a kind that take tasks or replicas, cached until the next move.
 
-        Hosts that take no copy are recorded as rejected targets of the first task only.
+        The other hosts are recorded as rejected targets of the first task only.
         """
         if kind not in self._takers:
             live = self.board.live(kind)
@@ -180,7 +180,7 @@ def draft_moves_owner_round_robin(
 
 
 def live_or_replica_move_kind(task: PlacementTask, source: str) -> PlacementMoveKind:
-    """Return LIVE for a task's running copy at a host, and REPLICA for a spare copy."""
+    """Return LIVE for a task's main copy at a host, and REPLICA for a replica."""
     return PlacementMoveKind.LIVE if task.live == source else PlacementMoveKind.REPLICA
 
 
@@ -203,7 +203,7 @@ def draft_new_task_copy(
     source: str,
     kind: PlacementMoveKind = PlacementMoveKind.REPLICA,
 ) -> bool:
-    """Plan a new copy of a task from the host `source`; say whether a host takes the copy.
+    """Plan a new replica of a task, copied from the host `source`; say whether a host takes the replica.
 
     An empty `source` stands for the task's original, if the original exists.
     """
@@ -223,10 +223,10 @@ def draft_new_task_copy(
 def rank_copy_target_hosts(
     draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask
 ) -> list[PlacementHost]:
-    """Return the hosts that take another copy of a task, the best host first.
+    """Return the hosts that take another replica of a task, the best host first.
 
-    Hosts with a damaged copy of the task come first, then hosts in a new zone, then hosts of the lowest load. Each copy
-    of the same job adds sibling_weight to a host's load.
+    Hosts with a damaged replica of the task come first, then hosts in a new zone, then hosts of the lowest load. Each
+    task and replica of the job adds sibling_weight to a host's load.
     """
     board, now = draft.board, draft.board.task(task)
     held = {board.hosts[host].zone for host in now.hosts if host in board.hosts}
@@ -243,7 +243,7 @@ def rank_copy_target_hosts(
 
 
 def is_host_readable(host: PlacementHost) -> bool:
-    """Say whether copies can be read from a host: the host is up and not dead."""
+    """Say whether replicas can be read from a host: the host is up and not dead."""
     return host.is_up and host.state != PlacementHostState.DEAD
 
 
@@ -266,7 +266,7 @@ GB = 1e9
 
 
 def why_host_takes_no_copy(board: ProjectedPlacement, host: PlacementHost) -> str:
-    """Return why a host takes no copy of any task; empty if the host takes copies."""
+    """Return why a host takes no task or replica; empty if the host takes some."""
     return next(_of_host(board, host), "")
 
 
@@ -293,12 +293,12 @@ def why_task_state_forbids_move(task: PlacementTask) -> str:
 
 
 def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> str:
-    """Return why a copy may not move from `source` to `target`; an empty `source` means a new copy."""
+    """Return why a task or replica may not go from `source` (empty: a new replica) to `target`."""
     return next(_of_copy(board, task, source, target), "")
 
 
 def why_host_takes_no_more_of_job(board: ProjectedPlacement, job: PlacementJobOrDataset, target: PlacementHost) -> str:
-    """Return why a host takes no more copies of a job; empty if the host takes copies."""
+    """Return why a host takes no more tasks or replicas of a job; empty if the host takes some."""
     if job.hosts is not None and target.name not in job.hosts:
         return _barred(job, target.name)
     most = board.share(job, target)
@@ -356,7 +356,7 @@ def _barred(job: PlacementJobOrDataset, name: str) -> str:
 
 
 def _is_spread(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> bool:
-    """Say whether all copies of a task are in different zones, or cover all zones."""
+    """Say whether a task and its replicas are all in different zones, or cover all zones."""
     zones = board.zones(target.kind)
     if len(zones) < 2:
         return True

@@ -1,4 +1,4 @@
-"""Computes the loads and copies of hosts as they would be after the planned moves.
+"""Computes the load of hosts, and the places of tasks and replicas, after the planned moves.
 
 As in Hydra's SpawnBalancer, load is the used bytes of the disk and the mean share of used slots. Only hosts of one kind
 are compared.
@@ -29,7 +29,7 @@ _NUMBER = attrgetter("number")
 
 
 class ProjectedPlacement:
-    """Hosts, jobs and copies of tasks after the moves planned so far."""
+    """Hosts, jobs, tasks and replicas after the moves planned so far."""
 
     def __init__(self, snapshot: PlacementSnapshot, rules: RebalanceSection) -> None:
         self.snapshot = snapshot = _measured(snapshot, rules)
@@ -41,20 +41,20 @@ class ProjectedPlacement:
         )
         self.moving = 0  # number of tasks being moved
         self.waiting = set[str]()  # jobs with a waiting task
-        self.lost = defaultdict[str, int](int)  # host: number of datasets whose only whole copy is lost with the host
+        self.lost = defaultdict[str, int](int)  # number of datasets that lose their only whole replica with a host
         self.of_job = defaultdict[str, list[PlacementTask]](list)
         self._at = defaultdict[str, list[PlacementTask]](list)
         self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
         self._count(snapshot.tasks)
-        self._placed = dict[str, dict[str, list[PlacementTask]]]()  # job: host: tasks; filled on demand
-        self._changes = list[tuple[str, str, int]]()  # job, host, change of the number of copies
+        self._placed = dict[str, dict[str, list[PlacementTask]]]()  # tasks by job and host, filled on demand
+        self._changes = list[tuple[str, str, int]]()  # job, host, change of the number of tasks and replicas
         self._moved = dict[tuple[str, int], PlacementTask]()
         self._gained = defaultdict[str, int](int)
-        self._came = defaultdict[str, int](int)  # host: slots of running copies that move to the host
+        self._came = defaultdict[str, int](int)  # slots of the tasks that move to each host
         self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
         self._kinds = _by_kind(snapshot.hosts)
         self._zones = {kind: frozenset(host.zone for host in live if host.zone) for kind, live in self._kinds.items()}
-        self._of_slots = {  # kind: number of slots: an example host
+        self._of_slots = {  # an example host by kind and number of slots
             kind: {host.slots: host for host in self.live(kind)} for kind in self.kinds
         }
         self._by_load = dict[str, list[PlacementHost]]()
@@ -66,7 +66,7 @@ class ProjectedPlacement:
         }
 
     def _count(self, tasks: Iterable[PlacementTask]) -> None:
-        """Count the copies of all tasks in one pass, because there may be a million tasks."""
+        """Count all tasks and replicas in one pass, because there may be a million tasks."""
         of_job, at, all_counts = self.of_job, self._at, self._counts
         waits, moves = PlacementTaskState.WAITING, PlacementTaskState.MOVING
         for task in tasks:
@@ -85,23 +85,23 @@ class ProjectedPlacement:
                 counts[host] += 1
 
     def live(self, kind: str) -> tuple[PlacementHost, ...]:
-        """Return the live hosts of a kind, sorted by name."""
+        """Return the usable hosts of a kind, sorted by name."""
         return self._kinds.get(kind, ())
 
     def task(self, task: PlacementTask) -> PlacementTask:
-        """Return a task with its copies after the planned moves."""
+        """Return a task with its replicas after the planned moves."""
         return self._moved.get(task.key, task)
 
     def at(self, host: str) -> list[PlacementTask]:
-        """Return the tasks with a copy at a host before any move, by job and number."""
+        """Return the tasks at a host, or with a replica at the host, before any move, by job and number."""
         return sorted(self._at.get(host, ()), key=_KEY)
 
     def has_held(self, host: str) -> bool:
-        """Say whether a host held a copy of any task before the planned moves."""
+        """Say whether a host held any task or replica before the planned moves."""
         return host in self._at
 
     def of_job_at(self, job: str, host: str) -> list[PlacementTask]:
-        """Return a job's tasks with a copy at a host after the planned moves, by number."""
+        """Return a job's tasks at a host, or with a replica at the host, after the planned moves, by number."""
         if (placed := self._placed.get(job)) is None:
             placed = self._placed[job] = self._by_host(job)
         return sorted(placed.get(host, ()), key=_NUMBER)
@@ -114,12 +114,12 @@ class ProjectedPlacement:
         return placed
 
     def count(self, job: str, host: str) -> int:
-        """Return the number of a job's copies at a host after the planned moves."""
+        """Return the number of a job's tasks and replicas at a host after the planned moves."""
         counts = self._counts.get(job)
         return counts[host] if counts and host in counts else 0
 
     def share(self, job: PlacementJobOrDataset, host: PlacementHost) -> int:
-        """Return a host's fair share of a job's copies, by the host's slots.
+        """Return a host's fair share of a job's tasks and replicas, by the host's slots.
 
         For n tasks with R replicas on hosts of equal slots the share is ceil(n * (1 + R) / hosts). A host that the job
         may not use has a share of 0.
@@ -135,7 +135,7 @@ class ProjectedPlacement:
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
     def above(self, job: PlacementJobOrDataset, kind: str) -> Iterator[tuple[str, int]]:
-        """Yield each live host of a kind, with its number of copies above its share."""
+        """Yield each usable host of a kind, with its number of tasks and replicas above its share of the job."""
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.live(kind)
         if job.hosts is not None:
@@ -144,7 +144,6 @@ class ProjectedPlacement:
         return ((host.name, counts.get(host.name, 0) - fair[host.slots]) for host in live)
 
     def _slots_for(self, job: PlacementJobOrDataset, kind: str) -> int:
-        """Return the slots of all live hosts of a kind that a job may use."""
         if job.hosts is None:
             return self._slots.get(kind, 0)
         key = job.name, kind
@@ -180,18 +179,18 @@ class ProjectedPlacement:
         return max(weighted, (rules.active_weight + rules.disk_weight) * full)
 
     def by_load(self, kind: str) -> list[PlacementHost]:
-        """Return the live hosts of a kind, sorted by load score after the planned moves."""
+        """Return the usable hosts of a kind, sorted by load score after the planned moves."""
         if kind not in self._by_load:
             order = sorted(self.live(kind), key=lambda host: (self.score(host), host.name))
             self._by_load[kind] = order
         return self._by_load[kind]
 
     def zones(self, kind: str) -> frozenset[str]:
-        """Return the zones of the live hosts of one kind."""
+        """Return the zones of the usable hosts of one kind."""
         return self._zones.get(kind, frozenset())
 
     def mean_disk(self, kind: str) -> float:
-        """Return the mean disk usage (0 to 1) of a kind's live hosts before any move."""
+        """Return the mean disk usage (0 to 1) of a kind's usable hosts before any move."""
         return self._mean_disk.get(kind, 0.0)
 
     def is_disk_heavy(self, host: PlacementHost, more_bytes: int = 0) -> bool:
@@ -211,7 +210,7 @@ class ProjectedPlacement:
         return self._is_below(host.mean_active, self._mean_active.get(host.kind, 0.0))
 
     def is_full(self, host: PlacementHost) -> bool:
-        """Say whether a host's disk is so full that copies have to leave the host.
+        """Say whether a host's disk is so full that tasks and replicas have to leave the host.
 
         The recorded state DISK_FULL counts only if the disk's size is unknown.
         """
@@ -224,7 +223,7 @@ class ProjectedPlacement:
         return host.room is None or self._came[host.name] + slots <= host.room
 
     def take(self, move: PlacementMove, task: PlacementTask) -> None:
-        """Project a move: update the task's copies and the loads of the hosts."""
+        """Project a move: update the places of the task's replicas and the loads of the hosts."""
         now = self.task(task)
         self._came[move.target] += now.slots if move.kind == PlacementMoveKind.LIVE else 0
         self._moved[now.key] = task_after_move(now, move)
@@ -268,9 +267,9 @@ class ProjectedPlacement:
 
 
 def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
-    """Return a task with its copies after a move.
+    """Return a task with its replicas after a move.
 
-    If the running copy moves to a replica's host, the replica becomes the running copy, and nothing is copied.
+    If the main copy moves to a replica's host, the replica becomes the main copy, and nothing is copied.
     """
     if move.kind == PlacementMoveKind.LIVE:
         other_replicas = tuple(host for host in task.replicas if host != move.target)

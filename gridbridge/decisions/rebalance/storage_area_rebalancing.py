@@ -46,7 +46,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 
 KIND = "storage"
-ONLY = 1  # number of a dataset's only task
+ONLY = 1  # task number of a dataset, which is a job of one task
 NOWHERE = frozenset[str]()
 MOST_DOUBLED = 6  # limit of doublings of the pause after failures
 
@@ -139,14 +139,12 @@ def move_kind_of_replica_act(carried: ServiceReplicaAct) -> PlacementMoveKind:
 
 
 def _losses(board: ProjectedPlacement) -> list[str]:
-    """Describe the datasets whose only whole replica was in a lost storage area."""
     lost = sorted({name for task in board.snapshot.tasks for name in task.lost})
     words_by_area = ((name, describe_lost_datasets(board, board.hosts[name])) for name in lost)
     return [f"{name} is lost: {words}" for name, words in words_by_area if words]
 
 
 def _waiting(snapshot: PlacementSnapshot) -> list[PlacementTask]:
-    """Return the datasets that neither a command nor the service is changing, by name."""
     tasks = (task for task in snapshot.tasks if task.state is PlacementTaskState.WAITING)
     return sorted(tasks, key=lambda task: task.key)
 
@@ -235,7 +233,6 @@ def _task(
 
 
 def _state(delegated: DelegatedDataset, *, is_going: bool) -> PlacementTaskState:
-    """Return MOVING during an action of the service, BUSY during a command of the owner."""
     if is_going:
         return PlacementTaskState.MOVING
     return PlacementTaskState.BUSY if delegated.is_busy else PlacementTaskState.WAITING
@@ -296,7 +293,7 @@ def max_pause_after_replica_act(rules: RebalanceSection) -> timedelta:
 
 
 def _failed_at(carried: ServiceReplicaAct, storage_state: DatasetStorageSnapshot) -> str:
-    """Return the area of a failed action: `source` if the new replica was made, else `target`."""
+    """Return the area of a failed action: the source if only the removal failed, else the target."""
     return (
         carried.source
         if (carried.dataset, carried.source) in storage_state.leaving

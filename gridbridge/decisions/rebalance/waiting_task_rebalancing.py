@@ -42,7 +42,7 @@ def tasks_as_placement_snapshot(observed: TasksObservedAtClusters) -> PlacementS
     for task in all_tasks:
         waiting[task.cluster] += task.slots if task.is_waiting else 0
     for transferred in observed.away:
-        # a task on its way to another cluster reserves slots at the target cluster
+        # a task that moves to another cluster reserves slots at the target cluster
         if transferred.target not in ("", transferred.cluster):
             waiting[transferred.target] += transferred.slots
     unsent = _unsent(observed)
@@ -69,7 +69,6 @@ def tasks_as_placement_snapshot(observed: TasksObservedAtClusters) -> PlacementS
 
 
 def _unsent(observed: TasksObservedAtClusters) -> Counter[str]:
-    """Count for each cluster the slots that unsent and moving campaign tasks may take."""
     unsent = Counter[str]()
     moved = Counter((task.campaign, task.cluster) for task in observed.tasks if task.is_moving)
     of = Counter(task.campaign for task in observed.tasks if task.is_moving)
@@ -116,7 +115,6 @@ def _job(campaign: Campaign, observed: TasksObservedAtClusters) -> PlacementJobO
 
 
 def _sent_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJobOrDataset]:
-    """Yield the local jobs with transferred tasks, each with the clusters where a task could start."""
     for name, task in sorted({task.key[0]: task for task in _of_one_sender(observed.away)}.items()):
         answers = ((cluster, observed.answers.get(cluster)) for cluster in observed.reached)
         open_to = {cluster for cluster, answer in answers if answer and answer.free_slots >= task.slots}

@@ -178,7 +178,7 @@ def storage_area_owner_findings(
         found=f"{path}: {', '.join(owners[:SHOWN])}{more}",
         right="no account's name taken by another account",
         where=host,
-        hint="replicas of these accounts go to folders NAME.WORD there; ask the owners to remove"
+        hint="replicas of these accounts go to folders NAME.WORD in this area; ask the owners to remove"
         f" these entries, or remove the entries as root: rm -r -- {path}/NAME",
     )
 
@@ -190,7 +190,7 @@ PROGRAMS = (
     PYTHON,
     AS_USER,
 )
-FOLDERS: Mapping[str, int] = MappingProxyType(  # folder of the service account: mode
+FOLDERS: Mapping[str, int] = MappingProxyType(  # mode of each folder of the service account
     {
         HOME: 0o755,
         PUBLISHED: 0o755,

@@ -108,7 +108,6 @@ def provider_programs_in_use(policy: Policy) -> dict[str, str]:
 
 
 def _missing_queues(cell: BalancerCellRights, policy: Policy) -> Iterator[CheckFinding]:
-    """Report queues and host groups in gridbridge.toml that the cell does not have."""
     named = {("queue", policy.balance.queue): "[balance] queue"}
     for name, pool in policy.pools.items():
         for key, kind, text in (("queues", "queue", pool.queues), ("hostgroups", "host group", pool.hostgroups)):
@@ -128,7 +127,6 @@ def _missing_queues(cell: BalancerCellRights, policy: Policy) -> Iterator[CheckF
 
 
 def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
-    """Check that the providers' programs exist and are executable."""
     for name, program in provider_programs_in_use(policy).items():
         item, path_facts = f"provider {name}: {program}", facts.paths.get(program)
         if program in facts.hidden:
@@ -191,7 +189,6 @@ def _in_line(cell: BalancerCellRights) -> CheckFinding:
 
 
 def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[CheckFinding]:
-    """Check the private key for logins to new nodes, if [bootstrap] has a key."""
     path, owner = bootstrap.key, BALANCE_ACCOUNT
     if not bootstrap.steps or not path:
         return
@@ -218,7 +215,6 @@ def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[C
 
 
 def _started(facts: BalancerFacts) -> CheckFinding:
-    """Check that systemd or cron starts a balancer round each minute."""
     item, right = f"file {BALANCE_CRON}", "a round each minute"
     if facts.has_unit:
         return CheckFinding(item=item, state=FindingSeverity.OK, found="not needed: systemd runs the balancer")
@@ -262,7 +258,6 @@ def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> Check
 
 
 def _untold(item: str, balance: BalanceSection) -> CheckFinding:
-    """Return the finding about a balancer without a round that acted."""
     if balance.apply:
         return CheckFinding(
             item=item,

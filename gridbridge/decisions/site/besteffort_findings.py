@@ -47,7 +47,7 @@ def non_gridbridge_queue_names(cell: BestEffortCellFacts) -> tuple[str, ...]:
 
 
 def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
-    """Say whether a queue is gridbridge's best-effort queue, by its name and one other trait.
+    """Say whether a queue is one of gridbridge's best-effort queues: by name, and by suspend_method or complex.
 
     A best-effort queue without gb_besteffort takes any user's jobs and kills them. So such a queue is repaired or
     removed, and never counts as a local queue.
@@ -118,7 +118,6 @@ def local_queues_preempting_tasks(cell: BestEffortCellFacts, model: str) -> tupl
 
 
 def _shared(cell: BestEffortCellFacts, hosts: frozenset[str]) -> frozenset[str]:
-    """Return local queues that share one of `hosts` with another local queue."""
     local = non_gridbridge_queue_names(cell)
     on = Counter(host for name in local for host in cell.slots.get(name, {}))
     return frozenset(name for name in local if any(on[host] > 1 for host in hosts & cell.slots.get(name, {}).keys()))
@@ -132,7 +131,7 @@ def format_queue_slots_by_host(slots: Mapping[str, int]) -> str:
 
 
 def subordinate_lists_by_host(queue: QconfSettings) -> dict[str, str]:
-    """Return a queue's subordinate_list by host or host group; '': the default."""
+    """Return a queue's subordinate_list for each host or host group; the key '' is the default."""
     values = parse_qconf_values_by_host(queue.get("subordinate_list", "NONE").replace(" ", ""))
     return {"": values.usual, **dict(values.others)}
 
@@ -202,7 +201,6 @@ def _resource(cluster: str, cell: BestEffortCellFacts) -> CheckFinding:
 
 
 def _quota(cluster: str, name: str, text: str) -> CheckFinding:
-    """Check that a resource quota set exempts best-effort tasks."""
     item = f"resource quota {name}"
     rules = [line.split() for line in text.splitlines() if line.split()[:1] == ["limit"]]
     if rules and " ".join(rules[0][1:3]) == RULE_NAME:
@@ -253,7 +251,6 @@ def _right(cell: BestEffortCellFacts, model: str) -> dict[str, str]:
 
 
 def _environments(cell: BestEffortCellFacts, model: str) -> str:
-    """Return the model queue's pe_list without environments that span hosts."""
     values = parse_qconf_values_by_host(cell.queues[model].get("pe_list", "NONE"))
     of_hosts = (f"[{where}={_whole_jobs(cell, value)}]" for where, value in values.others)
     return ",".join((_whole_jobs(cell, values.usual), *of_hosts))
@@ -265,10 +262,9 @@ def _whole_jobs(cell: BestEffortCellFacts, listed: str) -> str:
 
 
 def _attributes(cluster: str, queue: str, name: str, actual_text: str, right: str) -> Iterator[CheckFinding]:
-    """Check a queue attribute: the default value, and each host's own value."""
     actual_values, right_values = (dict(qconf_queue_value_by_host(actual_text)), dict(qconf_queue_value_by_host(right)))
     for where in dict.fromkeys((*actual_values, *right_values)):
-        usual = right_values[""]  # the default value after the edit
+        usual = right_values[""]  # default value of the attribute after the edit
         actual, value = actual_values.get(where, usual), right_values.get(where, usual)
         judged = _attribute(cluster, f"{queue}{where}", name, actual, value)
         is_surplus = where not in right_values and name != "complex_values"
@@ -300,7 +296,6 @@ def _same(name: str, actual: str, right: str) -> bool:
 def _subordinates(
     cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, queue: str
 ) -> Iterator[CheckFinding]:
-    """Check a local queue's subordinate_list: the default and each host's own list."""
     right = blocks.subordinates(queue)
     for where, actual in subordinate_lists_by_host(cell.queues[queue]).items():
         name = f"{queue}@{where}" if where else queue
@@ -320,7 +315,6 @@ def _subordinates(
 
 
 def _slotwise(item: str, actual: str) -> CheckFinding:
-    """Return the finding about a slot-wise subordinate_list, which excludes best-effort queues."""
     return CheckFinding(
         item=item,
         state=FindingSeverity.BROKEN,

@@ -10,9 +10,9 @@ from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
 from gridbridge.model.published_status_and_reports import format_duration, number_with_noun
 from gridbridge.model.states import JobStateFact
 
-MOST_TOLD = 5  # limit of printed reasons: a cell of 1000 hosts gives 1000
+MOST_TOLD = 5  # limit of printed reasons; a large cell gives a thousand
 NOT_TOLD = "the scheduler gives no reason for the wait"
-WORDS = {  # state: singular and plural verb
+WORDS = {  # singular and plural verb of each state
     JobStateFact.DELETING: ("is being deleted", "are being deleted"),
     JobStateFact.ERROR: ("is in error state", "are in error state"),
     JobStateFact.SUSPENDED: ("is suspended", "are suspended"),

@@ -101,7 +101,6 @@ def _poller(poller: PollerProcessFacts, policy: Policy) -> CheckFinding:
 
 
 def _stopped(actual: str, right: str, policy: Policy, first: str = "") -> CheckFinding:
-    """Return the finding with the edit that starts the poller."""
     program = f"{PYTHON} -I -c 'from gridbridge.transfer.poller.program import main; main()'"
     account = policy.site.service_account
     become = f"setpriv --reuid {account} --regid {account} --init-groups"
@@ -162,7 +161,6 @@ def _first(name: str, cell: ClusterFacts, *, is_refused: bool) -> str:
 
 
 def _wrong_port(name: str, cell: ClusterFacts) -> CheckFinding:
-    """Return the finding about a qmaster that answers on an unconfigured port."""
     return CheckFinding(
         item=f"{name}: qmaster",
         state=FindingSeverity.BROKEN,
@@ -173,7 +171,6 @@ def _wrong_port(name: str, cell: ClusterFacts) -> CheckFinding:
 
 
 def _oar_answer(name: str, cell: ClusterFacts) -> CheckFinding:
-    """Check that an OAR server answers."""
     item = f"{name}: OAR server"
     if not cell.trouble:
         actual = f"answers on {cell.master}, {number_with_noun(cell.slots or 0, 'slot')}"
@@ -244,7 +241,6 @@ def _key(key: SshKeyLoginFacts) -> CheckFinding:
 
 
 def _rsync(name: str, host: str) -> CheckFinding:
-    """Check for rsync, which copies staged files (docs/how-to/staging.md)."""
     item = f"{name}: rsync"
     if not host:
         return CheckFinding(item=item, state=FindingSeverity.OK, found="on both hosts")
@@ -274,7 +270,6 @@ def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
 
 
 def _queue(queue: str, state: QueueInstanceState, policy: Policy) -> Iterator[CheckFinding]:
-    """Check a queue instance's state; error and disabled need an administrator."""
     item, home = f"queue {queue}: state", policy.site.cluster
     if QueueInstanceStateFact.ERROR in state.facts:
         clear = SetupEdit(verb=SetupEditVerb.CLEAR, cell=home, name=queue)

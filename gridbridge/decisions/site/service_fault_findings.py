@@ -67,7 +67,6 @@ def stale_configuration_findings(poller: PollerProcessFacts, is_right: bool = Tr
 
 
 def _late(pid: int) -> CheckFinding:
-    """Return the finding whose edit makes the service read gridbridge.toml now."""
     edit = SetupEdit(verb=SetupEditVerb.SHELL, value=f"kill -HUP {pid}")
     return CheckFinding(
         item=CONFIGURATION_ITEM,
@@ -82,7 +81,7 @@ def _late(pid: int) -> CheckFinding:
 VERSION_ITEM = "version"
 POLLER = "gridbridge-poller"
 BY_SENSOR = "the load sensor starts the poller"
-UNKNOWN = "an unknown version"  # for example, on a full disk the program could not record its version
+UNKNOWN = "an unknown version"  # on a full disk a program can't record its version
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,6 @@ def _is_same(running: str, installed: str) -> bool:
 
 
 def _without_systemd(outdated: Mapping[str, RunningProgramVersion]) -> str:
-    """Return the advice how to stop outdated programs without systemd."""
     pids = " ".join(str(process.pid) for process in outdated.values() if process.pid)
     ended = f"`kill {pids}`" if pids else "end each program"
     by_hand = "start each program as before" if outdated.keys() - {POLLER} else ""
@@ -161,7 +159,6 @@ def _kind(policy: Policy) -> str:
 
 
 def _accounts(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
-    """Yield the changes of remote accounts that remote jobs still use."""
     for person, cluster in sorted({(person, cluster) for person, cluster, _ in jobs}):
         if cluster not in before.clusters or cluster not in after.clusters:
             continue
@@ -174,7 +171,6 @@ def _accounts(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob])
 
 
 def _queues(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
-    """Yield the transfer queues that change their remote cluster despite remote jobs."""
     for name, old in sorted({(queue, cluster) for _, cluster, queue in jobs}):
         if name not in before.queues or name not in after.queues:
             continue
@@ -214,7 +210,7 @@ def paused_rebalance_finding(since: datetime, at: datetime) -> CheckFinding:
     return CheckFinding(
         item="rebalancing: quiesce",
         state=FindingSeverity.NOTE,
-        found=f"moves are paused since {_age(at - since)} ago",
+        found=f"moves have been paused for {_age(at - since)}",
         right="moves resumed",
         hint=f"to resume: {RESUME_COMMAND}",
     )
@@ -222,7 +218,7 @@ def paused_rebalance_finding(since: datetime, at: datetime) -> CheckFinding:
 
 def paused_rebalance_sentence(since: datetime, at: datetime) -> str:
     """Return one line about paused rebalancing moves, with the command that resumes the moves."""
-    return f"rebalancing: moves are paused since {_age(at - since)} ago, until `{RESUME_COMMAND}`"
+    return f"rebalancing: moves have been paused for {_age(at - since)}, until `{RESUME_COMMAND}`"
 
 
 def is_rebalance_round_late(kind: RebalanceRoundKind, last: PublishedRebalanceRound, at: datetime) -> bool:
@@ -256,7 +252,7 @@ RUNNER_LATE = timedelta(minutes=5)  # cron starts a cycle each minute; a slow cy
 RUNNER_HINT = (
     "start gridbridge-runner as the service account:"
     " /opt/gridbridge/conf/systemd/gridbridge-runner.service, or cron as in"
-    " /opt/gridbridge/conf/cron.d/gridbridge-campaigns; if it runs, its log says why it is late"
+    " /opt/gridbridge/conf/cron.d/gridbridge-campaigns; if it runs, the log says why the cycle is late"
 )
 
 
@@ -318,7 +314,6 @@ def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckF
 
 
 def _strange(folder: str, folders: Mapping[str, int]) -> CheckFinding:
-    """Report folders that users made in a folder for messages."""
     ranked = sorted(folders.items(), key=lambda owner_count: (-owner_count[1], owner_count[0]))
     ranking = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
     item, right = f"folders in {folder}", "only messages"

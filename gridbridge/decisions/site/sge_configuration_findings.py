@@ -69,7 +69,6 @@ def scheduler_setting_finding(
 
 
 def _adjustment(situation: TransferSetupSituation) -> CheckFinding:
-    """Check job_load_adjustments for every transfer queue, as one whole list."""
     actual = right = situation.home.scheduler.get("job_load_adjustments", "NONE")
     for name in dict.fromkeys((f"{situation.wanted.prefix}_pending", *_pending_values(situation))):
         if name not in parse_qconf_pairs(actual):
@@ -78,7 +77,6 @@ def _adjustment(situation: TransferSetupSituation) -> CheckFinding:
 
 
 def _pending_values(situation: TransferSetupSituation) -> Iterator[str]:
-    """Yield the pending load values in the load thresholds of all transfer queues."""
     for queue in situation.home.queues.values():
         for name in parse_qconf_pairs(queue.get("load_thresholds", "")):
             if name.startswith("gb_") and name.endswith("_pending"):
@@ -163,7 +161,6 @@ def _seconds(text: str) -> int:
 
 
 def _gid_range(situation: TransferSetupSituation) -> CheckFinding:
-    """Check that gid_range has a group id for each job that the host can run."""
     actual, item = situation.home.effective("gid_range"), "gid_range"
     slots = situation.wanted.slots + situation.other_slots
     free = len(_gids(actual) - situation.gids)
@@ -212,7 +209,6 @@ def unreported_load_value_findings(
 
 
 def _unreported(situation: TransferSetupSituation, poller: PollerProcessFacts, value: str) -> CheckFinding:
-    """Return the finding about a load value: unpublished, still due or overdue."""
     if value not in poller.values:
         right = "published after the service has read this gridbridge.toml"
         actual = f"the service publishes no {value}: the queue is closed"
@@ -232,7 +228,6 @@ def _unreported(situation: TransferSetupSituation, poller: PollerProcessFacts, v
 
 
 def _late(situation: TransferSetupSituation, poller: PollerProcessFacts) -> str:
-    """Return why load values are not reported yet; empty if the report is overdue."""
     patience_s, configuration = _patience_s(situation), poller.configuration
     if situation.execd and situation.execd.age_s < patience_s:
         return f"execd was started {situation.execd.age_s:.0f} s ago"

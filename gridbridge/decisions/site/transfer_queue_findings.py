@@ -148,7 +148,6 @@ def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> Che
 
 
 def _attribute(request: WantedTransferQueue, name: str, actual: str, right: str) -> CheckFinding:
-    """Check a queue attribute: the default value, and each host's own value."""
     item = f"queue {request.queue}: {name}"
     wrong = [where for where, value in qconf_queue_value_by_host(actual) if _plain(value) != _plain(right)]
     if not wrong or _plain(actual) == _plain(right):
@@ -199,7 +198,6 @@ def sendable_parallel_environments(situation: TransferSetupSituation) -> tuple[s
 
 
 def _unsuitable(name: str, situation: TransferSetupSituation) -> str:
-    """Return why jobs of a parallel environment must not be transferred; else empty."""
     request = situation.wanted
     if reason := request.rejected.get(name, ""):
         return f"the mapping to {request.remote} rejects this environment: {reason}"
@@ -219,7 +217,6 @@ def _unsuitable(name: str, situation: TransferSetupSituation) -> str:
 
 
 def _environments(situation: TransferSetupSituation, queue: Mapping[str, str]) -> Iterator[CheckFinding]:
-    """Check the transfer queue's pe_list, and each host's or group's own pe_list."""
     request = situation.wanted
     listed = {where: parse_qconf_words(value) for where, value in qconf_queue_value_by_host(queue.get("pe_list", ""))}
     for name in dict.fromkeys(name for names in listed.values() for name in names):
@@ -310,13 +307,11 @@ def _shown(queue: TransferQueueSection) -> str:
 
 
 def _changes(actual: TransferQueueSection, right: TransferQueueSection) -> tuple[str, ...]:
-    """Return the changed keys of a queue's section, one line of TOML each."""
     pairs = ((key.name, getattr(actual, key.name), getattr(right, key.name)) for key in fields(right))
     return tuple(f"{name} = {json.dumps(new)}" for name, old, new in pairs if old != new)
 
 
 def _section_edit(verb: str, queue: str, *lines: str) -> SetupEdit:
-    """Return the edit that changes gridbridge.toml and keeps the file's comments."""
     program = (PYTHON, "-I", "-m", EDITOR, CONFIG)
     return SetupEdit(verb=SetupEditVerb.SHELL, value=shlex.join((*program, verb, "queue", queue, *lines)))
 
@@ -333,7 +328,6 @@ def unconfigured_queue_findings(queues: Mapping[str, QconfSettings], policy: Pol
 
 
 def _nameless(queue: str, trait: str) -> CheckFinding:
-    """Return the finding about an unconfigured queue, without an edit."""
     section = f"[queue.{queue}]"
     makes = f"gridbridge setup transfer CLUSTER --queue {queue} --apply"
     return CheckFinding(

@@ -146,7 +146,7 @@ def queue_user_list_findings(situation: TransferSetupSituation, queue: QconfSett
 
 
 def user_list_removal_edits(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
-    """Remove a remote cluster's userset with the last queue that uses the userset."""
+    """Remove a remote cluster's userset if no other queue uses the userset."""
     request = situation.wanted
     other_queues = (queue for name, queue in situation.home.queues.items() if name != request.queue)
     lists = (names for queue in other_queues for _, names in qconf_queue_value_by_host(queue.get(USER_LISTS, "")))
@@ -267,7 +267,7 @@ MOST: Mapping[str, str] = MappingProxyType(
 
 
 def new_queue_complex_values(situation: TransferSetupSituation) -> tuple[str, ...]:
-    """Return complex_values of a new transfer queue for the mapping's resources."""
+    """Return the complex_values of a new transfer queue: a value for each resource of the mapping."""
     rows = _needed(situation, {})
     return tuple(f"{row.name}={value}" for row in rows if (value := _most(row)))
 
@@ -283,7 +283,6 @@ def mapped_resource_value_findings(situation: TransferSetupSituation, queue: Qco
 
 
 def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[QconfComplexRow]:
-    """Yield the mapping's requestable resources that have no value."""
     present = {*queue, *parse_qconf_pairs(_values_on_host(situation, queue))}
     for host in situation.home.exec_hosts.values():
         present |= parse_qconf_pairs(host.get("complex_values", "")).keys()
@@ -295,7 +294,6 @@ def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator
 
 
 def _values_on_host(situation: TransferSetupSituation, queue: QconfSettings) -> str:
-    """Return the queue's complex_values on the transfer host, by host or host group."""
     values = parse_qconf_values_by_host(queue.get("complex_values", ""))
     groups = {where for where, _ in values.others if where.startswith("@")}
     return values.on(situation.wanted.host, groups)

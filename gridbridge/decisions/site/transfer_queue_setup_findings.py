@@ -100,7 +100,6 @@ def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Itera
 
 
 def _await_no_values(situation: TransferSetupSituation) -> SetupEdit:
-    """Return the edit that waits until the host reports no load value of gridbridge."""
     request = situation.wanted
     reported = f"qconf -se {request.host} | grep -q ' gb_[a-z0-9_]*=\\|,gb_[a-z0-9_]*='"
     line = f"timeout {VALUES_S} sh -c {shlex.quote(f'while {reported}; do sleep 1; done')}"
@@ -124,7 +123,6 @@ def _damping(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
 
 
 def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
-    """Remove `remote` from the local queues, then from the table of complexes."""
     for name, queue in situation.home.queues.items():
         for where, values in parse_qconf_pairs_by_host(queue.get("complex_values", "")):
             remote = values.get(REMOTE)
@@ -142,7 +140,7 @@ def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
 
 
 def _values(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
-    """Remove all complexes of load values with the last transfer queue.
+    """Remove the complexes of load values after the last transfer queue.
 
     Grid Engine can't remove a complex that a host reports. The load sensor reports a queue's values until the last edit
     has removed the queue's section from gridbridge.toml.
@@ -154,7 +152,6 @@ def _values(situation: TransferSetupSituation, other_queues: list[str]) -> Itera
 
 
 def _is_needed(value: str, situation: TransferSetupSituation) -> bool:
-    """Say whether another queue's load_thresholds use a load value."""
     other_queues = (queue for name, queue in situation.home.queues.items() if name != situation.wanted.queue)
     return any(value in parse_qconf_pairs(queue.get("load_thresholds", "")) for queue in other_queues)
 
@@ -168,7 +165,6 @@ def _restored(situation: TransferSetupSituation, former: Iterable[SharedSettingU
 
 
 def _is_ours(edit: SetupEdit, cell: CellQconfSettings) -> bool:
-    """Say whether a shared setting still has the value set by gridbridge."""
     if edit.verb == SetupEditVerb.SET_SCHEDULER:
         return cell.scheduler.get(edit.attribute) == edit.value
     if edit.verb == SetupEditVerb.SET_HOST:

@@ -1,1 +1,1 @@
-"""Values of rebalancing: hosts, copies of tasks, datasets, planned moves."""
+"""Values of rebalancing: hosts, tasks, datasets, replicas and planned moves."""

@@ -18,7 +18,7 @@ BETWEEN = "  ./"  # separator of checksum and relative file name in a line of sh
 REPLICA_MARK = ".gridbridge.replica"  # file in each replica with the dataset's name and checksum
 MOST_NAMED = 2  # number of differing files named in a message
 
-Sums = Mapping[str, str]  # relative file name: checksum
+Sums = Mapping[str, str]  # checksum of each file by relative name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +165,7 @@ class DelegatedDataset:
 
     uid: int
     owner: str
-    file: str  # the file of the delegation, in the folder of campaign files
+    file: str  # file of the delegation, in the folder of campaign files
     dataset: Dataset
     is_busy: bool = False  # a user's command is changing the dataset
 

@@ -1,6 +1,7 @@
-"""The input and the output of rebalancing: hosts, jobs, tasks and their copies; planned moves.
+"""The input and the output of rebalancing: hosts, jobs, tasks, replicas and planned moves.
 
-A host is also a cluster or a storage area; a job is also a campaign or a dataset; a copy is also a task or a replica.
+A host is also a cluster or a storage area. A job is also a campaign or a dataset. The main copy of a task is the
+waiting or running task, or the first replica of a dataset.
 """
 
 from collections.abc import Mapping
@@ -35,11 +36,11 @@ class PlacementHostState(StrEnum):
     """The state of a host, set by an administrator or observed by the service."""
 
     ALIVE = "alive"
-    DISABLED = "disabled"  # the host gets no new copies
-    DRAIN = "drain"  # the host works, and its copies move to other hosts
+    DISABLED = "disabled"  # the host gets no new tasks or replicas
+    DRAIN = "drain"  # the host works, and its tasks and replicas move to other hosts
     DISK_FULL = "disk_full"
-    DEAD = "dead"  # all copies on the host are lost
-    UNKNOWN = "unknown"  # unrecognised; the host gets no new copies
+    DEAD = "dead"  # all tasks and replicas on the host are lost
+    UNKNOWN = "unknown"  # unrecognised; the host gets no new tasks or replicas
 
 
 class PlacementTaskState(StrEnum):
@@ -65,7 +66,7 @@ class TaskNotMovedReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementHost:
-    """A host, cluster or storage area that may hold copies; compared only with hosts of the same kind."""
+    """A host, cluster or storage area for tasks or replicas; compared only with hosts of one kind."""
 
     name: str
     kind: str = ""
@@ -76,8 +77,8 @@ class PlacementHost:
     max_bytes: int = 0
     slots: int = 1
     mean_active: float = 0.0  # recent mean share of used slots, 0 to 1
-    zone: str = ""  # copies of a task are placed in different zones as far as possible
-    is_shared: bool = False  # the disk also holds files that are no copies
+    zone: str = ""  # a task's replicas are placed in different zones as far as possible
+    is_shared: bool = False  # the disk also has files that are no replicas
     room: int | None = None  # slots free for more tasks; None: slots don't limit the host
 
     @property
@@ -87,7 +88,7 @@ class PlacementHost:
 
     @property
     def is_live(self) -> bool:
-        """Whether the host is up and not dead, drained, disabled or in an unknown state."""
+        """Whether the host is usable: up, and not dead, drained, disabled or in an unknown state."""
         lost = (
             PlacementHostState.DEAD,
             PlacementHostState.DRAIN,
@@ -103,30 +104,29 @@ class PlacementJobOrDataset:
 
     name: str
     is_autobalanced: bool = True  # the owner lets automatic rounds move the job
-    replicas: int = 0  # number of spare copies wanted of each task, besides the copy that runs
+    replicas: int = 0  # number of replicas wanted of each task, besides the main copy
     last_run: datetime | None = None
-    max_per_host: int | None = None  # limit of the job's copies on one host
+    max_per_host: int | None = None  # limit of the job's tasks and replicas on one host
     hosts: frozenset[str] | None = None  # hosts allowed for the job's tasks; None: any host
-    resting: frozenset[str] = frozenset()  # barred hosts, at which an action on the job failed recently
-    away: frozenset[str] = frozenset()  # barred hosts, which have unreadable copies of the job
-    full: frozenset[str] = frozenset()  # barred hosts, at which no task of the job could start now
+    resting: frozenset[str] = frozenset()  # hosts barred after a recent failed action on the job
+    away: frozenset[str] = frozenset()  # hosts barred because of unreadable replicas of the job
+    full: frozenset[str] = frozenset()  # hosts barred because no task of the job could start now
     owner: str = ""
-    spare: int = 0  # number of copies beyond the wanted number; automatic rounds don't move spare copies
+    spare: int = 0  # number of replicas beyond the wanted number; automatic rounds don't move these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementTask:
-    """A task of a job, and the hosts that hold copies of the task."""
+    """A task of a job, and the hosts of the task and its replicas."""
 
     job: str
     number: int
     size_bytes: int = 0
     state: PlacementTaskState = PlacementTaskState.WAITING
-    live: str = ""  # host of the copy that runs; empty: none runs
-    replicas: tuple[str, ...] = ()  # hosts of the other copies, sorted by name
-    # hosts of damaged or replaced copies
-    spoilt: tuple[str, ...] = ()
-    lost: tuple[str, ...] = ()  # lost hosts that held a whole copy
+    live: str = ""  # host of the main copy; empty: there is none
+    replicas: tuple[str, ...] = ()  # hosts of the other replicas, sorted by name
+    spoilt: tuple[str, ...] = ()  # hosts of damaged or replaced replicas
+    lost: tuple[str, ...] = ()  # lost hosts that held a whole replica
     has_original: bool = False  # the dataset's original can be copied if no replica is readable
     slots: int = 1  # slots that the running task uses
     stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task in state STAYING is not moved
@@ -143,7 +143,7 @@ class PlacementTask:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts of all copies of the task; the host of the copy that runs comes first."""
+        """The hosts of the main copy and the replicas; the host of the main copy comes first."""
         return (self.live, *self.replicas) if self.live else self.replicas
 
 
@@ -151,9 +151,9 @@ class PlacementTask:
 class RecentPlacementMoveTimes:
     """Times of recent moves, by host or by job."""
 
-    hosts: Mapping[str, datetime] = field(default_factory=dict)  # host: last arrival of a task
-    replicated: Mapping[str, datetime] = field(default_factory=dict)  # host: last new replica
-    jobs: Mapping[str, datetime] = field(default_factory=dict)  # job: last rebalancing
+    hosts: Mapping[str, datetime] = field(default_factory=dict)  # time of each host's last new task
+    replicated: Mapping[str, datetime] = field(default_factory=dict)  # time of each host's last new replica
+    jobs: Mapping[str, datetime] = field(default_factory=dict)  # time of each job's last rebalancing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +174,7 @@ class CampaignTaskAtCluster:
     campaign: int
     task: int
     array: int
-    place: int  # index of the task in the array
+    place: int
     cluster: str
     slots: int
     is_waiting: bool  # has waited for least_wait_s, and is neither held nor being moved
@@ -195,7 +195,7 @@ class TransferredTask:
     is_running: bool = False
     is_moving: bool = False
     stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that is not waiting is not moved
-    target: str = ""  # cluster to which the task is being moved
+    target: str = ""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -215,7 +215,7 @@ class TasksObservedAtClusters:
     away: tuple[TransferredTask, ...] = ()
     staying: frozenset[str] = frozenset()  # transferred jobs that automatic rounds don't move
     reached: frozenset[str] = frozenset()  # clusters where a transferred task may start
-    unsent: Mapping[int, int] = field(default_factory=dict)  # campaign: number of unsent tasks
+    unsent: Mapping[int, int] = field(default_factory=dict)  # number of each campaign's unsent tasks
     closed: frozenset[tuple[int, str]] = frozenset()  # (campaign, cluster closed to the campaign)
     drained: frozenset[str] = frozenset()
     dead: frozenset[str] = frozenset()  # clusters without an answer for a long time
@@ -223,22 +223,22 @@ class TasksObservedAtClusters:
 
 
 class PlacementMoveKind(StrEnum):
-    """What a move does with a copy of a task."""
+    """What a move does with a task or replica."""
 
-    LIVE = "live"  # the running copy moves to `target`, or the spare copy at `target` takes its place
-    REPLICA = "replica"  # a spare copy moves to `target`, or a new spare copy is made from `source`
-    DELETE = "delete"  # the copy at `source` is removed
+    LIVE = "live"  # the main copy moves to `target`, or the replica at `target` becomes the main copy
+    REPLICA = "replica"  # a replica moves to `target`, or a new replica is copied from `source`
+    DELETE = "delete"  # the replica at `source` is removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementMove:
-    """A move of one copy of a task from a source host to a target host."""
+    """A move of a task or replica from a source host to a target host."""
 
     kind: PlacementMoveKind
     job: str
     number: int
     source: str
-    target: str = ""  # empty: the copy at `source` is removed
+    target: str = ""  # empty: the replica at `source` is removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,7 +117,7 @@ class CellQconfSettings:
     submit_hosts: tuple[str, ...] = ()
     admin_hosts: tuple[str, ...] = ()
     host_groups: tuple[str, ...] = ()
-    user_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # userset: members
+    user_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # members of each userset
 
     @staticmethod
     def bare(master: str, environments: Mapping[str, QconfSettings]) -> "CellQconfSettings":
@@ -145,9 +145,8 @@ class WantedTransferQueue:
     has_operators: bool = True  # False at OAR, where only root may act on others' jobs
     remote_usage: bool = True  # the epilog runs as root and adds the remote job's usage to the local job
     far_account: str = ""  # service account at a remote host that is reached by ssh; empty: not by ssh
-    # home parallel environment: remote parallel environment
-    renamed: Mapping[str, str] = field(default_factory=dict)
-    rejected: Mapping[str, str] = field(default_factory=dict)  # parallel environment: reason
+    renamed: Mapping[str, str] = field(default_factory=dict)  # remote name of each home parallel environment
+    rejected: Mapping[str, str] = field(default_factory=dict)  # reason for each parallel environment
     resources: tuple[str, ...] = ()  # requestable resources of the mapping
     people: tuple[str, ...] = ()  # users with an account at the remote cluster; empty: possibly all users
 
@@ -197,8 +196,8 @@ class BestEffortCellFacts:
     queues: Mapping[str, QconfSettings]
     environments: Mapping[str, QconfSettings]  # parallel environments, sge_pe(5)
     quotas: Mapping[str, str] = field(default_factory=dict)  # text of each sge_resource_quota(5)
-    slots: Mapping[str, Mapping[str, int]]  # queue: host: slots
-    # consumable that every job uses: hosts that offer the consumable, or `global`
+    slots: Mapping[str, Mapping[str, int]]  # slots of each queue on each host
+    # for each consumable that every job uses: hosts that offer the consumable, or `global`
     taken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

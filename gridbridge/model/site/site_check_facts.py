@@ -24,7 +24,7 @@ class FolderFreeSpace:
     free_bytes: int | None = None  # None: not readable
     free_files: int | None = None  # None: not readable, or a filesystem without an inode limit
     trouble: str = ""  # error of the last read or write
-    folders: Mapping[str, int] = field(default_factory=dict)  # owner: number of alien folders
+    folders: Mapping[str, int] = field(default_factory=dict)  # number of each owner's alien folders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,19 +98,19 @@ class TransferHostFacts:
     service_uid: int  # 0: the service account does not exist
     is_root: bool = True  # root runs the check; other users log in by ssh with their own keys
     paths: Mapping[str, PathFacts]
-    # folder: paths that users other than root can change
+    # for each folder: paths that users other than root can change
     trees: Mapping[str, NonRootWritablePaths] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()  # paths not visible to the user of the check
-    closed_to_others: Mapping[str, str] = field(default_factory=dict)  # path: folder that users can't enter
+    closed_to_others: Mapping[str, str] = field(default_factory=dict)  # for each program: folder that users can't enter
     sudoers: str = ""
     import_trouble: str = ""
-    room: Mapping[str, FolderFreeSpace] = field(default_factory=dict)  # folder: free space
+    room: Mapping[str, FolderFreeSpace] = field(default_factory=dict)  # free space of each folder
     poller: PollerProcessFacts = PollerProcessFacts(is_running=False)
     cells: Mapping[str, ClusterFacts] = field(default_factory=dict)
     keys: tuple[SshKeyLoginFacts, ...] = ()
-    without_rsync: Mapping[str, str] = field(default_factory=dict)  # cluster: host without rsync
-    stages: Mapping[str, StageDirFacts] = field(default_factory=dict)  # cluster: stage_dir
-    queues: Mapping[str, QueueInstanceState] = field(default_factory=dict)  # queue instance: state
+    without_rsync: Mapping[str, str] = field(default_factory=dict)  # each cluster's host without rsync
+    stages: Mapping[str, StageDirFacts] = field(default_factory=dict)  # each cluster's stage_dir
+    queues: Mapping[str, QueueInstanceState] = field(default_factory=dict)  # state of each queue instance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

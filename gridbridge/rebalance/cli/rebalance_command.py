@@ -100,8 +100,6 @@ def _of_site(path: str, question: RebalanceTarget) -> RebalancePlanWithInputs:
 
 
 def _acting(word: str, question: RebalanceTarget, help_text: str) -> None:
-    """Define a subcommand that plans moves, and applies them with --apply."""
-
     @rebalance.command(word, help=help_text.format(ends=ENDS))
     @APPLY
     @CONFIG_FILE

@@ -37,7 +37,6 @@ def draw_host_loads(hosts: Sequence[HostLoadBeforeAfter], title: str, path: str)
 
 
 def _panel(axes: Axes, hosts: Sequence[HostLoadBeforeAfter], label: str, before: Value, after: Value) -> None:
-    """Draw two bars for each host, or dots if there are many hosts."""
     positions = range(len(hosts))
     first, second = [before(host) for host in hosts], [after(host) for host in hosts]
     if len(hosts) > MOST_NAMED:

@@ -43,7 +43,6 @@ def rebalance_journal_entry(
 
 
 def _looked_at(snapshot: PlacementSnapshot, question: RebalanceTarget) -> PlacementSnapshot:
-    """Return the part of the snapshot to record: for a job, only the job and its tasks."""
     if question.what is not RebalanceScope.JOB:
         return snapshot
     return replace(

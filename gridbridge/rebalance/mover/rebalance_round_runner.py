@@ -113,7 +113,6 @@ def _run(
 
 
 def _read(policy: Policy) -> None:
-    """Verify replicas, unless another process is verifying replicas."""
     with MomentaryPollerLock(READING_LOCK) as is_ours:
         if is_ours:
             with _shown(RebalanceRoundKind.READING), closing(StateFile.open(policy.site.state)) as database:
@@ -155,7 +154,7 @@ def _is_of_data(question: RebalanceTarget, policy: Policy) -> bool:
     if question.what in (RebalanceScope.HOST, RebalanceScope.FAIL):
         names = (*sorted(policy.clusters), *sorted(policy.storage))
         if question.name not in names:
-            hint = f"there are {', '.join(names)}"
+            hint = f"expected one of: {', '.join(names)}"
             raise ConfigError((f"{question.name}: no cluster and no storage area; {hint}",))
         return question.name in policy.storage
     return "/" in question.name
@@ -229,7 +228,6 @@ def _lines(
 
 
 def _read_at(delegated: DelegatedDataset, tried: Mapping[str, datetime], now: datetime) -> datetime:
-    """Return when a dataset's replicas were last read, or when reading was last tried."""
     read = (past_moment_or_never(replica.checked_at, now) for replica in delegated.dataset.replicas)
     read_at = min(read, default=NEVER)
     return max(read_at, tried.get(delegated.name, read_at))

@@ -330,7 +330,6 @@ class TransferredTaskReader:
         )
 
     def _own(self, transfer: Transfer, row: JobListRow | None) -> JobListRow | None:
-        """Return the remote job's row if the transfer's owner also owns the remote job."""
         cluster = self._policy.clusters.get(transfer.remote)
         if row is None or cluster is None:
             return None
@@ -338,7 +337,6 @@ class TransferredTaskReader:
         return row if owner == transfer.owner else None
 
     def _stays(self, transfer: Transfer, row: JobListRow, dropped: Set[TransferKey]) -> TaskNotMovedReason | None:
-        """Return why a task must not be moved; None if the task may be moved."""
         if not self._waits(transfer, row):
             return TaskNotMovedReason.HELD
         if transfer.key in dropped:

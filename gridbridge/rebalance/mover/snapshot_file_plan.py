@@ -1,4 +1,4 @@
-"""Reads hosts, jobs and tasks from a snapshot file, and plans moves for `gridbridge rebalance plan --file`."""
+"""Reads hosts, jobs and tasks from a snapshot file, and plans moves for `gridbridge rebalance plan --from`."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ from gridbridge.rebalance.mover.rebalance_decision import (
 )
 
 MS, MIN = 0.001, 60.0
-HYDRAS: Mapping[str, tuple[str, float]] = {  # Hydra's key: key of gridbridge.toml, factor between the units
+HYDRAS: Mapping[str, tuple[str, float]] = {  # for each key of Hydra: key of gridbridge.toml, factor of units
     name: (own, times)
     for names, own, times in (
         (("autoBalanceLevel",), "level", 1.0),
@@ -67,14 +67,13 @@ def plan_from_snapshot_file(
 
 
 def _rules(path: str, policy: Mapping[str, object]) -> RebalanceSection:
-    """Return the default rules, changed by the values of a snapshot file's policy."""
     table: Any = {}
     names: dict[str, str] = {}
     problems = []
     for key, value in policy.items():
         own, setting = _ours(key, value)
         if own in table:
-            right = f"{names[own]} is the same; expected one of the two"
+            right = f"same meaning as {names[own]}; expected only one of these keys"
             problems.append(f"{path}: policy: {key}: {right}")
         names[own], table[own] = key, setting
     problems += [f"{path}: policy: {problem}" for problem in SECTION.problems(table)]
@@ -86,7 +85,6 @@ def _rules(path: str, policy: Mapping[str, object]) -> RebalanceSection:
 
 
 def _ours(key: str, value: object) -> tuple[str, object]:
-    """Translate the name and the unit of a Hydra policy key into a key of gridbridge.toml."""
     own, times = HYDRAS.get(key, (key, 1.0))
     if times != 1.0 and isinstance(value, int | float) and not isinstance(value, bool):
         with suppress(OverflowError):  # the key's own range check rejects infinite numbers
@@ -278,7 +276,6 @@ class _Reading:
             return usual
 
     def _required(self, row: Row, at: str, key: str, read: Callable[[object], Value], right: str, none: Value) -> Value:
-        """Parse a required value; null counts as missing."""
         if row.get(key) is None:
             self._wrong(f"{at}.{key}".lstrip("."), "missing", right)
         return self._as(row, at, key, read, right, none)
@@ -298,7 +295,6 @@ class _Reading:
 
 
 def _inner_table(table: Row, key: str) -> object:
-    """Return a nested table of a snapshot file; null counts as an empty table."""
     inner = table.get(key)
     return {} if inner is None else inner
 

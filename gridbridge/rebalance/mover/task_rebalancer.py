@@ -70,7 +70,7 @@ class WaitingTaskRebalancer:
         self._notes = RebalanceNoteRows(self.database)
         self._marks = TaskDeletionMarkRows(self.database)
         self._moves = TaskMoveRows(self.database)
-        self.checked = ValidAndDroppedMoves()  # the moves of the applied plan
+        self.checked = ValidAndDroppedMoves()
 
     def gather(self) -> TaskRebalanceInputs:
         """Query the clusters for waiting and running tasks."""

@@ -293,7 +293,7 @@ def checksum_original_files(path: str) -> DatasetOriginalFiles:
 
 
 def require_original_outside_areas(path: str, areas: Iterable[StorageAreaForAccount]) -> None:
-    """Raise GridbridgeError for an original inside or around a folder of replicas."""
+    """Raise GridbridgeError if a dataset's original lies inside or around a folder of replicas."""
     real = os.path.realpath(path)
     for area in areas:
         if area.login is None and any(_meet(real, own) for own in list_account_folders_in_area(area)):

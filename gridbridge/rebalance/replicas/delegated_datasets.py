@@ -1,4 +1,4 @@
-"""Delegates datasets to the service, and lets the datasets' owners act for the service.
+"""Delegates datasets to the service, and runs the owners' programs that act on delegated datasets.
 
 A delegation is a file in the owner's folder of campaign files (`u.UID`). The file contains only the dataset's name,
 because the record of a dataset is private. Answers of an owner's process are untrusted, so each value is validated.
@@ -252,7 +252,6 @@ def _portions(let: list[DatasetDelegationFile]) -> Iterator[list[DatasetDelegati
 
 
 def _ask(portion: list[DatasetDelegationFile]) -> list[Any] | None:
-    """Return the owner's report of each dataset; None without a valid answer."""
     files = [delegation.file for delegation in portion]
     try:
         answer = privileged_helper_calls.run_gridbridge_as_user("look", *files, most_bytes=ANSWER_BYTES).checked()

@@ -177,7 +177,6 @@ class OwnerDatasets:
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[Dataset]:
-        """Lock a dataset against other commands, and yield the dataset."""
         _require_name(name)
         self._records.load(name)  # an unknown dataset raises here, and gets no lock file
         with self._records.alone(name):
@@ -185,7 +184,6 @@ class OwnerDatasets:
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[tuple[Dataset, Sums]]:
-        """Lock a dataset against other commands, and yield the dataset with its checksums."""
         with self._alone(name) as dataset:
             yield dataset, self._records.sums(dataset)
 
@@ -248,7 +246,7 @@ class OwnerDatasetsForService(OwnerDatasets):
     """A person's datasets, with the actions that the service may request."""
 
     def look(self, name: str) -> tuple[Dataset, bool] | None:
-        """Return a dataset's last state, and whether a command is changing the dataset; None if unknown."""
+        """Return a dataset's last state, and whether a command is changing it; None for an unknown dataset."""
         if not self._records.has(name):
             return None
         return self.seen(name)

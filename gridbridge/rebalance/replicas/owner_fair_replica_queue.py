@@ -87,7 +87,6 @@ class OwnerFairReplicaActQueue:
 
 
 def _comes(group: list[ServiceReplicaAct]) -> set[tuple[str, str]]:
-    """Return (owner, target area) for each copy in a group of replica actions."""
     return {(_owner(group), carried.target) for carried in group if carried.target}
 
 
@@ -101,7 +100,6 @@ def owner_of_replica_act(carried: ServiceReplicaAct) -> str:
 
 
 def _last(before: Iterable[ServiceReplicaAct]) -> Mapping[str, datetime]:
-    """Return the start time of each owner's last replica action."""
     latest: dict[str, datetime] = {}
     for carried in before:
         owner = owner_of_replica_act(carried)

@@ -21,7 +21,7 @@ from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 DONE, NOT_DONE, WRONG = 0, 1, 2
 VERBS: dict[
     str, tuple[int, int, Callable[..., DatasetCommandOutcome]]
-] = {  # verb: fewest and most arguments after the dataset, method
+] = {  # for each verb: fewest and most arguments after the dataset, and the method
     "verify": (0, 0, OwnerDatasetsForService.verify),
     "copy": (1, 2, OwnerDatasetsForService.copy),
     "drop": (1, 1, OwnerDatasetsForService.drop_spare),
@@ -29,7 +29,7 @@ VERBS: dict[
 
 
 def run_dataset_owner_program() -> int:
-    """Carry out the command line; return the exit status."""
+    """Carry out the action that the command line names; return the exit status."""
     verb, *words = sys.argv[1:]
     try:
         policy, _ = configuration_in_force.load_config_or_one_in_force(CONFIG)

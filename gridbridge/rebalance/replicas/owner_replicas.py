@@ -308,7 +308,6 @@ def has_requested_replica_count(dataset: Dataset) -> bool:
 
 
 def _measured(dataset: Dataset, area: StorageAreaForAccount) -> MeasuredStorageArea:
-    """Measure an area for a dataset, including the bytes of the dataset's unfinished copy."""
     is_begun = area.name in dataset.begun
     return (
         storage_area_access.measure_area_and_begun_copy(area, dataset.name)
@@ -318,6 +317,6 @@ def _measured(dataset: Dataset, area: StorageAreaForAccount) -> MeasuredStorageA
 
 
 def _at_once(look: Callable[[Asked], Seen], subjects: Iterable[Asked]) -> list[Seen]:
-    """Query several areas in parallel, so that a hanging area delays no other area."""
+    """Query several storage areas in parallel, so that a hanging area delays no other area."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(look, subjects))

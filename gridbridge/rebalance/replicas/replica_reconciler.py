@@ -191,12 +191,10 @@ class ReplicaReconciler:
         )
 
     def _is_carried(self) -> bool:
-        """Say whether an earlier round still copies replicas."""
         with MomentaryPollerLock(self._carrying) as is_ours:
             return not is_ours
 
     def _why_none(self, until_s: float) -> str:
-        """Return why no further action on a replica may begin; empty if an action may begin."""
         if self._is_quiesced():
             return QUIESCED
         return LATE if self._clock.steady_s() > until_s else ""
@@ -204,7 +202,6 @@ class ReplicaReconciler:
     def _ended(
         self, group: list[ServiceReplicaAct], ends: list[ReplicaActOutcome]
     ) -> list[tuple[ServiceReplicaAct, str]]:
-        """Record and return the outcomes of the actions on a dataset's replicas."""
         for carried, outcome in zip(group, ends, strict=True):
             self._note_leaving(carried, outcome)
             self._end(carried, outcome.why)
@@ -243,7 +240,6 @@ class ReplicaReconciler:
         )
 
     def _close_strays(self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]) -> None:
-        """Record the end of interrupted actions that no round will continue."""
         for carried in stored.carried:
             of = datasets.get(carried.dataset)
             is_left = of is None or of.is_busy
@@ -271,7 +267,7 @@ class ReplicaReconciler:
 
 
 def merge_rebalance_plans(plan: RebalancePlanWithInputs, addition: RebalancePlanWithInputs) -> RebalancePlanWithInputs:
-    """Merge two plans about different hosts, jobs and tasks."""
+    """Merge two rebalancing plans about different hosts, jobs and tasks."""
     first, second = plan.snapshot, addition.snapshot
     snapshot = PlacementSnapshot(
         now=first.now,
@@ -309,7 +305,6 @@ def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ServiceReplicaAct], lis
 
 
 def _under_way(stored: DatasetStorageSnapshot) -> list[list[ServiceReplicaAct]]:
-    """Return the running actions on replicas, by dataset."""
     return [*_by_dataset(carried for carried in stored.carried if carried.ended_at is None)]
 
 

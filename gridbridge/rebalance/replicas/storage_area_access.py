@@ -199,7 +199,7 @@ class StorageAreaForAccount:
     bwlimit_kib_per_s: int = 0
     copies_at_once: int = 1
     is_drained: bool = False  # neither the area nor its cluster gets replicas
-    word: str = ""  # what storage_area_with_account_folder found after the account's name in the folder's name
+    word: str = ""  # suffix of the account's folder: empty, or a dot and a UUID
 
     @property
     def own(self) -> str:
@@ -285,7 +285,6 @@ def _measured(area: StorageAreaForAccount, script: str) -> MeasuredStorageArea:
 def _counted(
     measured: MeasuredStorageArea, area: StorageAreaForAccount, script: str, *arguments: str
 ) -> tuple[MeasuredStorageArea, int]:
-    """Count bytes in an area that answers; add a fault to the measurement."""
     if measured.fault:
         return measured, 0
     try:
@@ -307,7 +306,6 @@ def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -
 
 
 def _reading_s(dataset: Dataset) -> float:
-    """Return the time limit for reading a replica, by the number of bytes and files."""
     return max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
 
 

@@ -94,7 +94,7 @@ class CheckReportItem:
 
 
 def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
-    """Check the site of a configuration; an invalid configuration is the only finding.
+    """Check the site that a configuration describes; an invalid configuration is then the only finding.
 
     A configuration that the service rejects is also the only finding, because other findings would not concern the
     configuration in force. Only for the default path is it checked whether programs have read the file.
@@ -133,7 +133,6 @@ def _admission_rules(account: str) -> tuple[CheckFinding, ...]:
 
 
 def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
-    """Check a site of Grid Engine or OAR clusters."""
     if os.geteuid() != 0:
         yield NO_ROOT
     with ThreadPoolExecutor(AT_ONCE) as threads:  # the threads mostly wait for answers
@@ -148,7 +147,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
         files = threads.submit(_files, policy)
         own = threads.submit(lambda: tuple(balancer_setup.check_balancer(policy, clock)))
         admitting = threads.submit(_admission_rules, policy.site.service_account)
-        facts = inspect_local_host(policy)  # while the threads wait
+        facts = inspect_local_host(policy)
     cells = {name: cell.result() for name, cell in cell_futures.items()}
     yield from account_and_file_findings.program_file_findings(facts)
     yield from account_and_file_findings.transfer_host_findings(facts, policy.site)
@@ -218,7 +217,6 @@ def _states(policy: Policy, cells: Mapping[str, Future[ClusterFacts]]) -> Mappin
 
 
 def _queues(home: Future[HomeTransferQueueSettings]) -> Mapping[str, QconfSettings]:
-    """Return the home cluster's queues; empty if the cluster does not answer or has no queues."""
     try:
         return home.result().setup.queues
     except GridbridgeError:
@@ -226,7 +224,6 @@ def _queues(home: Future[HomeTransferQueueSettings]) -> Mapping[str, QconfSettin
 
 
 def _tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
-    """Check the folders on this host in which execd makes TMPDIR."""
     written = frozenset(
         folder for folder in transfer_queue_findings.queues_by_tmpdir(queues) if is_writable_by_others(folder)
     )
@@ -252,7 +249,6 @@ def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Check
 
 
 def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[str, ClusterFacts]:
-    """Query every configured cluster, also clusters without a transfer queue."""
     names = tuple(policy.clusters)
     facts = threads.map(lambda name: query_cell_version_and_clock(name, policy, clock), names)
     return dict(zip(names, facts, strict=True))
@@ -279,7 +275,6 @@ def _queue(
 
 
 def _situation(policy: Policy, queue: str, home: Future[HomeTransferQueueSettings]) -> TransferSetupSituation:
-    """Read the settings of a transfer queue at home and at the remote cluster, on the queue's host."""
     options = TransferQueueRequest(cluster=policy.queues[queue].cluster, queue=queue)
     request = complete_queue_request(policy, options)
     situation = read_transfer_queue_setup(policy, request, home.result())

@@ -103,7 +103,6 @@ def newest_journal_decisions(
 
 
 def _open(path: str) -> StateFile:
-    """Open an existing state file as the service account."""
     policy = configuration_file.load_configuration(path)
     if not policy.is_personal:
         switch_process_to_account(policy.site.service_account)
@@ -114,7 +113,6 @@ def _open(path: str) -> StateFile:
 
 
 def _balancers() -> StateFile:
-    """Open the balancer's state file as the balancer's account."""
     switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(BALANCE_STATE):
         raise StateError(f"{BALANCE_STATE}: no round of gridbridge-balance has acted yet")

@@ -228,7 +228,6 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
 
 
 def _planned(policy: Policy, options: TransferQueueRequest, is_removed: bool) -> Sequence[SetupStep]:
-    """Return the steps, and print warnings about problems that the steps do not solve."""
     if is_removed:
         return transfer_queue_setup.plan_transfer_queue_removal(policy, options, _warn)
     steps = transfer_queue_setup.plan_transfer_queue_setup(policy, options)

@@ -114,8 +114,7 @@ def _of_task(row: JobListRow, task: int) -> JobListRow:
 
 
 def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[TransferQueueVerdict]:
-    """Yield the verdict of each transfer queue, in the order of gridbridge.toml."""
-    from gridbridge.site.submission_explanation import transfer_queue_refusals  # rarely needed
+    from gridbridge.site.submission_explanation import transfer_queue_refusals
 
     shown = published_json.read_all_published_files(folder)
     routes = {route.queue: route for route in shown.service.routes} if shown.service else {}
@@ -212,7 +211,6 @@ class JobNumberMatches:
 
 
 def _gather(job: str, now: datetime, folder: str, path: str) -> JobNumberMatches:
-    """Look a number up among transfers, home jobs and campaigns."""
     campaign = campaign_explanation.explain_campaign_or_task(job, folder)
     try:
         alarm, tasks = status_and_why_reports.explain_transfers_of_local_job(job, now, folder)
@@ -231,7 +229,6 @@ def _gather(job: str, now: datetime, folder: str, path: str) -> JobNumberMatches
 def _at_home(
     job: str, now: datetime, folder: str, path: str, *, was_sent: bool = False
 ) -> tuple[UntransferredHomeJob | None, str]:
-    """Return a job at home, and the reason if the home cluster did not answer."""
     try:
         return find_untransferred_home_job(job, now, folder, path, was_sent=was_sent), ""
     except HomeBatchSystemSilent as error:
@@ -251,13 +248,11 @@ def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
 
 
 def _began(tasks: tuple[LocalTaskExplanation, ...]) -> datetime:
-    """Return when a job's first known transfer began."""
     events = (event.at for task in tasks for attempt in task.attempts for event in attempt.events)
     return min(events, default=OLD)
 
 
 def _show_home(job: UntransferredHomeJob, _: datetime) -> None:
-    """Print a home job's state, and each transfer queue's verdict."""
     end = " now" if job.was_sent else ": the job was not sent to another cluster"
     output_and_errors.print_line(f"job {job.job} of {job.owner} is at home{end}")
     for sentence in job.sentences:
@@ -270,9 +265,8 @@ def _show_home(job: UntransferredHomeJob, _: datetime) -> None:
 
 
 def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
-    """Print a dataset with its replicas and the service's actions."""
     from gridbridge.rebalance.cli import dataset_report
-    from gridbridge.rebalance.cli import dataset_report as shown  # a rare question
+    from gridbridge.rebalance.cli import dataset_report as shown
 
     return shown.print_dataset_report(dataset_report.report_dataset(name, path), now, is_json=is_json)
 
@@ -289,7 +283,6 @@ def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
 
 
 def _as_of(at: datetime, now: datetime) -> str:
-    """Return when the last cycle was, and whether the next cycle is late."""
     late = "; no cycle since: gridbridge-runner may not run" if now - at > LATE else ""
     return f"as of {format_local_time(at, now)}{late}"
 

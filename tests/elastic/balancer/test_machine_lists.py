@@ -76,7 +76,7 @@ def test_a_pool_whose_provider_gives_its_list_is_planned_with(site: Path) -> Non
     told = balance_preview.preview_balance_plan(BalanceRuleOverrides(), NOON, path=str(site))
 
     assert (told.add, told.pool, told.unseen) == (3, "usual", ())
-    assert judged(site) == {"pool usual: its provider's list": FindingSeverity.OK}
+    assert judged(site) == {"pool usual: provider's list": FindingSeverity.OK}
 
 
 def test_the_plan_adds_nothing_from_a_pool_without_a_list(site: Path) -> None:
@@ -90,8 +90,8 @@ def test_the_plan_adds_nothing_from_a_pool_without_a_list(site: Path) -> None:
     assert unseen.startswith("pool usual: its provider gives no list, ")
     assert "No such file or directory" in unseen
     assert judged(site) == {
-        "pool usual: its provider's list": FindingSeverity.BROKEN,
-        "pool other: its provider's list": FindingSeverity.OK,
+        "pool usual: provider's list": FindingSeverity.BROKEN,
+        "pool other: provider's list": FindingSeverity.OK,
     }
 
 

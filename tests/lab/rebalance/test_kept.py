@@ -93,7 +93,7 @@ def whole(grid: Grid, name: str) -> set[str]:
 def carried(grid: Grid, user: str) -> int:
     """Return how many moves of alice's dataset ``why`` tells a user of, earlier runs' too."""
     told = grid.on(HERE, "gridbridge", "why", "alice/kept" if user == "root" else "kept", user=user)
-    return told.out.count("the service carried it to")
+    return told.out.count("the service copied the dataset to")
 
 
 def let(grid: Grid) -> str:

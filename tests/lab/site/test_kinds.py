@@ -95,7 +95,7 @@ def test_a_job_is_explained_for_a_queue(grid: Grid) -> None:
     assert (for_other.status, "mem_free" in for_other.out) == (0, False)
     assert for_cluster.status == 2
     assert for_cluster.err == (
-        "gridbridge: the queues to beta ask for different things;"
+        "gridbridge: beta: its transfer queues request different resources;"
         " expected --to transfer-beta or --to transfer-beta-big\n"
     )
 

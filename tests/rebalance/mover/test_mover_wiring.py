@@ -131,7 +131,7 @@ def test_a_second_round_of_a_kind_ends_with_1(
 def test_a_name_of_no_host_is_told_with_the_clusters_and_the_areas(words: tuple[str, ...], begun: list[bool]) -> None:
     told = call(*words, "betta")
 
-    there = "betta: no cluster and no storage area; there are beta, disk"
+    there = "betta: no cluster and no storage area; expected one of: beta, disk"
     assert (str(told.exception), begun) == (there, [])
 
 

@@ -266,11 +266,11 @@ def test_a_rule_has_one_name_in_a_file(tmp_path: Path) -> None:
     twice = {"tasks_per_round": 3, "tasksMovedFullRebalance": 4}
 
     assert mistakes(tmp_path, policy=twice) == [
-        "policy: tasksMovedFullRebalance: tasks_per_round is the same; expected one of the two"
+        "policy: tasksMovedFullRebalance: same meaning as tasks_per_round; expected only one of these keys"
     ]
     hydras = {"minTaskSizeBytes": 3, "spawnbalance.mintaskbytes": 4}
     assert mistakes(tmp_path, policy=hydras) == [
-        "policy: spawnbalance.mintaskbytes: minTaskSizeBytes is the same; expected one of the two"
+        "policy: spawnbalance.mintaskbytes: same meaning as minTaskSizeBytes; expected only one of these keys"
     ]
 
 
