@@ -64,7 +64,7 @@ def parse_configuration(path: str, raw: bytes) -> Policy:
         problems = _hidden(error, raw) or [f"{_place(error, raw)}; TOML 1.0 in UTF-8"]
         raise ConfigError(tuple(f"{path}: {problem}" for problem in problems)) from error
     except RecursionError as error:
-        wrong = "its values are nested too deeply; a table of texts is all that a key has"
+        wrong = "values are nested too deeply; expected at most a table of texts as a value"
         raise ConfigError((f"{path}: {wrong}",)) from error
     problems = list(_problems(sections))
     if problems:
@@ -95,14 +95,14 @@ def _remedy(path: str, error: OSError) -> str:
     if path != CONFIG:
         return ""
     if isinstance(error, FileNotFoundError):
-        return f"; {ELSEWHERE}; on a new one a copy of {SAMPLE} has to be there"
-    return f"; a readable copy of {SAMPLE} has to be there"
+        return f"; {ELSEWHERE}; on a new host expected a copy of {SAMPLE}"
+    return f"; expected a readable copy of {SAMPLE}"
 
 
 def _refuse(path: str, opened: int) -> None:
     if not stat.S_ISREG(os.fstat(opened).st_mode):
-        remedy = f"; a copy of {SAMPLE} has to be there" if path == CONFIG else ""
-        raise ConfigError((f"{path}: not a file{remedy}",))
+        remedy = f"; expected a copy of {SAMPLE}" if path == CONFIG else ""
+        raise ConfigError((f"{path}: not a regular file{remedy}",))
     owner = safe_files.required_trusted_file_owner()
     if owner is not None:
         safe_files.require_trusted_path(os.path.abspath(path), opened, owner)
@@ -124,7 +124,7 @@ def _hidden(error: ValueError, raw: bytes) -> list[str]:
 
 def _section_twice(match: re.Match[str]) -> str:
     name = ".".join(re.findall(r"'([^']*)'", match[1]))
-    return f"a second section [{name}]{match[2]}: its keys belong to the first one"
+    return f"a second section [{name}]{match[2]}: move keys to the first section"
 
 
 def _problems(sections: Table) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _unknown(names: Iterable[str]) -> Iterator[str]:
         near = get_close_matches(name, GROUPS, 1)
         nearest = f"{GROUPS[near[0]].title} is the nearest" if near else hint
         yield f"[{format_toml_key(name)}]: unknown section; {nearest}"
-        hint = hint if near else "they are named above"
+        hint = hint if near else "the sections are named above"
 
 
 def _policy(sections: Table) -> Policy:

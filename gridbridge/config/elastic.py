@@ -119,7 +119,7 @@ def _misplaced(table: Table, keys: ProviderKindKeys, foreign: tuple[str, ...], w
     for key in foreign:
         value = table.get(key, PROVIDER_DEFAULTS.get(key, ""))
         if value != PROVIDER_DEFAULTS.get(key, ""):
-            right = f"its keys are {', '.join(keys.has)}" if keys.has else "it has no such key"
+            right = f"its keys are {', '.join(keys.has)}" if keys.has else "no such key"
             yield f"{key}{ConfigKeyProblem(value, wrong, right)}"
 
 
@@ -128,7 +128,7 @@ def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
     clouds = tuple(provider_name for provider_name in providers if _makes(subtable_or_empty(providers, provider_name)))
     if name and name not in clouds:
         names = ", ".join(clouds) or "none is defined"
-        wrong = "it makes no machines" if name in providers else "undefined"
+        wrong = "makes no machines" if name in providers else "undefined"
         yield f"provider{ConfigKeyProblem(name, wrong, f'a provider ({names})')}"
         return
     provider = subtable_or_empty(providers, str(name))
@@ -139,7 +139,7 @@ def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
     for key in () if is_cloud else (*POOL_OVERRIDES, "host_key"):
         if value := pool.get(key):
             wrong = "with kind command" if name else "without a provider"
-            yield f"{key}{ConfigKeyProblem(value, wrong, 'a provider of kind ec2 or libcloud heeds it')}"
+            yield f"{key}{ConfigKeyProblem(value, wrong, 'only for a provider of kind ec2 or libcloud')}"
 
 
 def _makes(provider: Table) -> bool:
@@ -190,7 +190,7 @@ def find_config_problems(sections: Table) -> Iterator[str]:
     boot = subtable_or_empty(sections, "bootstrap")
     for key in ("user", "key"):
         if boot.get("steps") and not boot.get(key):
-            yield f"[bootstrap] {key}: empty; steps are done by ssh, and need one"
+            yield f"[bootstrap] {key}: empty; expected a value, because steps are done by ssh"
     steps = str(boot.get("steps", "")).split()
     for step in ("people", "mounts"):
         if step in steps and not boot.get(step):

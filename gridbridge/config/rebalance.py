@@ -40,7 +40,7 @@ def _storage_problems(areas: Table, clusters: Table) -> Iterator[str]:
             yield f"[storage.{format_toml_key(name)}] cluster{problem}"
         elif name in clusters:
             title = f"[storage.{format_toml_key(name)}]"
-            yield f"{title}: a cluster's name; another one, such as {name}-data"
+            yield f"{title}: the name of a cluster; expected another name, such as {name}-data"
         elif (first := owners.setdefault((str(cluster), path), name)) != name:
             problem = ConfigKeyProblem(path, f"the folder of {first}", "a folder of its own")
             yield f"[storage.{format_toml_key(name)}] path{problem}"

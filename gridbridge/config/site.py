@@ -26,8 +26,8 @@ from gridbridge.model.site.site_section import SiteSection
 A_PORT = f"a whole number, 1 to {MAX_PORT}"
 NEEDS_PORTS = dict.fromkeys(("qmaster_port", "execd_port"), A_PORT)
 OF_CELLS = ("root", "cell", *NEEDS_PORTS)  # keys of Grid Engine alone
-NO_FOLDER = {"folder": "only an embedded one has it"}
-NO_PUSH = "none: its jobs see the spool"
+NO_FOLDER = {"folder": "only an embedded cluster has a folder"}
+NO_PUSH = "none: jobs of an embedded cluster see the spool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +49,14 @@ OF_KIND = {
     ),
     ClusterKind.OAR: ClusterKindKeys(
         needs={},
-        lacks=dict.fromkeys((*OF_CELLS, "spool_shared", "remote_spool_dir"), "it is of Grid Engine alone") | NO_FOLDER,
+        lacks=dict.fromkeys((*OF_CELLS, "spool_shared", "remote_spool_dir"), "only a Grid Engine cluster has this key")
+        | NO_FOLDER,
         pushes={JobEndPushKind.QEVENT: "none, or oar by ssh"},
         asks_by_rule=True,
     ),
     ClusterKind.EMBEDDED: ClusterKindKeys(
-        needs={"folder": "the absolute path of the folder that the cluster is"},
-        lacks=dict.fromkeys((*OF_CELLS, "ssh", "users", "accounting"), "it has none"),
+        needs={"folder": "the absolute path of the cluster's folder"},
+        lacks=dict.fromkeys((*OF_CELLS, "ssh", "users", "accounting"), "an embedded cluster has no such key"),
         pushes={JobEndPushKind.QEVENT: NO_PUSH, JobEndPushKind.OAR: NO_PUSH},
         has_claims=False,
         stands_alone=True,
@@ -115,18 +116,18 @@ def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     address, users = cluster.get("ssh", ""), cluster.get("users", {})
     push = cluster.get("push", JobEndPushKind.NONE)
     if push == JobEndPushKind.OAR and not address:
-        yield f"push{ConfigKeyProblem(push, 'without ssh', 'none: it comes over the connection by ssh')}"
+        yield f"push{ConfigKeyProblem(push, 'without ssh', 'none: OAR reports ends only by ssh')}"
     if users and not address:
-        mistake = ConfigKeyProblem(users, "without ssh", "only where ssh leads has anybody another name")
+        mistake = ConfigKeyProblem(users, "without ssh", "only a cluster by ssh has other account names")
         yield f"users{mistake}"
     if not address:
         return
     if is_local:
-        yield f"ssh{ConfigKeyProblem(address, 'the local cluster', 'its programs run here')}"
+        yield f"ssh{ConfigKeyProblem(address, 'the local cluster', 'commands of the local cluster run here')}"
     if cluster.get("spool_shared") is True:
-        yield f"spool_shared{ConfigKeyProblem(True, 'with ssh', 'false: users there have other numbers')}"
+        yield f"spool_shared{ConfigKeyProblem(True, 'with ssh', 'false: users have other uids at a cluster by ssh')}"
     if push == JobEndPushKind.QEVENT:
-        yield f"push{ConfigKeyProblem(push, 'with ssh', 'none: it is asked once an interval')}"
+        yield f"push{ConfigKeyProblem(push, 'with ssh', 'none: a cluster by ssh is queried at intervals')}"
 
 
 def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
@@ -135,7 +136,7 @@ def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
         return
     if is_local or not config_keys_of_cluster_kind(cluster).has_claims:
         wrong = "the local cluster" if is_local else f"with kind {batch_system_of_cluster_section(cluster)}"
-        yield f"claim{ConfigKeyProblem(claim, wrong, 'none: it is always reached')}"
+        yield f"claim{ConfigKeyProblem(claim, wrong, 'none: this cluster is always reachable')}"
     elif claim == JobClaimKind.FILE and cluster.get("spool_shared") is not True:
         right = "grant" if cluster.get("ssh") else "spool_shared = true"
         yield f"claim{ConfigKeyProblem(claim, 'without a shared spool', right)}"

@@ -47,7 +47,7 @@ EXCLUDES = {  # key: keys that it excludes
     "require": ("default",),
 }
 NO_KIND = "unknown kind; resource, pe, project or queue"
-NO_NAME = "no rule; a section with a name below it"
+NO_NAME = "no rule; expected a section with a name below"
 
 Maps: TypeAlias = dict[str, dict[tuple[str, str], AnyRule]]
 
@@ -138,21 +138,21 @@ def _queue_of_oar_problems(name: str, queue: Table) -> Iterator[str]:
     for key in ("oar_queue", "oar_type"):
         if value := queue.get(key):
             entry = (f"queue.{format_toml_key(name)}", key, value)
-            yield _wrong(entry, "its cluster is not of OAR", "empty")
+            yield _wrong(entry, "the cluster is not OAR", "empty")
 
 
 def _spread_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         if spread := subtable_or_empty(rules, name).get("spread"):
             entry = (f"{title}.{format_toml_key(name)}", "spread", spread)
-            yield _wrong(entry, "not of OAR", "empty: the allocation_rule there says it")
+            yield _wrong(entry, "not an OAR cluster", "empty: the remote allocation_rule applies")
 
 
 def _asked_problems(entry: tuple[str, str, object], resource: str, rule: Table) -> Iterator[str]:
     if is_home_only_resource(resource):
-        yield _wrong(entry, "a place at home", "what the other cluster's jobs can ask for")
+        yield _wrong(entry, "a host or queue at home", "a resource of the remote cluster")
     elif rule.get("drop") or rule.get("reject"):
-        yield _wrong(entry, "not asked for there", "a resource whose rule has no drop or reject")
+        yield _wrong(entry, "dropped or rejected by its rule", "a resource whose rule has no drop or reject")
     else:
         yield from _amount_problems(entry, rule)
 
@@ -182,9 +182,9 @@ def _level_problems(title: str, rules: Table) -> Iterator[str]:
         rule = subtable_or_empty(rules, name)
         section, remote_name = f"{title}.{format_toml_key(name)}", str(rule.get("to") or name)
         if remote_name in SLOTS:
-            yield _wrong((section, "to", remote_name), "the slots of a job say how many", "another level")
+            yield _wrong((section, "to", remote_name), "the slots of a job request this level", "another level")
         is_level = remote_name.startswith("/")
-        reason = f"{remote_name} is counted" if is_level else "a walltime is a limit"
+        reason = f"{remote_name} is requested by number" if is_level else "a walltime is a limit"
         for key in ("relation", "unit") if is_level else ("relation",):
             if (is_level or remote_name == WALLTIME) and (value := rule.get(key)):
                 yield _wrong((section, key, value), reason, "empty")
@@ -197,9 +197,9 @@ def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> I
     if not value or _is_converted(rule) or grid_engine_amounts.is_unlimited_grid_engine_amount(value):
         return
     if remote_name == WALLTIME and value.strip("0123456789:"):
-        yield _wrong(entry, "no time", "seconds, or h:m:s")
+        yield _wrong(entry, "not a time", "seconds, or h:m:s")
     if remote_name.startswith("/") and not (value.isascii() and value.isdecimal() and int(value)):
-        yield _wrong(entry, f"so many of {remote_name} can't be asked for", "a whole number, 1 or more")
+        yield _wrong(entry, f"not a number of {remote_name}", "a whole number, 1 or more")
 
 
 def _oar_problems(title: str, rules: Table) -> Iterator[str]:
@@ -207,10 +207,10 @@ def _oar_problems(title: str, rules: Table) -> Iterator[str]:
     for name in rules:
         rule = subtable_or_empty(rules, name)
         if relation := rule.get("relation"):
-            mistake = ConfigKeyProblem(relation, "not of OAR", "empty: the cluster knows how its amounts compare")
+            mistake = ConfigKeyProblem(relation, "not an OAR cluster", "empty: Grid Engine defines comparisons")
             yield f"[{title}.{format_toml_key(name)}] relation{mistake}"
         if str(remote_name := rule.get("to", "")).startswith("/"):
-            wrong = ConfigKeyProblem(remote_name, "not of OAR", THERE.right)
+            wrong = ConfigKeyProblem(remote_name, "not an OAR cluster", THERE.right)
             yield f"[{title}.{format_toml_key(name)}] to{wrong}"
 
 
@@ -231,12 +231,12 @@ def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[s
     set_keys = [key for key, value in rule.items() if value]
     for first, excluded in EXCLUDES.items():
         if first in set_keys and (conflicting := [key for key in set_keys if key in excluded]):
-            yield f"[{title}]: {first} and {conflicting[0]} contradict each other; one of them"
+            yield f"[{title}]: {first} and {conflicting[0]} contradict each other; expected one of the two"
     if kind != request_mapping_rules.RESOURCE:
         return
     for word in (name, str(rule.get("to", ""))):
         if is_home_only_resource(word):
-            yield f"[{title}]: {word} names a place at home and is never asked for elsewhere"
+            yield f"[{title}]: {word} names a host or queue at home, and is never requested remotely"
     yield from _amount_problems((title, "default", rule.get("default", "")), rule)
 
 
@@ -246,7 +246,7 @@ def _amount_problems(entry: tuple[str, str, object], rule: Table) -> Iterator[st
         if default and _is_converted(rule) and not grid_engine_amounts.is_unlimited_grid_engine_amount(default):
             grid_engine_amounts.parse_grid_engine_amount(default)
     except ParseError as error:
-        yield _wrong(entry, "it can't be scaled or written in a unit", str(error))
+        yield _wrong(entry, "not an amount that can be scaled or converted", str(error))
 
 
 def _is_converted(rule: Table) -> bool:
@@ -264,7 +264,7 @@ def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
         remote_name = str(rule.get("to") or name)
         if remote_name in sources:
             wrong = ConfigKeyProblem(
-                remote_name, f"{sources[remote_name]} becomes that, too", "another name, or drop one"
+                remote_name, f"{sources[remote_name]} gets the same name", "another name, or drop one resource"
             )
             yield f"[{title}.{format_toml_key(name)}] to{wrong}"
         sources.setdefault(remote_name, name)
@@ -279,7 +279,7 @@ def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
                 break
             path.append(remote_name)
         if remote_name == name == min(path) and len(path) > 1:
-            wrong = ConfigKeyProblem(path[1], f"a cycle: {', '.join((*path, name))}", "the name there alone")
+            wrong = ConfigKeyProblem(path[1], f"a cycle: {', '.join((*path, name))}", "the remote name")
             yield f"[{title}.{format_toml_key(name)}] to{wrong}"
 
 
@@ -334,7 +334,7 @@ def _queue_problems(sections: Table) -> Iterator[str]:
 def _staging_problems(queue: Table, cluster: Table) -> Iterator[str]:
     for name in STAGING if not cluster.get("ssh") else ():
         if value := queue.get(name):
-            yield f"{name}{ConfigKeyProblem(value, 'without ssh', 'only by ssh are files carried')}"
+            yield f"{name}{ConfigKeyProblem(value, 'without ssh', 'files are staged only by ssh')}"
 
 
 def _staleness_problems(poller: Table) -> Iterator[str]:

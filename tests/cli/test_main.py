@@ -101,7 +101,7 @@ def test_a_missing_configuration_is_one_clear_line(
     status = run(monkeypatch, "setup", "transfer", "beta")
 
     assert status == 2
-    assert "has to be there" in capsys.readouterr().err
+    assert "expected a copy of" in capsys.readouterr().err
 
 
 def test_a_cell_that_is_not_there_is_one_clear_line(

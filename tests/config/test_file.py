@@ -15,7 +15,7 @@ cluster = "alpha"
 qmaster_port = 6444
 execd_port = 6445
 """
-COPY = "copy of /opt/gridbridge/conf/gridbridge.toml has to be there"
+COPY = "copy of /opt/gridbridge/conf/gridbridge.toml"
 
 
 def problems_of(path: Path) -> list[str]:
@@ -37,8 +37,8 @@ def path(tmp_path: Path) -> Path:
     ("content", "expected"),
     [
         (b"[site]\ncluster = alpha\n", "Invalid value (at line 2, column 11)"),
-        (b"[site]\n[site]\n", "a second section [site] (at line 2, column 6): its keys belong to the first one"),
-        (b"[pool.a]\n[pool.a]\n", "a second section [pool.a] (at line 2, column 8): its keys belong to the first one"),
+        (b"[site]\n[site]\n", "a second section [site] (at line 2, column 6): move keys to the first section"),
+        (b"[pool.a]\n[pool.a]\n", "a second section [pool.a] (at line 2, column 8): move keys to the first section"),
         (b"[site]\ncluster =", "Invalid value (at line 2, the end)"),
         (b"[site]\n# caf\xe9\n", "invalid continuation byte (at line 2)"),
     ],
@@ -53,7 +53,7 @@ def test_a_file_that_is_not_toml_is_told_with_its_line(path: Path, content: byte
 def test_values_nested_too_deeply_are_told(path: Path) -> None:
     path.write_text("[site]\ncluster = " + "[" * 5000)
 
-    expected = "its values are nested too deeply; a table of texts is all that a key has"
+    expected = "values are nested too deeply; expected at most a table of texts as a value"
     assert [f"grid.toml: {expected}"] == problems_of(path)
 
 
@@ -69,13 +69,13 @@ def test_of_a_file_that_was_named_only_what_is_wrong_is_told(tmp_path: Path) -> 
 
     assert problems_of(tmp_path / "none.toml") == ["none.toml: No such file or directory"]
     assert problems_of(tmp_path / "folder.toml") == ["folder.toml: Is a directory"]
-    assert problems_of(tmp_path / "fifo.toml") == ["fifo.toml: not a file"]
+    assert problems_of(tmp_path / "fifo.toml") == ["fifo.toml: not a regular file"]
 
 
 @pytest.mark.usefixtures("usual")
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     where = "run this on the transfer host, where the service is"
-    expected = f"grid.toml: No such file or directory; {where}; on a new one a {COPY}"
+    expected = f"grid.toml: No such file or directory; {where}; on a new host expected a {COPY}"
 
     assert [expected] == problems_of(tmp_path / "grid.toml")
 
@@ -84,7 +84,7 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 def test_a_folder_is_no_configuration(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").mkdir()
 
-    expected = f"grid.toml: Is a directory; a readable {COPY}"
+    expected = f"grid.toml: Is a directory; expected a readable {COPY}"
 
     assert [expected] == problems_of(tmp_path / "grid.toml")
 
@@ -94,7 +94,7 @@ def test_a_fifo_is_refused_at_once(tmp_path: Path) -> None:
     """Waiting for its writer would hang the program that root runs."""
     os.mkfifo(tmp_path / "grid.toml")
 
-    assert [f"grid.toml: not a file; a {COPY}"] == problems_of(tmp_path / "grid.toml")
+    assert [f"grid.toml: not a regular file; expected a {COPY}"] == problems_of(tmp_path / "grid.toml")
 
 
 def test_a_file_without_an_end_is_refused_before_it_is_read(path: Path) -> None:

@@ -149,7 +149,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             GOOD + "[zzz]\n[yyy]\n[balnce]\n",
             [
                 f"[zzz]: unknown section; {SECTIONS}",
-                "[yyy]: unknown section; they are named above",
+                "[yyy]: unknown section; the sections are named above",
                 "[balnce]: unknown section; [balance] is the nearest",
             ],
             id="sections like no other",
@@ -323,14 +323,14 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD.replace(QUEUE, 'users = { alice = "al" }\n' + QUEUE),
-            ['[cluster.beta] users = { alice = "al" }: without ssh; only where ssh leads has anybody another name'],
+            ['[cluster.beta] users = { alice = "al" }: without ssh; only a cluster by ssh has other account names'],
             id="other names without ssh",
         ),
         pytest.param(
             GOOD.replace(QUEUE, BY_SSH + 'spool_shared = true\npush = "qevent"\n' + QUEUE),
             [
-                "[cluster.beta] spool_shared = true: with ssh; false: users there have other numbers",
-                '[cluster.beta] push = "qevent": with ssh; none: it is asked once an interval',
+                "[cluster.beta] spool_shared = true: with ssh; false: users have other uids at a cluster by ssh",
+                '[cluster.beta] push = "qevent": with ssh; none: a cluster by ssh is queried at intervals',
             ],
             id="what does not go with ssh",
         ),
@@ -356,12 +356,12 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD.replace("[cluster.beta]", 'claim = "file"\n[cluster.beta]'),
-            ['[cluster.alpha] claim = "file": the local cluster; none: it is always reached'],
+            ['[cluster.alpha] claim = "file": the local cluster; none: this cluster is always reachable'],
             id="a claim at home",
         ),
         pytest.param(
             GOOD.replace("[cluster.beta]", BY_SSH + "[cluster.beta]"),
-            ['[cluster.alpha] ssh = "far": the local cluster; its programs run here'],
+            ['[cluster.alpha] ssh = "far": the local cluster; commands of the local cluster run here'],
             id="home by ssh",
         ),
         pytest.param(
@@ -389,7 +389,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD + 'staged = true\nstage_in = ""\nstage_out = "x"\n',
-            ['[queue.transfer-beta] stage_out = "x": without ssh; only by ssh are files carried'],
+            ['[queue.transfer-beta] stage_out = "x": without ssh; files are staged only by ssh'],
             id="files that are carried where nobody is by ssh",
         ),
         pytest.param(
@@ -398,9 +398,8 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             + '[map.beta.resource.gpu]\nreject = "none"\n'
             + '[map.beta.resource.mem]\nunit = "M"\n',
             [
-                '[queue.transfer-beta] asks.hostname = "n1": a place at home;'
-                " what the other cluster's jobs can ask for",
-                '[queue.transfer-beta] asks.gpu = "1": not asked for there;'
+                '[queue.transfer-beta] asks.hostname = "n1": a host or queue at home; a resource of the remote cluster',
+                '[queue.transfer-beta] asks.gpu = "1": dropped or rejected by its rule;'
                 " a resource whose rule has no drop or reject",
                 '[queue.transfer-beta] asks.mem = "much": it can\'t be scaled or written in a unit;'
                 " 'much' is no number, memory or time",
@@ -424,22 +423,22 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         pytest.param(
             GOOD.replace(QUEUE, 'kind = "oar"\nroot = "/x"\npush = "oar"\n' + QUEUE),
             [
-                '[cluster.beta] root = "/x": with kind oar; it is of Grid Engine alone',
-                "[cluster.beta] qmaster_port = 6444: with kind oar; it is of Grid Engine alone",
-                "[cluster.beta] execd_port = 6445: with kind oar; it is of Grid Engine alone",
-                '[cluster.beta] push = "oar": without ssh; none: it comes over the connection by ssh',
+                '[cluster.beta] root = "/x": with kind oar; only a Grid Engine cluster has this key',
+                "[cluster.beta] qmaster_port = 6444: with kind oar; only a Grid Engine cluster has this key",
+                "[cluster.beta] execd_port = 6445: with kind oar; only a Grid Engine cluster has this key",
+                '[cluster.beta] push = "oar": without ssh; none: OAR reports ends only by ssh',
             ],
             id="an OAR server with a cell",
         ),
         pytest.param(
             GOOD.replace(QUEUE, 'kind = "embedded"\nssh = "x"\npush = "qevent"\n' + QUEUE),
             [
-                "[cluster.beta] folder: missing; the absolute path of the folder that the cluster is",
-                "[cluster.beta] qmaster_port = 6444: with kind embedded; it has none",
-                "[cluster.beta] execd_port = 6445: with kind embedded; it has none",
-                '[cluster.beta] ssh = "x": with kind embedded; it has none',
-                '[cluster.beta] push = "qevent": with kind embedded; none: its jobs see the spool',
-                '[cluster.beta] push = "qevent": with ssh; none: it is asked once an interval',
+                "[cluster.beta] folder: missing; the absolute path of the cluster's folder",
+                "[cluster.beta] qmaster_port = 6444: with kind embedded; an embedded cluster has no such key",
+                "[cluster.beta] execd_port = 6445: with kind embedded; an embedded cluster has no such key",
+                '[cluster.beta] ssh = "x": with kind embedded; an embedded cluster has no such key',
+                '[cluster.beta] push = "qevent": with kind embedded; none: jobs of an embedded cluster see the spool',
+                '[cluster.beta] push = "qevent": with ssh; none: a cluster by ssh is queried at intervals',
                 '[cluster.beta] kind = "embedded": where the local cluster is gridengine;'
                 " all clusters of a site are embedded, or none",
             ],
@@ -447,7 +446,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         ),
         pytest.param(
             GOOD.replace(QUEUE, 'folder = "/x"\n' + QUEUE),
-            ['[cluster.beta] folder = "/x": with kind gridengine; only an embedded one has it'],
+            ['[cluster.beta] folder = "/x": with kind gridengine; only an embedded cluster has a folder'],
             id="a cell with a folder",
         ),
         pytest.param(
@@ -471,8 +470,8 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
         pytest.param(
             GOOD + '[map.beta.resource.mem]\nto = "/gpu"\nrelation = ">="\n',
             [
-                '[map.beta.resource.mem] relation = ">=": not of OAR; empty: the cluster knows how its amounts compare',
-                '[map.beta.resource.mem] to = "/gpu": not of OAR; letters, digits, _ . + and -,'
+                '[map.beta.resource.mem] relation = ">=": not an OAR cluster; empty: Grid Engine defines comparisons',
+                '[map.beta.resource.mem] to = "/gpu": not an OAR cluster; letters, digits, _ . + and -,'
                 " a letter or digit first; empty for the same name",
             ],
             id="rules for OAR to another cluster",
@@ -503,9 +502,9 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
                 " pe_slots, round_robin, fill_up, or slots per node; empty for pe_slots",
                 '[map.gamma.pe.smp] spread = "0": wrong form;'
                 " pe_slots, round_robin, fill_up, or slots per node; empty for pe_slots",
-                '[map.beta.pe.mpi] spread = "fill_up": not of OAR; empty: the allocation_rule there says it',
-                '[queue.transfer-beta] oar_queue = "long": its cluster is not of OAR; empty',
-                '[queue.transfer-beta] oar_type = "besteffort": its cluster is not of OAR; empty',
+                '[map.beta.pe.mpi] spread = "fill_up": not an OAR cluster; empty: the remote allocation_rule applies',
+                '[queue.transfer-beta] oar_queue = "long": the cluster is not OAR; empty',
+                '[queue.transfer-beta] oar_type = "besteffort": the cluster is not OAR; empty',
             ],
             id="what only queues and clusters of OAR have",
         ),
@@ -515,8 +514,8 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             + '[queue.g]\ncluster = "gamma"\nslots = 1\npending_limit = 1\nasks = { h_rt = "2h" }\n'
             + '[map.gamma.resource.h_rt]\ndefault = "1h"\n',
             [
-                '[map.gamma.resource.h_rt] default = "1h": no time; seconds, or h:m:s',
-                '[queue.g] asks.h_rt = "2h": no time; seconds, or h:m:s',
+                '[map.gamma.resource.h_rt] default = "1h": not a time; seconds, or h:m:s',
+                '[queue.g] asks.h_rt = "2h": not a time; seconds, or h:m:s',
             ],
             id="a walltime that is no time",
         ),
@@ -530,14 +529,13 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             + '[map.gamma.resource.h_cpu]\nunit = "h"\n',
             [
                 '[map.gamma.resource.h_rt] default = "1h":'
-                " it can't be scaled or written in a unit; '1h' is no number, memory or time",
+                " not an amount that can be scaled or converted; '1h' is no number, memory or time",
                 '[map.gamma.resource.h_rt] unit = "h": h_rt is in seconds there; s or h:m:s, or empty',
                 '[map.gamma.resource.h_rt] relation = ">=": a walltime is a limit; empty',
-                '[map.gamma.resource.gpu] relation = "=": /gpu is counted; empty',
-                '[map.gamma.resource.gpu] unit = "M": /gpu is counted; empty',
-                '[map.gamma.resource.hosts] to = "/nodes": the slots of a job say how many; another level',
-                '[map.gamma.resource.cpus] default = "1K": so many of /cpu can\'t be asked for;'
-                " a whole number, 1 or more",
+                '[map.gamma.resource.gpu] relation = "=": /gpu is requested by number; empty',
+                '[map.gamma.resource.gpu] unit = "M": /gpu is requested by number; empty',
+                '[map.gamma.resource.hosts] to = "/nodes": the slots of a job request this level; another level',
+                '[map.gamma.resource.cpus] default = "1K": not a number of /cpu; a whole number, 1 or more',
             ],
             id="levels and walltime of OAR that are no plain amounts",
         ),
@@ -564,7 +562,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
                 '[map.beta.resource.mem] unit = "X": unknown word; "" or "k" or "K" or "m" or "M"'
                 ' or "g" or "G" or "t" or "T" or "s" or "min" or "h" or "h:m:s"',
                 '[map.beta.resource.h_rt] default = "soon":'
-                " it can't be scaled or written in a unit; 'soon' is no number, memory or time",
+                " not an amount that can be scaled or converted; 'soon' is no number, memory or time",
                 "[map.beta.pe.mpi] unit: unknown key; the keys are to, scale, spread, reject",
             ],
             id="wrong rules of a mapping",
@@ -577,17 +575,17 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             + '[map.beta.resource.b]\ndefault = "1,hostname=x"\n'
             + '[map.beta.project.x]\ndrop = true\nto = "y"\n',
             [
-                "[map.beta.resource.gpu]: reject and default contradict each other; one of them",
-                "[map.beta.resource.remote]: remote names a place at home and is never asked for elsewhere",
-                "[map.beta.resource.a]: hostname names a place at home and is never asked for elsewhere",
+                "[map.beta.resource.gpu]: reject and default contradict each other; expected one of the two",
+                "[map.beta.resource.remote]: remote names a host or queue at home, and is never requested remotely",
+                "[map.beta.resource.a]: hostname names a host or queue at home, and is never requested remotely",
                 '[map.beta.resource.b] default = "1,hostname=x": wrong form; one value as qsub -l takes it',
-                "[map.beta.project.x]: drop and to contradict each other; one of them",
+                "[map.beta.project.x]: drop and to contradict each other; expected one of the two",
             ],
             id="rules that contradict themselves",
         ),
         pytest.param(
             GOOD + '[map.beta.resource.mem]\nto = "h_vmem"\n[map.beta.resource.h_vmem]\n',
-            ['[map.beta.resource.h_vmem] to = "h_vmem": mem becomes that, too; another name, or drop one'],
+            ['[map.beta.resource.h_vmem] to = "h_vmem": mem gets the same name; another name, or drop one resource'],
             id="two resources that become one",
         ),
         pytest.param(
@@ -596,8 +594,8 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             + '[map.beta.pe.x]\nto = "y"\n[map.beta.pe.y]\nto = "z"\n[map.beta.pe.z]\nto = "x"\n'
             + '[map.beta.queue.q]\nto = "q"\n[map.beta.queue.p]\nto = "q"\n',
             [
-                '[map.beta.resource.a] to = "b": a cycle: a, b, a; the name there alone',
-                '[map.beta.pe.x] to = "y": a cycle: x, y, z, x; the name there alone',
+                '[map.beta.resource.a] to = "b": a cycle: a, b, a; the remote name',
+                '[map.beta.pe.x] to = "y": a cycle: x, y, z, x; the remote name',
             ],
             id="names that become each other",
         ),

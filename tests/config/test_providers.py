@@ -22,7 +22,7 @@ HOST = '[power.n1]\nprovider = "bmc"\n'
 BMC = 'bmc = "10.0.1.1"\nuser = "grid"\npassword_file = "/etc/bmc"\n'
 PATH = "an absolute path in printable ASCII"
 WORD = "printable ASCII without blanks"
-HEEDED = "a provider of kind ec2 or libcloud heeds it"
+HEEDED = "only for a provider of kind ec2 or libcloud"
 
 
 def problems_of(text: str) -> list[str]:
@@ -153,7 +153,7 @@ def test_a_provider_that_can_t_be_is_refused(text: str, expected: list[str]) -> 
         (COMMAND + '[pool.a]\nprovider = "cloud"\n', '[pool.a] provider = "cloud": undefined; a provider (rental)'),
         (
             POWER + '[pool.a]\nprovider = "bmc"\n',
-            '[pool.a] provider = "bmc": it makes no machines; a provider (none is defined)',
+            '[pool.a] provider = "bmc": makes no machines; a provider (none is defined)',
         ),
         (EC2 + 'size = "m5"\n[pool.a]\nprovider = "cloud"\n', "[pool.a] image: missing; here or in [provider.cloud]"),
         (
@@ -208,11 +208,11 @@ def test_a_pool_that_nobody_can_make_is_refused(text: str, expected: str) -> Non
         ),
         (
             POWER + 'way = "command"\nprogram = "/x"\n' + HOST + 'mac = "52:54:00:12:34:56"\n',
-            ['[power.n1] mac = "52:54:00:12:34:56": with way command; it has no such key'],
+            ['[power.n1] mac = "52:54:00:12:34:56": with way command; no such key'],
         ),
         (POWER + 'way = "command"\n', [f"[provider.bmc] program: missing; {PATH}"]),
         (POWER + 'way = "wake"\n', ["[provider.bmc] broadcast: missing; HOST or HOST:PORT"]),
-        (POWER + 'program = "/x"\n', ['[provider.bmc] program = "/x": with way ipmi; it has no such key']),
+        (POWER + 'program = "/x"\n', ['[provider.bmc] program = "/x": with way ipmi; no such key']),
         (
             WAKE + '[power."N 1"]\nprovider = "bmc"\nmac = "52:54:00:12:34:56"\n',
             ['[power."N 1"]: wrong name; the name of a host: small letters, digits, - and .'],

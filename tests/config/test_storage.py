@@ -53,7 +53,7 @@ def test_an_area_needs_a_cluster_and_a_path() -> None:
         ),
         (
             '[storage.alpha]\ncluster = "alpha"\npath = "/x"',
-            "f: [storage.alpha]: a cluster's name; another one, such as alpha-data",
+            "f: [storage.alpha]: the name of a cluster; expected another name, such as alpha-data",
         ),
     ],
 )
