@@ -25,7 +25,7 @@ def require_image_file_suffix(_: click.Context, __: click.Parameter, path: str |
     """Refuse a plot's file name that does not end in the suffix of an image format."""
     if path is not None and _ending(path) not in ENDINGS:
         name = path or "an empty name"
-        raise click.BadParameter(f"{name}: a picture's name ends in .{', .'.join(ENDINGS)}")
+        raise click.BadParameter(f"{name}: not a picture's name; expected the ending .{', .'.join(ENDINGS)}")
     return path
 
 
@@ -37,7 +37,7 @@ def require_writable_plot_path(path: str) -> None:
     except OSError as error:
         raise StandardOutputUnwritable(f"{path}: {error.strerror or error}") from error
     if os.path.isdir(path):
-        raise StandardOutputUnwritable(f"{path}: it is a folder")
+        raise StandardOutputUnwritable(f"{path}: is a folder")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise StandardOutputUnwritable(f"{path}: Permission denied")
 

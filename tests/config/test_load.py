@@ -401,7 +401,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
                 '[queue.transfer-beta] asks.hostname = "n1": a host or queue at home; a resource of the remote cluster',
                 '[queue.transfer-beta] asks.gpu = "1": dropped or rejected by its rule;'
                 " a resource whose rule has no drop or reject",
-                '[queue.transfer-beta] asks.mem = "much": it can\'t be scaled or written in a unit;'
+                '[queue.transfer-beta] asks.mem = "much": not an amount that can be scaled or converted;'
                 " 'much' is no number, memory or time",
             ],
             id="a queue that asks for what its cluster does not get",

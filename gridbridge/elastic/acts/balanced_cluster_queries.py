@@ -87,7 +87,7 @@ def _read(
     zone = saved_round.now.tzinfo or UTC
     cell = parse_cell_demand(documents.qstat, documents.qhost, zone, laid_out)
     if not cell.instances and any(_is_ready_host(node, cell) for node in saved_round.nodes):
-        raise ParseError("qstat: no queue on any host, though nodes that are ready are hosts")
+        raise ParseError("qstat: no queue on any host, although ready nodes are hosts")
     return cell, laid_out
 
 

@@ -184,14 +184,14 @@ class GridEngineHostMembership:
         """Return the commands by which an administrator requeues or ends the tasks of a dead host."""
         queues = f"'*@{host}'"
         return (
-            f"`qmod -rq {queues}` has what may run again run elsewhere,"
-            f" `qstat -u '*' -s rs -q {queues}` shows the rest, `qdel -f JOB.TASK` ends one"
+            f"`qmod -rq {queues}` reruns rerunnable tasks elsewhere,"
+            f" `qstat -u '*' -s rs -q {queues}` shows other tasks, `qdel -f JOB.TASK` ends a task"
         )
 
     def forgetting(self, host: str) -> str:
         """Return the commands by which an administrator removes a dead host from the cell."""
         cell = (
-            f"`qconf -purge queue '*' QUEUE@{host}` of each queue with values of its own there,"
+            f"`qconf -purge queue '*' QUEUE@{host}` of each queue with own values for this host,"
             f" `qconf -dattr hostgroup hostlist {host} @GROUP` of each of its host groups,"
             f" `qconf -de {host}`, `qconf -dh {host}`"
         )
@@ -263,7 +263,7 @@ class GridEngineHostMembership:
         if not used:
             return ""
         queues = " ".join(instance.queue for instance in used)
-        return f"{queues} is in use: `qstat -u '*' -s rs -q '*@{host}'` shows by what"
+        return f"{queues} is in use: `qstat -u '*' -s rs -q '*@{host}'` shows the tasks"
 
     def _used(self, host: str) -> list[HostQueueInstance]:
         return [

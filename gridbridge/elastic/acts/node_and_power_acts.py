@@ -140,7 +140,7 @@ class HostPowerActRunner:
 
     def _supply(self, node: BalancerOwnedNode) -> HostPowerControl:
         if node.pool not in self.supplies:
-            raise ProviderPermanentFailure(f"{node.name}: nobody switches it on and off now")
+            raise ProviderPermanentFailure(f"{node.name}: no provider switches this host now")
         return self.supplies[node.pool]
 
 
@@ -287,7 +287,7 @@ class NodeActRunner:
 
     def _provider(self, node: BalancerOwnedNode) -> MachineProvider:
         if node.pool not in self.providers:
-            raise ProviderPermanentFailure(f"{node.name}: pool {node.pool} has no provider now")
+            raise ProviderPermanentFailure(f"{node.name}: pool {node.pool} has no provider any more")
         return self.providers[node.pool]
 
     def _joining(self, node: BalancerOwnedNode) -> MachineToJoinCell:

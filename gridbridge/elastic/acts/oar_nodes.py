@@ -91,11 +91,11 @@ class OarNodePower:
 
     def clearing(self, host: str) -> str:
         """Return the commands by which an administrator ends the jobs of a switched-off node."""
-        return f"`oarnodes {host}` shows its jobs, `oardel JOB` ends one"
+        return f"`oarnodes {host}` shows the jobs, `oardel JOB` ends a job"
 
     def forgetting(self, host: str) -> str:
         """Return the command by which an administrator removes a node from OAR."""
-        return f"`oarremoveresource RESOURCE` for each that `oarnodes {host}` shows"
+        return f"`oarremoveresource RESOURCE` for each resource that `oarnodes {host}` shows"
 
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return no task, because OAR reruns no job on request."""
@@ -113,7 +113,7 @@ class OarNodePower:
             if is_so(self.look_at(host)):
                 return
             self.pause(PAUSE_S)
-        why = f"{host}: OAR did not take up the change in {SETTLED_S:.0f} s"
+        why = f"{host}: OAR did not apply the change within {SETTLED_S:.0f} s"
         raise CommandFailed((AS_ROOT, "node"), 1, stderr=why.encode())
 
 
@@ -144,8 +144,8 @@ def require_oar_energy_saving_off(
         root("owns")
     except CommandFailed as error:
         why = error.stderr.decode("utf-8", "replace").strip() or str(error)
-        raise ConfigError((f"{why}; gridbridge squeeze only says what it would do",)) from error
+        raise ConfigError((f"{why}; gridbridge squeeze only shows its decision",)) from error
 
 
 def _refuse(host: str) -> NoReturn:
-    raise ProviderPermanentFailure(f"{host}: nodes of an OAR server are switched on and off, never made")
+    raise ProviderPermanentFailure(f"{host}: nodes of an OAR server are switched on and off, never created")

@@ -62,9 +62,9 @@ def record_node_change_request(
         memory = BalancerStateRows(database)
         node = next((node for node in memory.nodes.all() if is_same_host(node.name, host)), None)
         if node is None:
-            raise StateError(f"{host}: no node of the balancer's; gridbridge balance status")
+            raise StateError(f"{host}: not a node of the balancer; expected a node of `gridbridge balance status`")
         if node.state in node_acts_from_balance_plan.LEAVING_STATES:
-            raise StateError(f"{node.name}: it is being removed, which nobody can stop by now")
+            raise StateError(f"{node.name}: the removal has begun and can't be stopped")
         memory.ask(node.name, request)
         return node
 
@@ -128,7 +128,7 @@ def describe_nodes_without_provider(
 ) -> tuple[str, ...]:
     """Describe each node that rounds no longer manage, because no provider is configured."""
     return tuple(
-        f"{node.name}: {node.state.value}, and no round goes on with it; {_mend(node, opening)}"
+        f"{node.name}: {node.state.value}, and no round continues; {_mend(node, opening)}"
         for node in nodes
         if not is_site_owned_host(node) or node.state is not ElasticNodeState.READY
     )
@@ -136,8 +136,8 @@ def describe_nodes_without_provider(
 
 def _mend(node: BalancerOwnedNode, opening: Callable[[str], str]) -> str:
     if is_site_owned_host(node):
-        return f"`{opening(node.name)}` opens it once it is on"
-    return f"with [pool.{node.pool}] and its provider there again it is given back"
+        return f"`{opening(node.name)}` opens the host once the host is on"
+    return f"with [pool.{node.pool}] and its provider configured again, the node is removed"
 
 
 def alert_nodes_absent_from_provider(nodes: Iterable[BalancerOwnedNode], pools: Mapping[str, NodePoolSection]) -> None:
@@ -145,7 +145,7 @@ def alert_nodes_absent_from_provider(nodes: Iterable[BalancerOwnedNode], pools: 
     for node in nodes:
         words = "event=not_listed node=%s pool=%s provider=%s machine=%s mend=%r"
         provider = pools.get(node.pool, NodePoolSection()).provider
-        advice = f"have provider {provider} list it again (its place, account and program as before)"
+        advice = f"have provider {provider} list the machine again (region, account and program as before)"
         mend = f"{advice}, then `gridbridge balance drain {node.name}`"
         _log.warning(words, node.name, node.pool, provider, node.machine, mend)
 
@@ -155,9 +155,9 @@ def alert_machines_named_as_other_hosts(world: BalancerNodesSnapshot, ending: En
     for machine in machine_list_reconciliation.machines_named_like_another_host(world):
         words = "event=other_host machine=%s name=%s mend=%r"
         leads = world.addresses.get(machine.name, "")
-        hint = f"have {machine.name} lead to {machine.address} here if it is that host, else "
+        hint = f"have {machine.name} lead to {machine.address} here if the machine is that host, else "
         hint = hint if machine.address and not leads else ""
-        mend = f"{hint}rename it, or {ending(machine.pool, machine.id)}"
+        mend = f"{hint}rename the machine, or {ending(machine.pool, machine.id)}"
         _log.warning(words, machine.id, machine.name, mend)
 
 
@@ -168,7 +168,7 @@ def alert_machines_of_unknown_pool(machines: Iterable[tuple[str, ProviderMachine
     """
     for pool, machine in machines:
         lacks = f"[pool.{machine.pool}]" if machine.pool else f"a tag {POOL_TAG} with its pool"
-        mend = f"give it {lacks}, or {ending(pool, machine.id)}"
+        mend = f"give the machine {lacks}, or {ending(pool, machine.id)}"
         words = "event=unknown_pool machine=%s name=%s pool=%r mend=%r"
         _log.warning(words, machine.id, machine.name, machine.pool, mend)
 
@@ -176,7 +176,7 @@ def alert_machines_of_unknown_pool(machines: Iterable[tuple[str, ProviderMachine
 def alert_hosts_without_machine(hosts: Iterable[str], forgetting: Callable[[str], str]) -> None:
     """Log silent hosts that are named like nodes and have no machine at any provider."""
     for name in hosts:
-        mend = f"if it is gone: {forgetting(name)}"
+        mend = f"if the host is gone: {forgetting(name)}"
         _log.warning("event=no_machine host=%s mend=%r", name, mend)
 
 
@@ -196,5 +196,5 @@ def alert_dead_nodes_with_tasks(nodes: Iterable[BalancerOwnedNode], clearing: Ca
 def alert_busy_hosts_off_by_hand(nodes: Iterable[BalancerOwnedNode], clearing: Callable[[str], str]) -> None:
     """Log hosts that somebody switched off while the hosts ran tasks."""
     for node in nodes:
-        mend = f"switch it on again, or: {clearing(node.name)}"
+        mend = f"switch the host on again, or: {clearing(node.name)}"
         _log.warning("event=off_under_tasks node=%s mend=%r", node.name, mend)

@@ -24,14 +24,14 @@ from gridbridge.model.policy import Policy
 from gridbridge.program import configuration_in_force
 from gridbridge.shell.program_startup import drop_root_to_account
 
-_OF_OTHERS = "it is not the balancer's, and never removed"
-NODES_UNSEEN = "the balancer's nodes are not known here: root and gridbridge-admin see them"
+_OF_OTHERS = "a host that is no node of the balancer is never removed"
+NODES_UNSEEN = "only root and gridbridge-admin see the balancer's nodes"
 SQUEEZE_UNSEEN = (
-    "nothing is squeezed in this plan, because hosts that rest are not known here either:"
-    " a round may wake hosts or let some rest"
+    "this plan has no squeeze, because only root and gridbridge-admin see switched-off hosts:"
+    " a round may wake hosts or switch hosts off"
 )
-LISTS_UNASKED = "providers are not asked for their lists here: root and gridbridge-admin may do that"
-_OF_HIDDEN = "whether it is the balancer's is not known here: root and gridbridge-admin see that"
+LISTS_UNASKED = "providers are not queried: only root and gridbridge-admin may query providers"
+_OF_HIDDEN = "only root and gridbridge-admin see whether the host is a node of the balancer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
 
 
 def _no_list(pool: str, why: str) -> str:
-    return f"pool {pool}: its provider gives no list, so none of its nodes is added or removed: {why}"
+    return f"pool {pool}: the provider gives no list of machines, so no node of the pool is added or removed: {why}"
 
 
 def _decided(
@@ -218,7 +218,9 @@ def _of_job(job: int, situation: BalanceSituation, report: BalancePlanReport) ->
     of_job = (refusal.reason for refusal in report.refused if refusal.job == job and not refusal.host)
     refused = next(of_job, "")
     waits = any(job in row.jobs for row in situation.cell.waiting)
-    reason = refused or ("it counts as demand" if waits else "it does not wait: it runs, has ended, or never was")
+    reason = refused or (
+        "the job counts as demand" if waits else "the job does not wait: the job runs, has ended, or never existed"
+    )
     return BalancerJobOrHostExplanation(
         what=f"job {job}",
         is_known=waits or bool(refused),
@@ -249,7 +251,7 @@ def _of_host(
         what=host,
         is_known=is_node or is_listed,
         node=node,
-        reason=refused or "nothing is done about it",
+        reason=refused or "no act is due for the host",
         sentence=report.sentence,
         unseen=report.unseen,
     )

@@ -104,16 +104,16 @@ def require_balancer_can_act(options: BalancerRunOptions) -> None:
         raise ConfigError((f"{CONFIG}: [balance] max_nodes is 0: nothing is added or removed",))
     policy = options.policy
     if _has_fixed_nodes(policy) and (pool_names := [name for name, pool in policy.pools.items() if pool.provider]):
-        words = f"[pool.{pool_names[0]}] provider: nodes of an OAR server are never made"
+        words = f"[pool.{pool_names[0]}] provider: nodes of an OAR server are never created"
         raise ConfigError((f"{CONFIG}: {words}",))
     if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
-        words = "no [pool.NAME] has a provider, and there is no [power.HOST]: nobody makes nodes"
+        words = "no [pool.NAME] has a provider, and there is no [power.HOST]; expected a source of nodes"
         warnings = administrator_alerts_and_requests.describe_nodes_without_provider(
             balance_situation_sources.load_balancer_nodes(BALANCE_STATE), home_cluster_host_membership(policy).opening
         )
         raise ConfigError((f"{CONFIG}: {words}", *warnings))
     if clashes := sorted(policy.pools.keys() & _supplies(policy)):
-        words = f"[pool.{clashes[0]}] has the name of a provider of hosts; give it another"
+        words = f"[pool.{clashes[0]}] has the name of a provider of hosts; expected another name"
         raise ConfigError((f"{CONFIG}: {words}",))
 
 
@@ -308,7 +308,7 @@ class PublishingBalancerRound(BalancerRoundRunner):
             and len(node_and_master_lifecycle.machines_tagged_as_master(world)) != 1
         ):
             tag = f"{MASTER_TAG} = {world.cluster}"
-            words = f"{tag}: --kill-master needs just one machine with this tag"
+            words = f"{tag}: --kill-master needs exactly one machine with this tag"
             raise ConfigError((words,))
         return view
 

@@ -60,7 +60,7 @@ def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting:
     """
     situation = observe_balanced_cluster(policy, now)
     if is_acting and situation.master and not local_host_facts.is_this_host(situation.master):
-        words = "only there nodes are added and removed"
+        words = "only the qmaster's host adds and removes nodes"
         raise ClusterStateUnknown(
             f"the qmaster runs on {situation.master}, and not on {local_host_facts.this_host_name()}: {words}"
         )

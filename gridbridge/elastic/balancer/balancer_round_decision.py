@@ -233,4 +233,4 @@ class BalancerRoundPlan:
     @property
     def master_ended(self) -> tuple[str, ...]:
         """The destruction of the master's machine, in words; empty if the round does not destroy it."""
-        return (f"the master's machine {self.ended[1].id} is ended",) if self.ended else ()
+        return (f"the master's machine {self.ended[1].id} is destroyed",) if self.ended else ()

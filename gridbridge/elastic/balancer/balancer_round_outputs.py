@@ -117,7 +117,7 @@ def read_balancer_statistics(path: str) -> tuple[tuple[BalanceRoundStatistics, .
         with open(path, "rb") as file:
             numbered_rows = tuple(_rows(line.decode("utf-8", "replace") for line in iterate_bounded_lines(file, path)))
     except FileNotFoundError as error:
-        mend = "each round of `gridbridge-balance --dump-stats-file FILE` adds a row to its file"
+        mend = "each round of `gridbridge-balance --dump-stats-file FILE` adds a row to FILE"
         raise StateError(f"{path}: {error.strerror}; {mend}") from error
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error

@@ -138,7 +138,9 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequest
 def _unknown(policy: Policy, host: str, requested: OarRequestedPowerState) -> OarPowerRequestOutcome | None:
     if host in policy.powered:
         return None
-    return OarPowerRequestOutcome(host=host, wish=requested, why=f"nobody switches it; [power.{host}] would")
+    return OarPowerRequestOutcome(
+        host=host, wish=requested, why=f"no provider switches the host; expected a section [power.{host}]"
+    )
 
 
 def _switch(
@@ -170,8 +172,8 @@ def _works(site: ExecutionHostMembership, host: str) -> OarPowerRequestOutcome |
     """
     idleness = site.look(host)
     if not idleness.is_idle:
-        return OarPowerRequestOutcome(host=host, wish=OarRequestedPowerState.SLEEP, why="OAR has a job there")
+        return OarPowerRequestOutcome(host=host, wish=OarRequestedPowerState.SLEEP, why="OAR has a job on the node")
     if not idleness.is_closed:
-        why = "OAR does not take it for absent"
+        why = "the node is not absent for OAR"
         return OarPowerRequestOutcome(host=host, wish=OarRequestedPowerState.SLEEP, why=why, is_later=True)
     return None

@@ -252,7 +252,7 @@ def _swept(axes: Axes, comparison: ReplayPolicyComparison) -> None:
         axes.annotate(str(number), point, xytext=above, textcoords="offset points", fontsize=9)
     _frame_replay_axes(
         axes,
-        f"{comparison.name}: mean wait and cost of each setting; the line joins those that no other beats",
+        f"{comparison.name}: mean wait and cost of each setting; the line joins settings that no setting beats",
         "mean wait, s",
     )
     axes.set_xlabel("cost")

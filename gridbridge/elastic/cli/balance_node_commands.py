@@ -55,7 +55,7 @@ def status(is_json: bool) -> None:
     if rows:
         output_and_errors.print_table(HEAD, rows)
     else:
-        output_and_errors.print_line("no node is the balancer's")
+        output_and_errors.print_line("the balancer has no node")
     for pool, record in overview.pools:
         if record.failures:
             at = format_local_time(record.failed_at, now)
@@ -115,9 +115,9 @@ def drain(host: str, is_json: bool) -> None:
       gridbridge balance drain alpha-n7
     """
     words = {
-        **dict.fromkeys(ElasticNodeState, "takes no more tasks from the next round on"),
-        **dict.fromkeys(COMING, "joins first; a round drains it once it is ready"),
-        ElasticNodeState.STANDBY: "is off: no round wakes it, and a node of a pool is removed",
+        **dict.fromkeys(ElasticNodeState, "gets no further task from the next round on"),
+        **dict.fromkeys(COMING, "still joins; a round drains the node when ready"),
+        ElasticNodeState.STANDBY: "is off: no round wakes the node, and a node of a pool is removed",
         ElasticNodeState.FAILED: "has failed, and is removed in any case",
     }
     _ask(host, AdministratorNodeRequestKind.DRAIN, words, is_json=is_json)
@@ -143,9 +143,7 @@ def keep(host: str, is_freed: bool, is_json: bool) -> None:
     begins = "may be removed again" if is_freed else "is kept"
     words = dict.fromkeys(ElasticNodeState, f"{begins} from the next round on")
     if not is_freed:
-        words[ElasticNodeState.DRAINING] = (
-            "is being removed; it is kept if it has not left the cluster at the next round"
-        )
+        words[ElasticNodeState.DRAINING] = "is being removed; a node that is in the cluster at the next round is kept"
     _ask(
         host,
         AdministratorNodeRequestKind.FREE if is_freed else AdministratorNodeRequestKind.KEEP,
@@ -239,11 +237,11 @@ def _row(node: BalancerOwnedNode, requests: dict[str, str], now: datetime) -> tu
 
 def _lacks(node: BalancerOwnedNode) -> str:
     if node.state is ElasticNodeState.READY and node.step is HostJoinStep.CLOSED:
-        return "a queue that somebody closed is closed there, too"
+        return "a queue that somebody disabled stays disabled on the node"
     if node.state is not ElasticNodeState.JOINING:
         return ""
     is_host = node.step is HostJoinStep.ADMITTED
-    return "its daemon is waited for" if is_host else "it is being made a host"
+    return "execution daemon has not reported yet" if is_host else "is not an execution host yet"
 
 
 def _overview(overview: BalancerStateOverview) -> dict[str, object]:

@@ -188,7 +188,7 @@ def plot_balancer_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
     rows, left_out = balancer_round_outputs.read_balancer_statistics(stats)
     if left_out:
         count = f"{len(left_out)} lines are" if len(left_out) > 1 else "1 line is"
-        output_and_errors.print_error(f"gridbridge: {stats}: {count} no row of statistics, the first is {left_out[0]}")
+        output_and_errors.print_error(f"gridbridge: {stats}: {count} invalid; the first is line {left_out[0]}")
     from gridbridge.elastic.cli import balance_and_replay_plots  # loading takes half a second
 
     return balance_and_replay_plots.draw_balance_plots(rows, folder)

@@ -201,15 +201,15 @@ def _compared(options: ReplaySimulationOptions) -> list[replay_policy_comparison
 def _require_fit(context: click.Context, options: ReplaySimulationOptions) -> None:
     is_file = bool(options.path)
     if is_file == bool(options.seeds) or "" in options.seeds:
-        raise click.UsageError("nothing to replay, or both; expected --accounting FILE or --synthetic SEED")
+        raise click.UsageError("nothing to replay, or two workloads; expected --accounting FILE or --synthetic SEED")
     if options.min_nodes > options.max_nodes:
         words = f"--min-nodes {options.min_nodes} is more than --max-nodes {options.max_nodes}"
         raise click.UsageError(words)
     misplaced = OF_MADE_UP if is_file else OF_FILE
     right = (
-        "--synthetic; --from and --to say which tasks of a file"
+        "--synthetic; expected --from and --to for a file"
         if is_file
-        else "--accounting; --days says how long a made-up workload is"
+        else "--accounting; expected --days for a synthetic workload"
     )
     for name, option in misplaced.items():
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -243,7 +243,7 @@ def _show(comparisons: list[replay_policy_comparison.ReplayPolicyComparison], is
         rows = [_row(outcome, is_best=id(outcome) in best) for outcome in comparison.outcomes]
         output_and_errors.print_table(HEAD, rows, numbers=HEAD[1:])
         if comparison.frontier:
-            output_and_errors.print_line("*: no other is both cheaper and waits less")
+            output_and_errors.print_line("*: no other setting has both lower cost and shorter waits")
 
 
 def _sentence(comparison: replay_policy_comparison.ReplayPolicyComparison) -> str:

@@ -160,7 +160,7 @@ def _refuse_nonsense(answering: GanetiSqueezeOutputOptions, *, is_model: bool, i
     if is_model and is_folder:
         raise click.UsageError("--model and --from exclude each other; expected one of them")
     if not is_model and (words := answering.shown + answering.saved):
-        raise click.UsageError(f"{words[0]} needs --model: it is about a Ganeti cluster")
+        raise click.UsageError(f"{words[0]} concerns a Ganeti cluster; expected --model")
     if is_json and (words := answering.shown):
         raise click.UsageError(f"{words[0]} and --json exclude each other")
 
@@ -194,7 +194,7 @@ def _tell_site(decision: "SqueezePreview", *, is_json: bool) -> None:
     for lack in decision.lacking:
         output_and_errors.print_error(f"gridbridge: {lack}")
     for host, why in decision.untold:
-        note = f"{host} does not tell whether it has power, and is left as it is"
+        note = f"{host}: power state unknown, so the host is left alone"
         output_and_errors.print_error(f"gridbridge: {note}: {why}")
     if is_json:
         deeds = [

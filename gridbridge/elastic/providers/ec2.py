@@ -100,7 +100,7 @@ class Ec2MachineProvider:
                 machine = self._run(request, _token(request, generation))
                 if machine and machine.state is not ProviderMachineState.GONE:
                     return machine
-        raise ProviderOutcomeUnknown(f"ec2 create: {name} was made {GENERATIONS} times today")
+        raise ProviderOutcomeUnknown(f"ec2 create: {name} was created {GENERATIONS} times today")
 
     def destroy(self, machine: ProviderMachine) -> None:
         """Terminate a machine; the image decides which disks are deleted."""
@@ -237,7 +237,7 @@ def make_ec2_provider(section: MachineProviderSection, pool: NodePoolSection, cl
         client = session.client("ec2", endpoint_url=section.endpoint or None, config=config)
     except TypeError as error:
         names = "aws_access_key_id, aws_secret_access_key and aws_session_token"
-        raise ProviderPermanentFailure(f"{section.credentials}: an unknown name; {names}") from error
+        raise ProviderPermanentFailure(f"{section.credentials}: unknown name; expected {names}") from error
     except ValueError as error:
         raise ProviderPermanentFailure(f"ec2: {error}") from error
     return Ec2MachineProvider(
@@ -278,7 +278,7 @@ def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
     except (boto.BotoCoreError, ParseError) as error:
         raise ProviderPermanentFailure(f"ec2 {verb}: {error_on_one_line(error)}") from error
     except (LookupError, ValueError, TypeError, AttributeError) as error:
-        odd = f"an answer that can't be read ({type(error).__name__}: {error_on_one_line(error)})"
+        odd = f"unreadable answer ({type(error).__name__}: {error_on_one_line(error)})"
         raise ProviderPermanentFailure(f"ec2 {verb}: {odd}") from error
 
 

@@ -86,7 +86,7 @@ class HostPowerProvider:
 
     def _switch(self, verb: str, machine: ProviderMachine) -> SingleHostPowerSwitch:
         if machine.id not in self.switches:
-            raise ProviderPermanentFailure(f"power {verb} {machine.id}: no host of this provider")
+            raise ProviderPermanentFailure(f"power {verb} {machine.id}: the provider has no such host")
         return self.switches[machine.id]
 
 
@@ -95,7 +95,7 @@ def _state_of(printed: bytes, words: Mapping[bytes, ProviderMachineState]) -> Pr
     if state is None:
         text = program.printable_program_output(printed.decode(errors="replace").strip())
         right = " or ".join(word.decode() for word in words)
-        raise ProviderPermanentFailure(f"its state is told as {text!r}; expected {right}")
+        raise ProviderPermanentFailure(f"the host's state is {text!r}; expected {right}")
     return state
 
 
@@ -186,7 +186,7 @@ class WakeOnLanPowerSwitch:
     def off(self) -> None:
         """Shut the host down by the program, because no network packet can do this."""
         if self.told is None:
-            right = "a packet only wakes; its provider needs a program"
+            right = "a network packet only wakes; expected `program` in the provider's section"
             raise ProviderPermanentFailure(f"power stop {self.host}: {right}")
         self.told.off()
 

@@ -97,15 +97,15 @@ class LibcloudMachineProvider:
         machine = machine_from_libcloud_node(node)
         if machine.name == name and tags.items() <= machine.tags.items():
             return provider_protocol_and_validation.require_valid_provider_machine(machine)
-        why = f"machine {machine.id}: driver {self.section.driver} does not keep its name and tags"
+        why = f"machine {machine.id}: driver {self.section.driver} does not keep the machine's name and tags"
         try:
             _require_done("destroy", self.driver.destroy_node(node))
         except Exception as error:  # drivers raise that very class
             _log.error("event=untagged machine=%r name=%r why=%r", machine.id, name, error_on_one_line(error))
-            mend = f"end {name}, machine {machine.id}, with the cloud's own tools"
+            mend = f"end {name}, machine {machine.id} with the cloud's tools"
             raise ProviderPermanentFailure(f"libcloud create: {why}; {mend}") from error
         _log.error("event=untagged machine=%r why='removed again'", machine.id)
-        raise ProviderPermanentFailure(f"libcloud create: {why}; it was removed again")
+        raise ProviderPermanentFailure(f"libcloud create: {why}; the machine was removed again")
 
     def _nodes(self, machine: ProviderMachine) -> list[Any]:
         return [node for node in self.driver.list_nodes() if str(node.id) == machine.id]
@@ -188,7 +188,7 @@ def translate_libcloud_errors(
     except ParseError as error:
         raise ProviderPermanentFailure(f"libcloud {verb}: {error}") from error
     except NotImplementedError as error:
-        raise ProviderPermanentFailure(f"libcloud {verb}: its driver can't do that") from error
+        raise ProviderPermanentFailure(f"libcloud {verb}: the driver can't do this") from error
     except OSError as error:  # network errors, also of package `requests`
         raise ProviderOutcomeUnknown(f"libcloud {verb}: {error_on_one_line(error)}") from error
     except Exception as error:  # drivers raise that very class
@@ -208,11 +208,11 @@ def _kind(error: Exception, no_capacity: tuple[int, ...], refused: tuple[int, ..
 def _require_done(verb: str, is_done: object) -> None:
     """Raise ProviderOutcomeUnknown if a driver reports that nothing was done."""
     if is_done is False:
-        raise ProviderOutcomeUnknown(f"libcloud {verb}: the cloud did not do it")
+        raise ProviderOutcomeUnknown(f"libcloud {verb}: the cloud did nothing")
 
 
 def _named(entries: list[Any], name: str, noun: str) -> Any:
     for entry in entries:
         if name in (str(entry.id), entry.name):
             return entry
-    raise ProviderPermanentFailure(f"libcloud create: {noun} {name}: its driver knows none of that name")
+    raise ProviderPermanentFailure(f"libcloud create: {noun} {name}: the driver has no such name")

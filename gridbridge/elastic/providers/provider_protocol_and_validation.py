@@ -80,7 +80,7 @@ def parse_provider_machine_list(raw: bytes, cluster: str = "") -> tuple[Provider
     """Parse a provider's JSON list of machines; ParseError for an invalid machine."""
     content = parse_json_document(raw)
     if not isinstance(content, list):
-        raise ParseError("no list of nodes")
+        raise ParseError("not a list of nodes")
     return require_valid_provider_machines((_machine(row) for row in content), cluster)
 
 
@@ -123,16 +123,16 @@ def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") 
     if not ID.fullmatch(machine.id):
         raise ParseError(f"id = {_shown(machine.id)}: blanks, or not printable")
     if not (HOST_NAME.fullmatch(machine.name) if is_owned else machine.name.isprintable()):
-        raise ParseError(f"name = {_shown(machine.name)}: no name of a host")
+        raise ParseError(f"name = {_shown(machine.name)}: not a host name")
     for words in machine.tags.items():
         if not all(word.isprintable() and len(word) <= TAG for word in words):
             raise ParseError(f"tags = {_shown(words)}: too long, or not printable")
     if machine.address and not _is_address(machine.address):
-        raise ParseError(f"address = {_shown(machine.address)}: no IP address of a host")
+        raise ParseError(f"address = {_shown(machine.address)}: not an IP address of a host")
     if machine.created is not None:
         _require_moment(machine.created)
     if machine.host_key and not is_ssh_host_key(machine.host_key):
-        raise ParseError(f"host_key = {_shown(machine.host_key)}: no public key of an ssh server")
+        raise ParseError(f"host_key = {_shown(machine.host_key)}: not a public ssh host key")
     return machine
 
 
@@ -142,7 +142,7 @@ def _require_moment(created: datetime) -> None:
     try:
         created.astimezone(UTC)
     except OverflowError as error:
-        raise ParseError(f"created = {_shown(created)}: no time that a clock shows") from error
+        raise ParseError(f"created = {_shown(created)}: an impossible time") from error
 
 
 def require_valid_provider_machines(
@@ -156,7 +156,7 @@ def require_valid_provider_machines(
     valid = tuple(require_valid_provider_machine(machine, cluster) for machine in printable)
     twice = [id_ for id_, count in Counter(machine.id for machine in valid).items() if count > 1]
     if twice:
-        raise ParseError(f"id = {_shown(twice[0])}: of two nodes")
+        raise ParseError(f"id = {_shown(twice[0])}: two nodes have this id")
     return valid
 
 

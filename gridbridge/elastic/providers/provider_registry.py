@@ -34,10 +34,10 @@ def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
     at = settings.pools.get(pool)
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
-        raise ProviderPermanentFailure(f"pool {pool}: no provider makes its nodes; [pool.{pool}] provider")
+        raise ProviderPermanentFailure(f"pool {pool}: no provider; expected a key `provider` in [pool.{pool}]")
     make = MAKERS.get(section.kind)
     if make is None:
-        raise ProviderPermanentFailure(f"[provider.{at.provider}] kind = {section.kind}: it makes no nodes")
+        raise ProviderPermanentFailure(f"[provider.{at.provider}] kind = {section.kind}: creates no nodes")
     return make(_settled(section, at), at, settings.site.cluster)
 
 
@@ -51,7 +51,7 @@ def make_power_control_of_host(
     at = settings.powered.get(host)
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
-        raise ProviderPermanentFailure(f"host {host}: nobody switches it on and off; [power.{host}]")
+        raise ProviderPermanentFailure(f"host {host}: no provider switches the host; expected a section [power.{host}]")
     with_it = {name: powered for name, powered in settings.powered.items() if powered.provider == at.provider}
     return host_power_provider.make_host_power_provider(
         section, with_it, settings.site.cluster, at.provider, note_untold

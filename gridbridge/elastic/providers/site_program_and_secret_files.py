@@ -57,7 +57,7 @@ def _require_balancers(path: str, balancer: int) -> None:
     try:
         safe_files.require_trusted_path(path, owner=balancer)
     except FileWritableByOthers as error:
-        raise ProviderPermanentFailure(f"others could have written {path}, for {error.wrong}") from error
+        raise ProviderPermanentFailure(f"{path}: others could have written the file: {error.wrong}") from error
 
 
 def run_provider_program(argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, stdin: bytes = b"") -> bytes:
@@ -105,8 +105,8 @@ class SiteProgramProvider:
         except ParseError as error:
             raise ProviderPermanentFailure(f"{self._call_text('create')}: {error}") from error
         if machine.name != name or not tags.items() <= machine.tags.items():
-            problem = f"it tells of {machine.name}, {machine.id}, which is not as it was asked for"
-            mend = f"`{self.program} destroy` ends a node that nobody uses"
+            problem = f"it tells of {machine.name}, {machine.id}, another machine than requested"
+            mend = f"`{self.program} destroy` ends an unused node"
             raise ProviderPermanentFailure(f"{self._call_text('create')}: {problem}; {mend}")
         return machine
 
@@ -147,7 +147,7 @@ def read_private_credentials(path: str) -> dict[str, str]:
         return dict(parser["default"])
     except (configparser.Error, KeyError) as error:
         right = "a line [default], and lines NAME = VALUE below it"
-        raise ProviderPermanentFailure(f"{path}: not as it has to be: {right}") from error
+        raise ProviderPermanentFailure(f"{path}: wrong format; expected {right}") from error
 
 
 def read_secret_file(path: str) -> str:
@@ -155,7 +155,7 @@ def read_secret_file(path: str) -> str:
     try:
         raw, facts = safe_files.read_file_only_owner_writes(path, MOST_SECRET_BYTES, os.geteuid())
         if facts.st_mode & OTHERS:
-            raise ProviderPermanentFailure(f"{path}: others can read it; chmod 600 {path}")
+            raise ProviderPermanentFailure(f"{path}: readable by others; run chmod 600 {path}")
         return raw.decode().rstrip("\n")
     except FileNotFoundError as error:
         raise ProviderPermanentFailure(f"{path}: {error.strerror}") from error

@@ -89,7 +89,7 @@ def load_workload_to_replay(path: str, begin_s: float | None, end_s: float | Non
         if (begin_s is None or task.submitted_s >= begin_s) and (end_s is None or task.submitted_s < end_s)
     )
     if not tasks:
-        raise ParseError(f"{path}: no task was submitted in the time of --from and --to")
+        raise ParseError(f"{path}: no task was submitted between --from and --to")
     return _without(read, tasks, ReplayExclusionReason.OUTSIDE)
 
 

@@ -63,7 +63,7 @@ def read_workload_file(path: str) -> ReplayWorkload:
         raise ParseError(f"{path}: {error}") from error
     if not workload.tasks and workload.left_out and not workload.bad_lines:
         why = ", ".join(f"{lines} {why.value}" for why, lines in sorted(workload.left_out.items()))
-        raise ParseError(f"{path}: no task of it ran: {why}")
+        raise ParseError(f"{path}: no task of the file ran: {why}")
     if not workload.tasks:
         bad_line = next(iter(workload.bad_lines.items()), None)
         where = ", line {} has {}".format(*bad_line) if bad_line else ""
@@ -88,7 +88,7 @@ def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
     if begin[AT_TAR:].startswith(TAR):
         packer = "tar"
     if packer:
-        raise ParseError(f"{path}: packed by {packer}; expected a text, or one that gzip or xz packed")
+        raise ParseError(f"{path}: compressed by {packer}; expected a text file, or a file compressed by gzip or xz")
     return file
 
 

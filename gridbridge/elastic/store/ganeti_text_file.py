@@ -82,7 +82,7 @@ class GanetiTextLine:
     def place(self, at: int, name: str, indices: Mapping[str, int]) -> int:
         """Return the index of the group or node that a field names."""
         if self.fields[at] not in indices:
-            raise self.wrong(f"there is no {name} {self.fields[at]!r}", "one that is told before")
+            raise self.wrong(f"unknown {name} {self.fields[at]!r}", "a name from a line above")
         return indices[self.fields[at]]
 
 
@@ -242,11 +242,11 @@ def _instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> GanetiInstance:
     secondary = row.place(7, "node", nodes) if row.fields[7] else NO_NODE
     template = row.word(row.fields[8], "the disk template", GanetiDiskTemplate)
     if template is GanetiDiskTemplate.DRBD and secondary == primary:
-        raise row.wrong("primary and secondary are one node", "two nodes")
+        raise row.wrong("primary and secondary node are equal", "two nodes")
     if template is GanetiDiskTemplate.DRBD and secondary == NO_NODE:
         raise row.wrong("a drbd instance has no secondary node", "two nodes")
     if row.is_yes(12, "whether it is forthcoming"):
-        raise row.wrong("the instance is forthcoming", "one that is there")
+        raise row.wrong("the instance is forthcoming", "an instance that exists")
     return GanetiInstance(
         name=row.fields[0],
         mem=row.whole(1, "its memory"),
@@ -266,7 +266,7 @@ def _instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> GanetiInstance:
 def _policy(row: GanetiTextLine) -> GanetiInstancePolicy:
     specs = _listed(row.fields[2], ";")
     if len(specs) % 2:
-        raise row.wrong(f"there are {len(specs)} limits", "a least and a most of each pair")
+        raise row.wrong(f"the policy has {len(specs)} limits", "pairs of a least and a most")
     limits = [_spec(row, text) for text in specs]
     return GanetiInstancePolicy(
         standard=_spec(row, row.fields[1]),

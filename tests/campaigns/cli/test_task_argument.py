@@ -509,7 +509,7 @@ def test_a_name_without_an_ending_touches_no_other_picture(
     done = site.stat("7", "--plot", "keep")
 
     assert getattr(done.exception, "exit_code", None) == 2
-    assert "keep: a picture's name ends in .png, .svg" in str(done.exception)
+    assert "keep: not a picture's name; expected the ending .png, .svg" in str(done.exception)
     assert [one.name for one in tmp_path.glob("*.png")] == ["keep.png"]
     assert (tmp_path / "keep.png").read_text() == "another"
 

@@ -298,7 +298,7 @@ def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(mo
 
     told = site(Hosts(used), monkeypatch).leave("n1", is_dead=False)
 
-    why = "gb-be1 is in use: `qstat -u '*' -s rs -q '*@n1'` shows by what"
+    why = "gb-be1 is in use: `qstat -u '*' -s rs -q '*@n1'` shows the tasks"
     assert told == HostRemovalProgress.kept(why)
 
 

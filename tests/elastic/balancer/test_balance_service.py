@@ -98,7 +98,7 @@ def test_a_provider_that_can_t_be_made_leaves_the_others_their_round(
 
     assert {"usual": ()} == seen.world.machines
     assert "event=no_list pool=cloud why=" in caplog.text
-    assert "others can read it; chmod 600" in caplog.text
+    assert "readable by others; run chmod 600" in caplog.text
 
 
 def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
@@ -215,9 +215,9 @@ def test_where_nobody_makes_nodes_any_more_those_left_are_told(
     _, *left = found.value.problems
 
     assert [
-        "alpha-n8: standby, and no round goes on with it; `qmod -e '*@alpha-n8'` opens it once it is on",
-        "alpha-n9: ready, and no round goes on with it;"
-        " with [pool.usual] and its provider there again it is given back",
+        "alpha-n8: standby, and no round continues; `qmod -e '*@alpha-n8'` opens the host once the host is on",
+        "alpha-n9: ready, and no round continues;"
+        " with [pool.usual] and its provider configured again, the node is removed",
     ] == left
 
 

@@ -476,7 +476,7 @@ def test_a_host_of_the_site_is_not_drained_for_a_machine_with_its_name(
     world.minutes(10)
 
     assert ({}, True) == (world.nodes(), world.cell.hosts["fixed"].is_open)
-    mend = f"rename it, or {ended('m-7')}"
+    mend = f"rename the machine, or {ended('m-7')}"
     assert f"event=other_host machine=m-7 name=fixed mend={mend!r}" in caplog.messages
 
 
@@ -492,7 +492,7 @@ def test_a_machine_whose_name_leads_nowhere_here_is_not_told_to_be_ended_first(
     world.cloud.boots["m-7"] = world.now
     world.minutes(2)
 
-    known = "have fixed lead to 10.0.0.7 here if it is that host, else rename it, or "
+    known = "have fixed lead to 10.0.0.7 here if the machine is that host, else rename the machine, or "
     mend = f"{known}{ended('m-7')}"
     assert f"event=other_host machine=m-7 name=fixed mend={mend!r}" in caplog.messages
 
@@ -514,7 +514,7 @@ def test_a_machine_of_ours_whose_pool_nobody_knows_is_told_once_a_round(
     told = told_of(caplog, "unknown_pool")
     assert (3, {}, ["m-7"]) == (len(told), world.nodes(), list(world.cloud.made))
     lacks = "[pool.former]" if pool else "a tag gridbridge-pool with its pool"
-    mend = f"give it {lacks}, or {ended('m-7')}"
+    mend = f"give the machine {lacks}, or {ended('m-7')}"
     assert f"event=unknown_pool machine=m-7 name=alpha-n20 pool='{pool}' mend={mend!r}" == told[0]
 
 
@@ -716,7 +716,7 @@ def test_a_host_whose_machine_went_with_the_state_file_is_told_with_what_takes_i
 
     assert [] == unknown
     (told,) = set(told_of(caplog, "no_machine"))
-    assert f"host={machine.name} mend='if it is gone: forget {machine.name}'" in told
+    assert f"host={machine.name} mend='if the host is gone: forget {machine.name}'" in told
     assert machine.name in world.cell.hosts
 
 

@@ -87,7 +87,7 @@ def test_the_plan_adds_nothing_from_a_pool_without_a_list(site: Path) -> None:
 
     assert (told.add, told.pool) == (3, "other")
     (unseen,) = told.unseen
-    assert unseen.startswith("pool usual: its provider gives no list, ")
+    assert unseen.startswith("pool usual: the provider gives no list of machines, ")
     assert "No such file or directory" in unseen
     assert judged(site) == {
         "pool usual: provider's list": FindingSeverity.BROKEN,

@@ -139,7 +139,7 @@ def test_what_can_not_be_done_is_told_once(rack: Rack) -> None:
     told = {one["host"]: one["why"] for one in json.loads(done.output)}
 
     assert done.exit_code == 1
-    assert told["n7"] == "nobody switches it; [power.n7] would"
+    assert told["n7"] == "no provider switches the host; expected a section [power.n7]"
     assert "exit status 1" in told["n9"]
     assert rack.notes() == []
 

@@ -102,7 +102,10 @@ def test_failures_of_a_pool_that_is_removed_are_forgotten(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("step", "why"),
-    [(HostJoinStep.NONE, "it is being made a host"), (HostJoinStep.ADMITTED, "its daemon is waited for")],
+    [
+        (HostJoinStep.NONE, "is not an execution host yet"),
+        (HostJoinStep.ADMITTED, "execution daemon has not reported yet"),
+    ],
 )
 def test_a_node_that_joins_tells_what_it_waits_for(world: World, step: HostJoinStep, why: str) -> None:
     memory = BalancerStateRows(world.database())
@@ -119,19 +122,19 @@ def test_a_node_that_stayed_closed_tells_why(world: World) -> None:
     memory.nodes.replace([replace(owned, state=ElasticNodeState.READY, step=HostJoinStep.CLOSED)])
     row = run("status").stdout.splitlines()[1]
 
-    assert row.endswith(" a queue that somebody closed is closed there, too")
+    assert row.endswith(" a queue that somebody disabled stays disabled on the node")
 
 
 def test_without_a_node_that_is_said(world: World) -> None:
     BalancerStateRows(world.database()).nodes.replace(())
 
-    assert run("status").stdout.splitlines()[0] == "no node is the balancer's"
+    assert run("status").stdout.splitlines()[0] == "the balancer has no node"
 
 
 @pytest.mark.parametrize(
     ("words", "wish", "sentence"),
     [
-        (("drain",), "drain", "takes no more tasks from the next round on"),
+        (("drain",), "drain", "gets no further task from the next round on"),
         (("keep",), "keep", "is kept from the next round on"),
         (("keep", "--free"), "free", "may be removed again from the next round on"),
     ],
@@ -155,7 +158,7 @@ def test_a_drained_node_that_is_on_its_way_joins_first(world: World, state: Elas
     (owned,) = memory.nodes.all()
     memory.nodes.replace([replace(owned, state=state)])
 
-    assert run("drain", NODE).stdout == f"{NODE} joins first; a round drains it once it is ready\n"
+    assert run("drain", NODE).stdout == f"{NODE} still joins; a round drains the node when ready\n"
 
 
 @pytest.mark.parametrize("words", [("drain",), ("keep",), ("keep", "--free")])

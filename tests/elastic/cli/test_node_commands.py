@@ -58,10 +58,10 @@ def test_a_held_job_is_told_what_it_waits_for(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "status", "reason"),
     [
-        ("alpha-n2", 0, "it is not the balancer's, and never removed"),
+        ("alpha-n2", 0, "a host that is no node of the balancer is never removed"),
         ("alpha-n1", 0, "nothing is done about it"),
         ("alpha-n77", 1, "nobody knows it"),
-        ("999999", 1, "it does not wait: it runs, has ended, or never was"),
+        ("999999", 1, "the job does not wait: the job runs, has ended, or never existed"),
     ],
     ids=["host", "node, without a maximum", "unknown host", "unknown job"],
 )
@@ -82,7 +82,7 @@ def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
 
     told = balance_preview.explain_balance_of_job_or_host("alpha-n2", seen.now)
 
-    assert told.reason == ("whether it is the balancer's is not known here: root and gridbridge-admin see that")
+    assert told.reason == ("only root and gridbridge-admin see whether the host is a node of the balancer")
 
 
 def test_a_host_that_is_off_is_told_what_wakes_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

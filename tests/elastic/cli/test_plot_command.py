@@ -71,7 +71,7 @@ def test_a_number_that_no_picture_has_a_place_for_is_no_row(tmp_path: Path, line
     done = plot(tmp_path / "stats.csv", tmp_path)
 
     assert done.exit_code == 0
-    assert "stats.csv: 1 line is no row of statistics, the first is 1\n" in done.stderr
+    assert "stats.csv: 1 line is invalid; the first is line 1\n" in done.stderr
 
 
 def test_lines_that_are_no_rows_are_told_and_left_out(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_lines_that_are_no_rows_are_told_and_left_out(tmp_path: Path) -> None:
     done = plot(tmp_path / "stats.csv", tmp_path)
 
     assert done.exit_code == 0
-    assert done.stderr == (f"gridbridge: {tmp_path}/stats.csv: 2 lines are no row of statistics, the first is 2\n")
+    assert done.stderr == (f"gridbridge: {tmp_path}/stats.csv: 2 lines are invalid; the first is line 2\n")
 
 
 @pytest.mark.parametrize(

@@ -105,9 +105,9 @@ def test_what_packed_a_file_otherwise_is_named(tmp_path: Path, pack: Callable[[b
     path.write_bytes(pack(SWF.read_bytes()))
     done = simulate("--accounting", str(path))
 
-    right = "expected a text, or one that gzip or xz packed"
+    right = "expected a text file, or a file compressed by gzip or xz"
     assert isinstance(done.exception, ParseError)
-    assert str(done.exception) == f"{path}: packed by {packer}; {right}"
+    assert str(done.exception) == f"{path}: compressed by {packer}; {right}"
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gzip", "xz"])
@@ -159,7 +159,7 @@ def test_a_compressed_file_that_is_damaged_is_one_line(tmp_path: Path, content: 
         (None, (), StateError, "No such file or directory"),
         (b"", (), ParseError, "no task can be read"),
         (b"#\nnonsense\n", (), ParseError, "no task can be read, line 2 has no known form"),
-        (NEVER_STARTED * 2, (), ParseError, "no task of it ran: 2 never started"),
+        (NEVER_STARTED * 2, (), ParseError, "no task of the file ran: 2 never started"),
         (SWF.read_bytes(), ("--to", "2020-01-01"), ParseError, "in the time of --from and --to"),
         (
             SWF.read_bytes().replace(b"  8 ", b" 80 "),
@@ -227,9 +227,7 @@ def test_a_picture_has_content(tmp_path: Path, sweep: tuple[str, ...]) -> None:
     assert (pixels.max(axis=2) - pixels.min(axis=2) > 0.02).mean() > 0.0005
 
 
-@pytest.mark.parametrize(
-    ("name", "why"), [("none/picture.png", "No such file or directory"), ("a.png", "it is a folder")]
-)
+@pytest.mark.parametrize(("name", "why"), [("none/picture.png", "No such file or directory"), ("a.png", "is a folder")])
 def test_a_picture_that_cannot_be_written_is_refused_before_the_replay(tmp_path: Path, name: str, why: str) -> None:
     (tmp_path / "a.png").mkdir()
     done = simulate("--accounting", "/nosuch", "--plot", f"{tmp_path}/{name}")
@@ -242,7 +240,7 @@ def test_a_name_that_is_no_picture_is_refused_at_once(tmp_path: Path) -> None:
     done = simulate(*WEEK, "--plot", f"{tmp_path}/week")
 
     assert done.exit_code == 2
-    assert "week: a picture's name ends in .png" in done.stderr
+    assert "week: not a picture's name; expected the ending .png" in done.stderr
 
 
 def test_a_sweep_marks_the_frontier() -> None:

@@ -43,7 +43,7 @@ def rounds(world: World, provider: LibcloudMachineProvider, *, kills: bool) -> l
 
 def test_the_machine_of_an_idle_master_is_ended_and_no_other(world: World, labelled: LibcloudMachineProvider) -> None:
     assert rounds(world, labelled, kills=True) == ["theirs"]
-    assert any("the master's machine" in one and "is ended" in one for one in world.told)
+    assert any("the master's machine" in one and "is destroyed" in one for one in world.told)
     assert any(": end the master's machine " in one for one in world.told)
 
 

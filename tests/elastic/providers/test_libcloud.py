@@ -67,7 +67,7 @@ def test_a_machine_whose_tags_its_driver_does_not_keep_is_removed_again(
     """Nobody would know whose it is, and each round would buy another one."""
     labelled.driver.keeps = keeps
 
-    with pytest.raises(ProviderPermanentFailure, match="does not keep its name and tags; it was removed"):
+    with pytest.raises(ProviderPermanentFailure, match="does not keep the machine's name and tags; it was removed"):
         labelled.create("alpha-n7", TAGS)
     assert () == labelled.machines()
 
@@ -152,7 +152,7 @@ def test_a_cloud_that_says_no_is_asked_later(labelled: LibcloudMachineProvider) 
     made = labelled.create("alpha-n7", TAGS)
     labelled.driver.does = False
 
-    with pytest.raises(ProviderOutcomeUnknown, match="the cloud did not do it"):
+    with pytest.raises(ProviderOutcomeUnknown, match="the cloud did nothing"):
         labelled.destroy(made)
 
 

@@ -125,7 +125,7 @@ def test_a_password_that_others_can_read_is_not_used(by_ipmi: Ipmi, controller: 
     provider = by_ipmi(controller)
     (tmp_path / "password").chmod(0o644)
 
-    with pytest.raises(ProviderPermanentFailure, match=r"others can read it; chmod 600 /"):
+    with pytest.raises(ProviderPermanentFailure, match=r"readable by others; run chmod 600 /"):
         provider.start(named("n1"))
     assert not (tmp_path / "asked").exists()
 
@@ -167,7 +167,7 @@ def test_why_a_host_has_no_known_state_is_logged(switch: str, tmp_path: Path, ca
 
     assert ProviderMachineState.UNKNOWN is states(provider_of(way + hosts))["n1"]
     told = sorted(one.getMessage() for one in caplog.records)
-    why = "\"its state is told as 'ON'; expected on or off\""
+    why = "\"the host's state is 'ON'; expected on or off\""
     assert told[0].startswith("event=no_state host=dark why=")
     assert told[1:] == [f"event=no_state host=n1 why={why}"]
 
@@ -190,7 +190,9 @@ def test_a_host_is_woken_by_a_packet() -> None:
     assert 102 == len(packet)
     assert b"\xff" * 6 + 16 * b"\x52\x54\x00\x12\x34\x56" == packet
     assert {"n1": ProviderMachineState.UNKNOWN} == states(provider)
-    with pytest.raises(ProviderPermanentFailure, match="a packet only wakes; its provider needs a program"):
+    with pytest.raises(
+        ProviderPermanentFailure, match="a network packet only wakes; expected `program` in the provider's section"
+    ):
         provider.stop(named("n1"))
 
 
@@ -210,10 +212,10 @@ def test_a_packet_that_can_t_be_sent_is_sent_later() -> None:
 def test_no_other_host_is_switched() -> None:
     provider = woken(9)
 
-    with pytest.raises(ProviderPermanentFailure, match=r"^power start n2: no host of this provider"):
+    with pytest.raises(ProviderPermanentFailure, match=r"^power start n2: the provider has no such host"):
         provider.start(named("n2"))
 
 
 def test_a_host_that_nobody_switches_is_told() -> None:
-    with pytest.raises(ProviderPermanentFailure, match=r"^host n9: nobody switches it .*\[power.n9\]"):
+    with pytest.raises(ProviderPermanentFailure, match=r"^host n9: no provider switches the host.*\[power.n9\]"):
         provider_of("", "n9")

@@ -127,7 +127,7 @@ def test_a_name_that_is_no_picture_is_refused(path: str, tmp_path: Path) -> None
     done = plan("--from", path, "--plot", f"{tmp_path}/hosts.nosuch")
 
     assert done.exit_code == 2
-    assert "hosts.nosuch: a picture's name ends in .png" in done.output
+    assert "hosts.nosuch: not a picture's name; expected the ending .png" in done.output
 
 
 @pytest.mark.parametrize(("words", "is_quiesced"), [((), True), (("--off",), False)])
