@@ -169,13 +169,13 @@ def add_options(options: Sequence[Option]) -> Callable[[Command], Command]:
 
 
 def config_path_unless_from_folder(folder: str, path: str) -> str:
-    """Return the path of --config; beside --from only a path that the user typed."""
+    """Return the path of option --config; empty if --from is given and --config is not."""
     source = click.get_current_context().get_parameter_source("path")
     return "" if folder and source is ParameterSource.DEFAULT else path
 
 
 def format_local_time(at: datetime | None, now: datetime) -> str:
-    """Format a time in the local zone, with the date if it is older than a day."""
+    """Format a time in the local zone; a time that is older than a day gets the date."""
     if at is None:
         return "-"
     is_recent = timedelta() <= now - at < timedelta(hours=24)

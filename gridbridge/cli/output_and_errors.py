@@ -191,7 +191,7 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
 
 def _remedy(error: ProgramNotStarted) -> str:
     is_of_cluster = error.argv[0].rpartition("/")[2].startswith(OF_CLUSTERS)
-    return f"; {ELSEWHERE}, or set `binaries` in the cluster's section [cluster.NAME]" if is_of_cluster else ""
+    return f"; {ELSEWHERE}, or set `binaries` in section [cluster.NAME]" if is_of_cluster else ""
 
 
 def _visible(error: click.NoSuchOption) -> click.NoSuchOption:

@@ -30,7 +30,7 @@ def require_image_file_suffix(_: click.Context, __: click.Parameter, path: str |
 
 
 def require_writable_plot_path(path: str) -> None:
-    """Refuse an unwritable path of a plot before data for the plot are gathered."""
+    """Refuse an unwritable path of a plot, before the slow gathering of the plot's data."""
     folder = os.path.dirname(path) or "."
     try:
         os.close(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))

@@ -51,7 +51,7 @@ HEADER = """\
 def load_configuration(path: str) -> Policy:
     """Read and parse a configuration file; ConfigError lists all mistakes.
 
-    Root also gets FileWritableByOthers if other users could have written the file.
+    If other users could have written the file, root gets FileWritableByOthers.
     """
     return parse_configuration(path, read_configuration_bytes(path))
 

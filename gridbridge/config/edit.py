@@ -1,4 +1,4 @@
-"""Edits one section of gridbridge.toml; comments, order, quotes and line ends of the file stay.
+"""Edits one section of gridbridge.toml; all other lines of the file stay unchanged.
 
 `gridbridge setup` prints and runs `python3 -I -m gridbridge.config.edit FILE put queue NAME
 'KEY = VALUE' ...`, or `... drop queue NAME`.
@@ -58,10 +58,7 @@ def put_keys_in_section(raw: bytes, section: Section, lines: list[str]) -> bytes
 
 
 def remove_section_and_subsections(raw: bytes, section: Section) -> bytes:
-    """Return the file without a section and its subsections.
-
-    A comment that belongs to the next section is kept.
-    """
+    """Return the file without a section and its subsections; a comment about the next section is kept."""
     document = _document(raw)
     expected: dict[str, Any] = document.unwrap()
     if expected.get(section[0], {}).pop(section[1], None) is None:

@@ -130,7 +130,7 @@ class SectionGroupOfOneName(Protocol):
         ...
 
     def read(self, content: Table) -> object:
-        """Return the value for Policy from sections without mistakes."""
+        """Return the value of the Policy's field from sections without mistakes."""
         ...
 
     def text(self, value: Any) -> Iterator[str]:
@@ -157,7 +157,7 @@ class UnnamedSection(Generic[S]):
 
     @property
     def field(self) -> str:
-        """The field of Policy that the section fills, which has the section's name."""
+        """The field of Policy that the section fills; the field is named like the section."""
         return self.name
 
     @property
@@ -170,7 +170,7 @@ class UnnamedSection(Generic[S]):
         return find_problems_within_section(self.name, content, self.kind)
 
     def read(self, content: Table) -> S:
-        """Return the parsed section with its defaults."""
+        """Return the parsed section; missing keys get their defaults."""
         return parse_section(content, self.kind)
 
     def text(self, value: S) -> Iterator[str]:
@@ -194,7 +194,7 @@ class NamedSections(Generic[S]):
         return f"[{self.name}.NAME]"
 
     def problems(self, content: object) -> Iterator[str]:
-        """Find the mistakes in each section and in its name."""
+        """Find the mistakes in all sections and in the names of sections."""
         if not isinstance(content, dict):
             yield f"[{self.name}]: {NO_SECTION} {self.title}"
             return
@@ -214,14 +214,14 @@ class NamedSections(Generic[S]):
         return {name: parse_section(table, self.kind) for name, table in content.items()}
 
     def text(self, value: Mapping[str, S]) -> Iterator[str]:
-        """Yield the TOML text of the sections, in their order."""
+        """Yield the TOML text of the sections, in the order of the mapping."""
         for name, section in value.items():
             as_usual = self.filled(reset_section_to_defaults(section), name)
             yield format_section(f"{self.name}.{format_toml_key(name)}", section, as_usual)
 
 
 def find_misplaced_keys(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Iterator[str]:
-    """Report unknown keys of a section that are keys of other sections."""
+    """Report each key in a section to which the key does not belong, with the sections that have the key."""
     judged = [group for group in groups if isinstance(group, UnnamedSection | NamedSections)]
     names = {group.title: {key.name for key in fields(group.kind)} for group in judged}
     for group in (group for group in judged if isinstance(group, UnnamedSection)):
@@ -249,7 +249,7 @@ def find_keys_above_sections(sections: Table, groups: Iterable[SectionGroupOfOne
 
 
 def drop_nameless_section_values(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Table:
-    """Return the sections without keys of named sections that stand where a section's name belongs."""
+    """Return the sections, without keys that stand directly below a title such as [queue] that lacks its NAME."""
     nested = {
         group.name: subtable_or_empty(sections, group.name) for group in groups if isinstance(group, NamedSections)
     }
@@ -281,7 +281,7 @@ def parse_section(table: object, kind: type[S]) -> S:
 
 
 def reset_section_to_defaults(section: S) -> S:
-    """Return a section in which each key with a default has that default."""
+    """Return a copy of a section in which all keys have default values; required keys keep their values."""
     defaults = {key.name: key.default for key in fields(section) if key.default is not MISSING}
     defaults |= {key.name: key.default_factory() for key in fields(section) if key.default_factory is not MISSING}
     return replace(section, **defaults)

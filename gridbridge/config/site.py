@@ -36,11 +36,11 @@ class ClusterKindKeys:
 
     needs: Mapping[str, str]  # required keys, with their expected form
     lacks: Mapping[str, str]  # forbidden keys, with the reason
-    pushes: Mapping[JobEndPushKind, str]  # unsupported values of `push`, with the supported ones
+    pushes: Mapping[JobEndPushKind, str]  # unsupported values of `push`, with the expected values
     has_claims: bool = True  # whether the cluster may be unreachable, so that claims are useful
     stands_alone: bool = False  # whether all clusters of the site must be of this kind
-    asks_by_rule: bool = False  # OAR: mapping rules make resources properties or levels
-    has_environments: bool = False  # Grid Engine: parallel environments place a job's slots
+    asks_by_rule: bool = False  # whether each requested resource needs a mapping rule, as at OAR
+    has_environments: bool = False  # whether parallel environments place a job's slots
 
 
 OF_KIND = {
@@ -79,7 +79,7 @@ GROUPS: tuple[SectionGroupOfOneName, ...] = (
 
 
 def find_config_problems(sections: Table) -> Iterator[str]:
-    """Find mistakes of clusters, and contradictions between clusters."""
+    """Find mistakes in sections of clusters, and contradictions between clusters."""
     local, clusters = (subtable_or_empty(sections, "site").get("cluster"), subtable_or_empty(sections, "cluster"))
     for name in clusters:
         table = subtable_or_empty(clusters, name)

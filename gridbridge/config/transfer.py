@@ -41,7 +41,7 @@ MAPS = "map"
 WALLTIME = "h_rt"  # every OAR server has a walltime
 TIMES = (WALLTIME, "s_rt", "h_cpu", "s_cpu")  # time limits of queue_conf(5)
 SLOTS = ("/nodes", "/network_address", "/resource_id")  # levels that every OAR job has
-EXCLUDES = {  # key: keys that it excludes
+EXCLUDES = {  # keys of a mapping rule, each with keys that contradict it
     "reject": ("to", "scale", "unit", "relation", "default", "drop", "require", "spread"),
     "drop": ("to", "scale", "unit", "relation", "default"),
     "require": ("default",),
@@ -60,7 +60,7 @@ class RequestMappingSections:
     title = f"[{MAPS}.CLUSTER.KIND.NAME]"
 
     def problems(self, content: object) -> Iterator[str]:
-        """Find mapping tables that hold no sections; `find_request_mapping_problems` checks the rules."""
+        """Find mapping tables without sections; `find_request_mapping_problems` checks the mapping rules."""
         if not isinstance(content, dict):
             yield f"[{MAPS}]: {NO_SECTION} {self.title}"
 
@@ -167,7 +167,7 @@ def _asks_by_rule(clusters: Table, cluster: str) -> bool:
 
 
 def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator[str]:
-    """Find time limits in minutes or hours, which the cluster would read as seconds."""
+    """Find time limits in minutes or hours, which the remote cluster would read as seconds."""
     for name in rules:
         rule = subtable_or_empty(rules, name)
         unit, remote_name = rule.get("unit", ""), rule.get("to") or name
@@ -290,7 +290,7 @@ GROUPS: tuple[SectionGroupOfOneName, ...] = (
     UnnamedSection(name="breaker", kind=BreakerSection),
     UnnamedSection(name="retention", kind=RetentionSection),
 )
-STAGING = ("stage_in", "stage_out")  # keys that need ssh; `staged`, which does too, is on by default
+STAGING = ("stage_in", "stage_out")  # keys that are refused for a cluster without ssh
 
 
 def find_config_problems(sections: Table) -> Iterator[str]:

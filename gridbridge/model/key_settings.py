@@ -63,11 +63,11 @@ FAR_FOLDER = ConfigTextFormat(
     right="a path in printable ASCII without blanks and .., absolute or below the account's home",
 )
 OAR_QUEUE = ConfigTextFormat(
-    holds=lambda text: not text or OBJECT_NAME.holds(text), right=f"{OBJECT_NAME.right}; empty for OAR's own default"
+    holds=lambda text: not text or OBJECT_NAME.holds(text), right=f"{OBJECT_NAME.right}; empty: OAR's default"
 )
 OAR_TYPES = ConfigTextFormat(  # gridbridge runs jobs again, and OAR must not
     holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
-    right="besteffort and other types with blanks between them, but not idempotent",
+    right="besteffort and other types except idempotent, with blanks between",
 )
 STATE_URL = ConfigTextFormat(  # without password, because all users may read gridbridge.toml
     holds=re.compile("sqlite:////[ -~]+|postgresql://(?!.*:.*@)(?!.*password=)[ -~]+").fullmatch,

@@ -57,7 +57,9 @@ CAMPAIGNS = Table(
     Column("digest", PrintableTextColumn, nullable=False),
     Column("jdl", JsonColumn, nullable=False),
     Column("ended_at", UtcTimeColumn),
-    Column("is_end_noted", Boolean, nullable=False, server_default=false()),  # the end is in root's ledger
+    Column(
+        "is_end_noted", Boolean, nullable=False, server_default=false()
+    ),  # whether root's ledger has the campaign's end
 )
 
 WAITING = Table(
@@ -120,7 +122,9 @@ ATTEMPTS = Table(
     Column("outcome", PrintableTextColumn, nullable=False),
     Column("exit_status", BigInteger),
     Column("wallclock_s", BigInteger),
-    Column("is_past", Boolean, nullable=False, server_default=false()),  # a closed event made the attempt not count
+    Column(
+        "is_past", Boolean, nullable=False, server_default=false()
+    ),  # a closed event's attempt, which no longer counts
     Column("is_overrun", Boolean, nullable=False, server_default=false()),  # set only for speculative attempts
     Index("campaign_attempts_array", "campaign", "array"),
     # Migration v0001 makes the index partial in PostgreSQL; `postgresql_where` would load the dialect here.
@@ -169,7 +173,7 @@ def delete_rows_of_ended_attempts(database: StateFile, table: Table) -> None:
 
 
 def campaign_to_row(campaign: Campaign) -> dict[str, Any]:
-    """Return a campaign's column values for the state file."""
+    """Return the column values of a campaign for the state file."""
     values = {field.name: getattr(campaign, field.name) for field in fields(Campaign)}
     return values | {"jdl": asdict(campaign.jdl)}
 
@@ -189,7 +193,7 @@ def jdl_from_json(stored: Mapping[str, Any]) -> Jdl:
 
 
 def live_campaign_jobs_at(database: StateFile, cluster: str) -> CampaignJobsAtCluster:
-    """Return the campaign jobs that may be alive at a cluster."""
+    """Return the jobs of campaigns that may still be alive at a cluster."""
     rows = database.rows(SENT_TO, cluster=cluster)
     return CampaignJobsAtCluster(
         jobs=frozenset(row["job_id"] for row in rows),

@@ -118,7 +118,7 @@ class JournalledDecisionRows:
     def record(self, *, at: datetime, program: str, sentence: str, inputs: Mapping[str, object]) -> None:
         """Insert a decision with its inputs into the journal.
 
-        The possibly large inputs are encoded before the transaction begins.
+        The inputs are encoded before the transaction begins, because large inputs take time.
         """
         values = {"of_at": at, "of_program": program, "of_sentence": sentence}
         values["of_inputs"] = to_json_text(inputs)
@@ -130,7 +130,7 @@ class JournalledDecisionRows:
         return decisions[0] if decisions else None
 
     def last(self, count: int) -> tuple[JournalledProgramDecision, ...]:
-        """Return the newest journalled decisions; the oldest of these comes first."""
+        """Return the newest journalled decisions, sorted from old to new."""
         return self._select(_LAST, count=count)[::-1]
 
     def forget(self, before: datetime, most_bytes: int) -> None:

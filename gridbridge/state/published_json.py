@@ -114,7 +114,7 @@ def read_transfer_histories_of_job(folder: str, local: str) -> tuple[PublishedTa
 
 
 def read_transfer_histories_of_task(folder: str, local: str) -> tuple[PublishedTaskTransfers, ...]:
-    """Read a task's history; while the owner is not verified, a history for each person who claims the task."""
+    """Return a task's history; until the owner is verified, a history for each person who claims the task."""
     if history := read_published_value(
         published_file_formats.verified_job_history_path(local, folder), PublishedTaskTransfers
     ):
@@ -175,7 +175,7 @@ def _jobs(folder: str) -> Iterator[tuple[int, int]]:
 
 
 def publish_rebalance_round_begin(kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED) -> None:
-    """Publish the begin of a rebalancing round; an unfinished older round keeps its begin."""
+    """Publish the begin of a rebalancing round; an unfinished round keeps its first begin."""
     last = read_published_rebalance_round(kind, folder)
     if last is None or not last.is_open:
         ended_at = last.ended_at if last else None

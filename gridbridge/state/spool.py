@@ -15,7 +15,7 @@ from gridbridge.shell import safe_files
 
 WAKE = "wake"  # the folder of the starters' FIFOs, below the spool
 MESSAGE = "m."  # name prefix of a finished message
-MARK = "m.mark"  # as old as the last loss of spool files; records that are older are lost
+MARK = "m.mark"  # name of an empty file that is as old as the last loss of spool files
 IN_PLACE = "w."  # name prefix of a message that a shell writes without rename; an empty line ends the message
 
 

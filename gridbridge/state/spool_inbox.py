@@ -49,9 +49,9 @@ class SpoolInbox:
     def read(self) -> tuple[MessageWithAuthorUid, ...]:
         """Return the new messages since the last call, at most 200 of each uid.
 
-        The first message of each uid comes first, then the second message of each uid. A call reads
-        at most 20,000 names, and the next call continues. Messages stay in the spool until `remove`.
-        Raises StateError only if the folder cannot be listed.
+        The first message of each uid comes first, then the second message of each uid. A call reads at most
+        20,000 names, and the next call continues. `remove` deletes a message. Raises StateError only if the
+        folder cannot be listed.
         """
         spool_files = self._scan()
         self._reader.remember(spool_files)
@@ -84,7 +84,7 @@ class SpoolInbox:
     def keep_mark(self) -> None:
         """Recreate a missing mark file, which makes starters send their messages again.
 
-        Whoever loses all messages also loses the mark file. A mark file with a time in the future is
+        A loss of all messages also removes the mark file. A mark file with a time in the future is
         replaced, because starters would send messages for ever.
         """
         if not self._has_mark():
@@ -180,7 +180,7 @@ class SpoolInbox:
             return None
 
     def _refuse(self, spool_file: SpoolFile, error: Exception) -> None:
-        """Remove an invalid file, or never read it again; after an error of the service the file stays."""
+        """Remove an invalid file, or ignore it from now on; after an error of the service the file is kept."""
         removed = False
         if spool_reader.is_read_error_of_file_itself(error):
             removed = self._remove(spool_file.name)

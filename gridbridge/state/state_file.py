@@ -44,8 +44,8 @@ PORTION = 5000  # most rows in one change; 5000 rows take a tenth of a second
 class StateFile:
     """The open state file, for one thread.
 
-    Each method is one transaction, unless `transaction()` groups several methods. After a failed read or
-    write the method raises StateError, the transaction is rolled back, and the next may succeed.
+    Each method is one transaction, unless `transaction()` groups several methods. If a read or write fails,
+    the method raises StateError, the transaction is rolled back, and the next transaction may succeed.
     """
 
     def __init__(self, engine: Engine, name: str) -> None:
@@ -100,7 +100,7 @@ class StateFile:
                 raise StateError(f"{self._name}: {error}") from error
 
     def execute_each(self, change: Executable, rows: Sequence[Mapping[str, object]]) -> None:
-        """Execute a change for many rows, in portions; other programs can write between two portions."""
+        """Execute a change for many rows, in portions of 5000; other programs can write between two portions."""
         for at in range(0, len(rows), PORTION):
             self.execute(change, rows[at : at + PORTION])
 

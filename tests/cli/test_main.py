@@ -181,7 +181,7 @@ def test_without_the_clusters_programs_a_command_says_where_they_are(
 
     status = run(monkeypatch, "explain", "--config", str(path), "--to", "beta", *words)
 
-    remedy = "run this on the transfer host, where the service is, or set `binaries` of its"
+    remedy = "run this on the transfer host, where the service is, or set `binaries` in section"
     wrong = f"{program}: {tmp_path}/{program}: No such file or directory; {remedy} [cluster.NAME]"
     assert (status, capsys.readouterr().err) == (2, f"gridbridge: {wrong}\n")
 

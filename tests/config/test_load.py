@@ -472,7 +472,7 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             [
                 '[map.beta.resource.mem] relation = ">=": not an OAR cluster; empty: Grid Engine defines comparisons',
                 '[map.beta.resource.mem] to = "/gpu": not an OAR cluster; letters, digits, _ . + and -,'
-                " a letter or digit first; empty for the same name",
+                " a letter or digit first; empty: the local name",
             ],
             id="rules for OAR to another cluster",
         ),
@@ -495,9 +495,9 @@ def test_a_whole_number_is_a_number(path: Path) -> None:
             [
                 '[queue.to-gamma] oar_queue = "a b": wrong form;'
                 " letters, digits, _ . + and -, a letter or digit first;"
-                " empty for OAR's own default",
+                " empty: OAR's default",
                 '[queue.to-gamma] oar_type = "besteffort idempotent": wrong form;'
-                " besteffort and other types with blanks between them, but not idempotent",
+                " besteffort and other types except idempotent, with blanks between",
                 '[map.gamma.pe.mpi] spread = "$fill_up": wrong form;'
                 " pe_slots, round_robin, fill_up, or slots per node; empty for pe_slots",
                 '[map.gamma.pe.smp] spread = "0": wrong form;'

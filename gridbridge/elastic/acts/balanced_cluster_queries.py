@@ -29,7 +29,7 @@ USUAL_QUEUE = BalanceSection().queue
 
 
 def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
-    """Query the cluster's status programs; return their raw output and the time before the query.
+    """Query the status programs of the home cluster; return their raw output and the time before the query.
 
     Raises ClusterStateUnknown if a program does not answer, and ConfigError if the site has no cluster that the
     balancer can manage.

@@ -68,9 +68,9 @@ class ExecutionHostMembership(Protocol):
         ...
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
-        """Enable a host's queues again, and resume the host's best-effort queues.
+        """Enable a host's queues, and resume the host's best-effort queues.
 
-        Queues in `closed` stay disabled; a host with such a queue gives CLOSED.
+        Queues in `closed` stay disabled; the result is CLOSED if the host has a queue in `closed`.
         """
         ...
 
@@ -95,7 +95,7 @@ class ExecutionHostMembership(Protocol):
         ...
 
     def halt(self, host: str) -> None:
-        """Tell the batch system that a closed and idle host is going to be switched off."""
+        """Tell the batch system that a closed and idle host will be switched off."""
         ...
 
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:

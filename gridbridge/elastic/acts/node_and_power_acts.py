@@ -110,7 +110,7 @@ class HostPowerActRunner:
         return idleness.is_listed and idleness.is_closed and self.membership.put_elsewhere(node.name)
 
     def _wake(self, due: DueNodeAct) -> BalancerOwnedNode:
-        """Switch a host on; later rounds check the result, and may repeat the request."""
+        """Switch a host on; later rounds check whether the host is on, and may repeat the request."""
         self._supply(due.node).start(_powered_machine(due.node))
         return due.node
 

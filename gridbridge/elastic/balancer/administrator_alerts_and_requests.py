@@ -1,4 +1,4 @@
-"""Shows the balancer's nodes to administrators, records their requests, and logs problems that only they can fix.
+"""Shows the balancer's nodes to administrators, records their requests, and logs problems for administrators.
 
 A request is a row in the balancer's state file; the next round carries out the request.
 """
@@ -78,7 +78,7 @@ def load_last_node_changing_rounds(count: int, path: str = BALANCE_STATE) -> tup
 
 @contextmanager
 def _opened(path: str, *, is_unchanged: bool) -> Iterator[StateFile]:
-    """Open the state file as the balancer's account; root switches to this account."""
+    """Open the state file as the balancer's account; root switches to the balancer's account."""
     if path == BALANCE_STATE:
         switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(path):

@@ -49,7 +49,7 @@ def balancer_round_journal_entry(
 
 
 def replay_balancer_round_decision(situation: Kept) -> list[str]:
-    """Compute the acts of a recorded round again from its recorded inputs."""
+    """Compute the acts of a recorded round again, from the recorded inputs."""
     world, patience = (
         model_value_from_json(situation["world"], BalancerNodesSnapshot),
         model_value_from_json(situation["patience"], NodeLifecycleTimeouts),

@@ -243,10 +243,10 @@ def _of_host(
     is_listed = any(is_same_host(listed.name, host) for listed in situation.cell.hosts)
     refused = next((refusal.reason for refusal in report.refused if is_same_host(refusal.host, host)), "")
     if any(is_same_host(name, host) for name in report.remove):
-        refused = "it is given back"
+        refused = "the plan removes the node"
     if not is_node:
         refused = _OF_HIDDEN if is_unseen else _OF_OTHERS
-        refused = refused if is_listed else "nobody knows it"
+        refused = refused if is_listed else "no such host"
     return BalancerJobOrHostExplanation(
         what=host,
         is_known=is_node or is_listed,

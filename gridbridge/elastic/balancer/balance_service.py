@@ -133,7 +133,7 @@ def _switched(policy: Policy) -> frozenset[str]:
 
 
 def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
-    """Run one balancer round, dry unless the options allow acts.
+    """Run one balancer round; without permission to act this is a dry run.
 
     Raises ClusterStateUnknown if the cell does not answer.
     """
@@ -158,7 +158,7 @@ def start_acting_balancer(options: BalancerRunOptions) -> None:
 
 
 def balancer_watchdog_limit_s(options: BalancerRunOptions) -> float:
-    """Return the seconds after which the watchdog takes a round for hung.
+    """Return the seconds after which the watchdog stops a round as hung.
 
     A round queries the lists of all providers. Then each node may take three provider calls, or all bootstrap
     steps by ssh, 16 nodes in parallel. Calls of Libcloud are serial.
@@ -172,7 +172,7 @@ def balancer_watchdog_limit_s(options: BalancerRunOptions) -> float:
 
 
 def _turns(section: MachineProviderSection, nodes: int) -> int:
-    """Return the number of successive provider calls for a number of nodes."""
+    """Return how many provider calls for some nodes run one after another."""
     return nodes if section.kind is ProviderKind.LIBCLOUD else ceil(nodes / AT_ONCE)
 
 
@@ -322,7 +322,7 @@ class PublishingBalancerRound(BalancerRoundRunner):
             super().apply(view, plan)
 
     def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
-        """Decide the plan, and keep the plan for the report."""
+        """Decide the plan of a round, and keep the plan for the report."""
         plan = super().decide(view)
         self._over = FinishedBalancerRound(seen=view, plan=plan)
         return plan

@@ -33,7 +33,7 @@ from gridbridge.shell.program_startup import drop_root_to_account
 from gridbridge.shell.safe_files import iterate_bounded_lines
 from gridbridge.state import published_files, published_json
 
-LONGEST = timedelta(days=7)  # least age limit of stored ends of tasks
+LONGEST = timedelta(days=7)  # how long ends of tasks are stored at least
 
 _log = logging.getLogger(__name__)
 

@@ -291,7 +291,7 @@ class BalancerRoundRunner:
         self._acts.end(pool, machine)
 
     def _do(self, dues: Sequence[DueNodeAct], acts: NodeActRunner) -> tuple[DueNodeAct, ...]:
-        """Carry out acts on several nodes in parallel; after a failed act the intended state stays."""
+        """Carry out acts on several nodes in parallel; a node whose act failed keeps the intended state."""
         with ThreadPoolExecutor(AT_ONCE, "node") as threads:
             return tuple(threads.map(lambda due: self._try(due, acts), dues))
 
@@ -388,7 +388,7 @@ def _is_turn(due: DueNodeAct) -> bool:
 
 
 def _after(nodes: Sequence[BalancerOwnedNode], dues: Sequence[DueNodeAct]) -> list[BalancerOwnedNode]:
-    """Return the nodes after some acts; each changed node replaces its old state."""
+    """Return the nodes after some acts, each changed node in its new state."""
     touched = {due.before for due in dues}
     untouched = [node for node in nodes if node not in touched]
     return untouched + [due.node for due in dues if not due.is_over]

@@ -98,7 +98,7 @@ def missing_squeeze_settings(policy: Policy) -> Iterator[str]:
     if not policy.squeeze.enabled:
         yield "[squeeze] enabled is false: the balancer switches no host off or on"
     if not policy.powered:
-        yield "no host has a section [power.NAME]; expected a section for each host to switch"
+        yield "no host has a section [power.NAME]: no host can be switched off or on"
 
 
 def query_tasks_squeeze_may_move(

@@ -27,7 +27,7 @@ from gridbridge.model.elastic.replay_tasks_and_results import (
 mpl.use("Agg")
 SIZE_INCHES, DOTS = (9.0, 4.0), 110
 FEW = 60  # most rows of a plot in which each row gets a mark
-GAP = 10  # longest gap that a line bridges, in usual distances of rows
+GAP = 10  # longest gap without an interruption of the line, in usual distances of rows
 SECOND, MINUTE, HOUR, DAY = ("s", 1), ("min", 60), ("h", 3600), ("d", 86400)
 UNITS = ((DAY, HOUR), (HOUR, MINUTE), (MINUTE, SECOND), (SECOND, SECOND))
 STEPS_S = [
@@ -90,9 +90,10 @@ PICTURES = (
 
 
 def draw_balance_plots(rows: Sequence[BalanceRoundStatistics], folder: str) -> tuple[str, ...]:
-    """Draw all plots of at least one row of statistics into a folder; return the paths of the plots.
+    """Draw plots of statistics rows into a folder, and return the paths of the plots.
 
-    A missing folder is created. Raises StandardOutputUnwritable for an unwritable folder.
+    At least one row is needed. A missing folder is created. Raises StandardOutputUnwritable for an unwritable
+    folder.
     """
     try:
         os.makedirs(folder, exist_ok=True)

@@ -29,7 +29,11 @@ from gridbridge.model.elastic.balance_sections import MachineProviderSection, No
 from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, ProviderMachine, ProviderMachineState
 
 MISSING = "apache-libcloud is not installed; pip install 'gridbridge[libcloud]' in gridbridge's environment"
-TAGS = {"ex_metadata": "metadata", "ex_tags": "tags", "ex_labels": "labels"}  # names of arguments and attributes
+TAGS = {
+    "ex_metadata": "metadata",
+    "ex_tags": "tags",
+    "ex_labels": "labels",
+}  # arguments of drivers, with attributes of nodes
 STATES = {  # states of libcloud.compute.types.NodeState
     "running": ProviderMachineState.RUNNING,
     "normal": ProviderMachineState.RUNNING,

@@ -57,7 +57,7 @@ def _require_balancers(path: str, balancer: int) -> None:
     try:
         safe_files.require_trusted_path(path, owner=balancer)
     except FileWritableByOthers as error:
-        raise ProviderPermanentFailure(f"{path}: others could have written the file: {error.wrong}") from error
+        raise ProviderPermanentFailure(f"others could have written {path}, for {error.wrong}") from error
 
 
 def run_provider_program(argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, stdin: bytes = b"") -> bytes:

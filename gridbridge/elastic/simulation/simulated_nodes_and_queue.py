@@ -64,7 +64,7 @@ class SimulatedNode:
         return self.node
 
     def as_instance(self, slots: int) -> QueueInstance:
-        """Return the node's queue instance, with `slots` in all."""
+        """Return the queue instance of the node; `slots` is the number of all slots."""
         if self.instance is None:
             self.instance = QueueInstance(
                 queue=QUEUE,

@@ -77,7 +77,7 @@ class MetaschedulerSection:
     )
     half_life_h: float = setting(24.0, "the time after which past usage counts half", "h", 0.1, 8760)
     first_tasks: int = setting(
-        5, "how many tasks of each user, project or group are sent before slots are shared", "tasks", 0, 1000
+        5, "how many tasks of each user, project or group are sent before free slots are shared", "tasks", 0, 1000
     )
     priorities: str = setting("", "priorities of campaign owners; the highest number comes first", form=PRIORITIES)
 

@@ -133,7 +133,9 @@ class DemandPolicySection:
     )
     add_at_once: int = setting(0, "the most nodes that one round adds; 0: no limit", "nodes", 0, 10000)
     max_booting: int = setting(0, "the most nodes that boot at once; 0: no limit", "nodes", 0, 10000)
-    boot_timeout_s: float = setting(1800.0, "the boot time after which a node is no longer expected", "s", 10, 86400)
+    boot_timeout_s: float = setting(
+        1800.0, "the boot time after which a node no longer counts as capacity", "s", 10, 86400
+    )
     retry_s: float = setting(600.0, "how long a pool without capacity gets no request for nodes", "s", 0, 86400)
     idle_timeout_s: float = setting(300.0, "the idle time after which a node is removed", "s", 0, 2592000)
     stuck_after_s: float = setting(
@@ -166,7 +168,7 @@ class StandbyNodeSelection(StrEnum):
 class SqueezeSection:
     """Section [squeeze]: when the site's hosts are switched off, and when they are woken."""
 
-    enabled: bool = setting(False, "whether hosts are switched off and woken")
+    enabled: bool = setting(False, "whether the balancer switches hosts off and wakes hosts")
     minimal_reserve: float = setting(
         1.0, "hosts are woken if fewer than this many standard requests can start per working host", "", 0, 100000
     )

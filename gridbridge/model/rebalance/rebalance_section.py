@@ -11,7 +11,9 @@ GB = 1_000_000_000
 class RebalanceSection:
     """The settings of rebalancing: tolerated differences of load, and limits of one round."""
 
-    level: int = setting(1, "what rounds balance unasked; 0: nothing, 1: uneven hosts and jobs, 2: every job", "", 0, 2)
+    level: int = setting(
+        1, "what rounds balance by themselves; 0: nothing, 1: uneven hosts and jobs, 2: every job", "", 0, 2
+    )
     tasks_per_round: int = setting(10, "the most tasks or replicas that one round moves", "copies", 1, 100000)
     bytes_per_round: int = setting(300 * GB, "the most bytes that one round moves to balance hosts", "bytes", 0, 10**18)
     tasks_per_host: int = setting(
@@ -49,7 +51,9 @@ class RebalanceSection:
         "s", 0, 31536000,
     )  # fmt: skip
     job_rest_s: float = setting(43200.0, "the pause before a job is rebalanced again", "s", 0, 31536000)
-    sibling_weight: float = setting(40.0, "the weight of each task of a job in a host's load for this job", "", 0, 1000)
+    sibling_weight: float = setting(
+        40.0, "the load that each task of a job on a host adds for further tasks of the job", "", 0, 1000
+    )
     active_weight: float = setting(30.0, "the weight of used slots in a host's load", "", 0, 1000)
     disk_weight: float = setting(70.0, "the weight of used disk in a host's load", "", 0, 1000)
     moves_from_failed: int = setting(
@@ -73,7 +77,7 @@ class StorageAreaSection:
     )
     bwlimit_kib_per_s: int = setting(0, "the highest rate of copies into the area; 0: no limit", "KiB/s", 0, 10**9)
     copies_at_once: int = setting(2, "the most copies of a user into the storage area at once", "copies", 1, 1000)
-    drained: bool = setting(False, "whether replicas leave the storage area for other areas, and no replica comes", "")
+    drained: bool = setting(False, "whether the area's replicas move to other areas, and no replica comes", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

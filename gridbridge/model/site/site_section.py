@@ -36,7 +36,7 @@ class SiteSection:
     transfer_host: str = setting("", "the host that runs campaign commands for login nodes", form=SSH_PLACE)
     keep_decisions_h: float = setting(168.0, "how long decisions are kept for gridbridge replay", "h", 0, 8760)
     queue_order: QueueOrder = setting(QueueOrder.SEQ_NO, "the order in which transfer queues get jobs")
-    log_level: LogLevel = setting(LogLevel.INFO, "the lowest level of lines in the log")
+    log_level: LogLevel = setting(LogLevel.INFO, "the lowest level of logged lines")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,7 +56,7 @@ class TransferQueueSection:
     staged: bool = setting(True, "by ssh: whether every job's standard output and error are copied home")
     stage_in: str = setting("", "by ssh: the default list of files copied to the cluster for a job", form=STAGED_IN)
     stage_out: str = setting("", "by ssh: the default list of files copied home after a job", form=STAGED_OUT)
-    recall_wait_s: float = setting(600.0, "remote wait after which a task comes home; 0: no limit", "s", 0, YEAR_S)
+    recall_wait_s: float = setting(600.0, "remote wait after which a task comes home; 0: never", "s", 0, YEAR_S)
     recall_limit: int = setting(2, "how often at most a task is brought home", "recalls", 1, 100)
     recall_unreachable_s: float = setting(300.0, "silence of a cluster after which tasks come home", "s", 10, YEAR_S)
 
@@ -94,11 +94,11 @@ class RetentionSection:
 
 
 THERE = ConfigTextFormat(
-    holds=lambda name: not name or OBJECT_NAME.holds(name), right=f"{OBJECT_NAME.right}; empty for the same name"
+    holds=lambda name: not name or OBJECT_NAME.holds(name), right=f"{OBJECT_NAME.right}; empty: the local name"
 )
 RESOURCE_THERE = ConfigTextFormat(
     holds=lambda name: THERE.holds(name.removeprefix("/")),
-    right=f"{OBJECT_NAME.right}; for OAR / and a level of oarsub -l, too; empty for the same name",
+    right=f"{OBJECT_NAME.right}; for OAR / and a level of oarsub -l, too; empty: the local name",
 )
 SPREAD = ConfigTextFormat(
     holds=lambda text: (
@@ -106,7 +106,7 @@ SPREAD = ConfigTextFormat(
     ),
     right=f"{', '.join(request_mapping_rules.SPREADS)}, or slots per node; empty for {request_mapping_rules.PE_SLOTS}",
 )
-ASKED_FOR = ConfigTextFormat(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty for none")
+ASKED_FOR = ConfigTextFormat(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty: no queue")
 RULE_NAME = ConfigTextFormat(  # a name, or * for the rule of all projects or queues
     holds=lambda name: name == request_mapping_rules.ANY or OBJECT_NAME.holds(name),
     right=f'{OBJECT_NAME.right}; or "*"',

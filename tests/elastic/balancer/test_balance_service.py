@@ -342,7 +342,7 @@ def test_the_master_s_machine_is_not_to_be_ended_where_no_tag_names_it(
     one_list = replace(wanted.policy, pools={"usual": wanted.policy.pools["usual"]})
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     kills = replace(wanted, policy=one_list, kills_master=True)
-    with pytest.raises(ConfigError, match="gridbridge-master = alpha: --kill-master needs just"):
+    with pytest.raises(ConfigError, match="gridbridge-master = alpha: --kill-master needs exactly"):
         PublishingBalancerRound(kills, Clock(), memory).gather()
 
     assert PublishingBalancerRound(replace(wanted, kills_master=True), Clock(), memory).gather()

@@ -243,7 +243,7 @@ def test_a_change_that_oar_does_not_take_up_ends_the_act(world: OarWorld) -> Non
     asked = list[tuple[str, ...]]()
     one = OarNodePower(look_at=lambda _: stuck, root=lambda *words: asked.append(words), pause=lambda _: None)
 
-    with pytest.raises(CommandFailed, match="did not take up"):
+    with pytest.raises(CommandFailed, match="did not apply the change"):
         one.close("alpha-n1")
     assert asked == [("settle", "alpha-n1")]
 

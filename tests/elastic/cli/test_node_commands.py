@@ -59,8 +59,8 @@ def test_a_held_job_is_told_what_it_waits_for(folder: Path) -> None:
     ("what", "status", "reason"),
     [
         ("alpha-n2", 0, "a host that is no node of the balancer is never removed"),
-        ("alpha-n1", 0, "nothing is done about it"),
-        ("alpha-n77", 1, "nobody knows it"),
+        ("alpha-n1", 0, "no act is due for the host"),
+        ("alpha-n77", 1, "no such host"),
         ("999999", 1, "the job does not wait: the job runs, has ended, or never existed"),
     ],
     ids=["host", "node, without a maximum", "unknown host", "unknown job"],

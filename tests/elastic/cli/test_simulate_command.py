@@ -160,7 +160,7 @@ def test_a_compressed_file_that_is_damaged_is_one_line(tmp_path: Path, content: 
         (b"", (), ParseError, "no task can be read"),
         (b"#\nnonsense\n", (), ParseError, "no task can be read, line 2 has no known form"),
         (NEVER_STARTED * 2, (), ParseError, "no task of the file ran: 2 never started"),
-        (SWF.read_bytes(), ("--to", "2020-01-01"), ParseError, "in the time of --from and --to"),
+        (SWF.read_bytes(), ("--to", "2020-01-01"), ParseError, "between --from and --to"),
         (
             SWF.read_bytes().replace(b"  8 ", b" 80 "),
             ("--from", "2026-01-01T00:03", "--max-nodes", "1"),

@@ -108,15 +108,15 @@ def test_an_odd_answer_is_a_failure_that_says_what_was_wrong(
     """Of a list as of a new machine; it must not end the round of all others."""
     provider = replace(ec2(), client=Odd([odd]))
 
-    with pytest.raises(ProviderPermanentFailure, match=f"ec2 list: an answer that can't be read.*{words}"):
+    with pytest.raises(ProviderPermanentFailure, match=f"ec2 list: unreadable answer.*{words}"):
         provider.machines()
-    with pytest.raises(ProviderPermanentFailure, match=f"ec2 create: an answer that can't be read.*{words}"):
+    with pytest.raises(ProviderPermanentFailure, match=f"ec2 create: unreadable answer.*{words}"):
         provider.create("alpha-n7", TAGS)
 
 
 @pytest.mark.parametrize("instances", [[], [{}, {}]])
 def test_another_number_of_machines_than_one_is_a_failure(ec2: Ec2, instances: list[dict[str, object]]) -> None:
-    with pytest.raises(ProviderPermanentFailure, match="ec2 create: an answer that can't be read"):
+    with pytest.raises(ProviderPermanentFailure, match="ec2 create: unreadable answer"):
         replace(ec2(), client=Odd(instances)).create("alpha-n7", TAGS)
 
 

@@ -67,7 +67,9 @@ def test_a_machine_whose_tags_its_driver_does_not_keep_is_removed_again(
     """Nobody would know whose it is, and each round would buy another one."""
     labelled.driver.keeps = keeps
 
-    with pytest.raises(ProviderPermanentFailure, match="does not keep the machine's name and tags; it was removed"):
+    with pytest.raises(
+        ProviderPermanentFailure, match="does not keep the machine's name and tags; the machine was removed"
+    ):
         labelled.create("alpha-n7", TAGS)
     assert () == labelled.machines()
 
@@ -79,7 +81,7 @@ def test_an_untagged_machine_that_can_t_be_removed_is_told_by_its_id(
     labelled.driver.does = False
 
     with pytest.raises(
-        ProviderPermanentFailure, match=r"machine node-1: .*; end alpha-n7, machine node-1, with the cloud"
+        ProviderPermanentFailure, match=r"machine node-1: .*; end alpha-n7, machine node-1 with the cloud"
     ):
         labelled.create("alpha-n7", TAGS)
     assert "event=untagged machine='node-1' name='alpha-n7' why='libcloud destroy: the cloud did" in caplog.text
@@ -101,7 +103,7 @@ def test_the_items_in_which_gce_tells_metadata_are_tags(labelled: LibcloudMachin
 def test_an_image_or_a_size_that_is_not_there_is_told(labelled: LibcloudMachineProvider) -> None:
     for key, wanted in (("image", "Plan 9"), ("size", "77")):
         section = replace(labelled.section, **{key: wanted})  # type: ignore[arg-type]
-        with pytest.raises(ProviderPermanentFailure, match=f"{key} {wanted}: its driver knows none"):
+        with pytest.raises(ProviderPermanentFailure, match=f"{key} {wanted}: the driver has no such name"):
             replace(labelled, section=section).create("alpha-n7", TAGS)
 
 

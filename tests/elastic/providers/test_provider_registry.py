@@ -96,7 +96,7 @@ def _as_person(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
 
 @pytest.mark.parametrize("pool", ["other", "unknown"])
 def test_a_pool_without_a_provider_is_told(pool: str) -> None:
-    with pytest.raises(ProviderPermanentFailure, match=rf"pool {pool}: no provider .*\[pool.{pool}\]"):
+    with pytest.raises(ProviderPermanentFailure, match=rf"pool {pool}: no provider; .*\[pool.{pool}\]"):
         make_provider_of_pool(POLICY, pool)
 
 
@@ -104,7 +104,7 @@ def test_a_pool_of_hosts_that_are_only_switched_is_told() -> None:
     power = MachineProviderSection(kind=ProviderKind.POWER)
     policy = replace(POLICY, providers={"rental": power})
 
-    with pytest.raises(ProviderPermanentFailure, match=r"\[provider.rental\] kind = power: it makes no"):
+    with pytest.raises(ProviderPermanentFailure, match=r"\[provider.rental\] kind = power: creates no"):
         make_provider_of_pool(policy, "small")
 
 
@@ -130,7 +130,7 @@ def test_a_provider_that_can_t_be_made_hides_no_other(tmp_path: Path) -> None:
 
     assert ["large", "rack", "small"] == sorted(found)
     assert () == found["small"].machines()
-    for name, why in (("large", "no provider makes its nodes"), ("rack", "others could have written")):
+    for name, why in (("large", "no provider; expected a key"), ("rack", "others could have written")):
         with pytest.raises(ProviderPermanentFailure, match=why):
             found[name].machines()
 
