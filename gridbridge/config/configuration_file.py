@@ -43,7 +43,7 @@ _NO_WAIT = os.O_NONBLOCK  # opening a FIFO would wait for a writer
 MAX_BYTES = 1 << 20  # enough for thousands of queues; more would block the service
 SAMPLE = "/opt/gridbridge/conf/gridbridge.toml"
 HEADER = """\
-# gridbridge.toml: every key with its meaning, what may stand there, and its default.
+# gridbridge.toml: every key with its meaning, allowed values and default.
 # A key behind # has its default. See gridbridge.toml(5).
 """
 
