@@ -31,7 +31,7 @@ SENTENCES = {
     TaskSentOrUnsentCause.CLOSED: "the cluster is closed to the campaign by {code}{what}; {cure}",
     TaskSentOrUnsentCause.PREPARING: ("the campaign's prologue or epilogue must end there before tasks are sent"),
     TaskSentOrUnsentCause.DRAINED: ("the cluster is drained, so no task is sent there (gridbridge status says why)"),
-    TaskSentOrUnsentCause.STRESSED: ("{stressed}; tasks are sent there below {stress_limit:g}"),
+    TaskSentOrUnsentCause.STRESSED: ("{stressed}; tasks are sent there while the number is below {stress_limit:g}"),
     TaskSentOrUnsentCause.TRIED: "the test campaign has sent its one task to this cluster",
     TaskSentOrUnsentCause.MAX_JOBS: "{listed_there}, and max_jobs is {max_jobs}; a task must end first",
     TaskSentOrUnsentCause.MAX_ARRAYS: (
@@ -267,11 +267,11 @@ def _state(task: PublishedCampaignTask) -> str:
 
 def _of_copies(task: PublishedCampaignTask) -> Iterator[str]:
     if task.beyond_s is not None:
-        yield f"that is a copy{_made_for(task.beyond_s)}"
+        yield f"this attempt is a copy{_made_for(task.beyond_s)}"
     for copy in task.copies:
         kind = "another attempt" if copy.beyond_s is None else "a copy"
-        state = f"is at {copy.cluster}" if copy.is_live else f"was at {copy.cluster}, and decided nothing"
-        yield f"{kind} of it {state} (attempt {copy.attempt}){_made_for(copy.beyond_s)}"
+        state = f"is at {copy.cluster}" if copy.is_live else f"was at {copy.cluster}, and did not count"
+        yield f"{kind} of the task {state} (attempt {copy.attempt}){_made_for(copy.beyond_s)}"
 
 
 def _of_ways(task: PublishedCampaignTask) -> Iterator[str]:

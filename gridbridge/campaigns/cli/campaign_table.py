@@ -124,7 +124,7 @@ def further_attempt_lines(task: PublishedCampaignTask) -> list[str]:
 def print_task_lines(
     published_tasks: Iterable[PublishedCampaignTask], parameters: Sequence[str], is_headless: bool
 ) -> None:
-    """Print a line for each task, and for each of its further attempts."""
+    """Print a line for each task, and a line for each further attempt of a task."""
     if not is_headless:
         output_and_errors.print_line(TASK_HEAD)
     for task in published_tasks:

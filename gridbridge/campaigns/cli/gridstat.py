@@ -147,11 +147,11 @@ def show_task_or_its_output(
 
 
 def plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutputOptions) -> None:
-    """Plot when the tasks of a campaign ended, into a file."""
+    """Write a plot of the ends of a campaign's tasks into a file."""
     ends = campaign_client.task_end_times_and_clusters(shown, view.folder)
     if not ends:
         raise NoEndedTaskToPlot(f"campaign {shown.number}: none of its tasks has ended yet")
-    from gridbridge.campaigns.cli import campaign_progress_display  # takes half a second to load
+    from gridbridge.campaigns.cli import campaign_progress_display  # this import takes half a second
 
     band = (shown.p50_at, shown.p90_at) if shown.p50_at and shown.p90_at else ()
     campaign_progress_display.write_campaign_progress_plot(shown, ends, datetime.now(UTC), band, path)
@@ -250,7 +250,7 @@ def gridstat(
     is_output: bool,
     is_error: bool,
     folder: str,
-    **_: object,  # further options, for _show and _problem
+    **_: object,  # further options, which _show and _problem read
 ) -> int:
     """Show all campaigns, or the campaign with this id.
 
@@ -355,7 +355,7 @@ def _picture(
     folder, name = os.path.split(options["picture"] or "")
     if not name:
         return None
-    drawn = (*words, "--plot", f"out/{name}")  # the last of repeated options counts
+    drawn = (*words, "--plot", f"out/{name}")  # click uses the last of repeated options
     return relay_and_runner_wait.RelayedCommandOutputFiles(words=drawn, to=folder or ".", says=options["picture"])
 
 

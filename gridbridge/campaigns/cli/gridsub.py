@@ -51,7 +51,7 @@ def _type(_: click.Context, __: click.Parameter, word: str | None) -> str | None
 
 
 def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
-    """Refuse a --clusters value without a name: an empty list would mean all clusters."""
+    """Refuse a --clusters value without a cluster, because an empty list would mean all clusters."""
     is_said = context.get_parameter_source("clusters") is ParameterSource.COMMANDLINE
     if is_said and not clusters.strip(" ,"):
         raise click.UsageError(f"--clusters {clusters!r}: no cluster named; expected e.g. --clusters a,b")
@@ -129,7 +129,7 @@ def _is_of_qsub(error: click.UsageError) -> bool:
 )
 @click.option("--check", "is_check", is_flag=True, help="Show the tasks for each cluster; submit nothing.")
 @click.option("--wait", "is_wait", is_flag=True, help="Wait for the end; 0 if all tasks succeed.")
-@click.option("--ready", "is_ready", is_flag=True, hidden=True)  # set by a relay from a login node
+@click.option("--ready", "is_ready", is_flag=True, hidden=True)  # a login node adds this option to a relayed gridsub
 @click.option("-d", "--details", "is_details", is_flag=True, help="Print the stored campaign as JSON.")
 @click.option("--debug", "is_debug", is_flag=True, help="Print the traceback of an error.")
 @VERSION

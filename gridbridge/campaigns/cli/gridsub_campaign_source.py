@@ -163,11 +163,11 @@ def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> N
 
 
 def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:
-    """Return the clusters at which resources of `qsub -l` are requested by their own names."""
+    """Return the clusters that know the resources of `qsub -l` under the same names."""
     try:
         policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     except ConfigError:
-        return frozenset()  # unknown kinds of clusters: ignored resources are reported
+        return frozenset()  # this host does not know the kinds of the clusters
     kinds = {name: policy.clusters[name].kind for name in names if name in policy.clusters}
     return frozenset(name for name, kind in kinds.items() if not OF_KIND[kind].asks_by_rule)
 
@@ -205,7 +205,7 @@ class CampaignSourceOptions:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no option chooses or describes a campaign."""
+        """Whether the command line has no option about the source or the properties of a campaign."""
         options = (self.path, self.text, self.numbers, self.lines, self.retried)
         plain = GridsubCampaignOptions(type_=CampaignType.DEFAULT.value)
         return not (self.words or any(option is not None for option in options)) and (self.wishes == plain)
@@ -310,7 +310,7 @@ def _bytes_of(path: str) -> bytes:
 def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_check: bool, is_details: bool) -> int:
     """Add the tasks of a file or JSON list to a campaign; return the exit status.
 
-    A check stores nothing.
+    With `is_check` nothing is stored.
     """
     campaign = campaign_client.find_published_campaign(number)
     if campaign and not campaign.state.is_alive:
@@ -322,7 +322,7 @@ def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_ch
     except ForeignOrMissingCampaignFile as error:
         if campaign:
             raise
-        # the published list may lack a new campaign, so only its missing file is an error
+        # the published list may lack a new campaign, so only a missing campaign file is an error
         raise CampaignSubmissionRefusal(f"no campaign {number}") from error
     for warning in parsed.warnings:
         output_and_errors.print_error(f"gridsub: {warning}")

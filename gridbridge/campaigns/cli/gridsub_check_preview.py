@@ -224,14 +224,14 @@ def _sentence(cluster: CampaignPreviewAtCluster) -> str:
     if cluster.lacks:
         needed, has = cluster.lacks
         needs = f"a task needs {number_with_noun(needed, 'slot')}, and the cluster has {has}"
-        return f"{cluster.cluster}: {needs}: none goes there"
+        return f"{cluster.cluster}: {needs}: no task goes there"
     if cluster.unknown:
-        return f"{cluster.cluster} has no {', no '.join(cluster.unknown)}: none goes there"
+        return f"{cluster.cluster} has no {', no '.join(cluster.unknown)}: no task goes there"
     if cluster.is_drained or cluster.is_stressed:
         state = "drained" if cluster.is_drained else "under stress"
-        return f"{cluster.cluster}: it is {state}: nothing goes there until that ends"
+        return f"{cluster.cluster}: no task goes there while the cluster is {state}"
     if cluster.free_slots is None:
-        return f"{cluster.cluster}: nobody knows its free slots yet"
+        return f"{cluster.cluster}: its free slots are not known yet"
     free, tasks = (number_with_noun(cluster.free_slots, "free slot"), number_with_noun(cluster.tasks, "task"))
     when = "once its prologue has ended there" if cluster.has_prologue else "now"
     return f"{cluster.cluster}: {free}, {tasks} would go there {when}"

@@ -72,11 +72,10 @@ def run_here_or_on_transfer_host(
     writes: Writes = lambda *_: None,
     changes: Callable[[Mapping[str, Any]], bool] = lambda _: False,
 ) -> None:
-    """Run a command on this host or on the transfer host, and exit with its status.
+    """Run a command on this host or on the transfer host, and exit with the command's status.
 
-    `writes` returns the files that a relayed command writes; they are copied to this host.
-    `changes` says whether the options change any state. If so, the outcome is unknown after a lost
-    connection.
+    `writes` returns the files that a relayed command writes; these files are copied to this host. `changes` says
+    whether the options change any state. If so, the outcome is unknown after a lost connection.
     """
     words = sys.argv[1:]
     transfer_host = "" if any(word.partition("=")[0] in HERE for word in words) else transfer_host_to_relay_to()
@@ -153,7 +152,7 @@ TAKEN = f"gridbridge-runner took the request and has not answered; waiting on, {
 def report_late_runner_answer(
     program: str, after_s: float = SOON_S, taken_s: float = ANSWER_S + SOON_S
 ) -> Iterator[None]:
-    """Print a line if the runner answers late, and a second line after the time to take the request."""
+    """Print a line if the runner answers late, and a second line once the runner must have the request."""
     timers = [
         Timer(limit_s, output_and_errors.print_error, [f"{program}: {line}"])
         for limit_s, line in ((after_s, WAITING), (taken_s, TAKEN))

@@ -75,7 +75,7 @@ class ArrayTaskDeleter(Protocol):
         ...
 
     def delete_waiting(self, array: CampaignArray, indices: tuple[range, ...], /) -> tuple[range, ...]:
-        """Delete those tasks that have not started; return the array indices of started tasks.
+        """Delete the tasks that have not started; return the array indices of the started tasks.
 
         Repeatable.
         """
@@ -175,7 +175,7 @@ class NikitaDeletionCycle:
         return nikita_deletion_planning.plan_nikita_deletions(situation)
 
     def entry(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> DecisionJournalEntry | None:
-        """Return the journal entry of a cycle's decision; None if no task is deleted."""
+        """Return the cycle's entry for the journal of decisions; None if no task is deleted."""
         return nikita_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> None:
@@ -227,7 +227,7 @@ class NikitaDeletionCycle:
 
     def _tell_not_wiped(self, wipe: ArrayTaskDeletion, error: GridbridgeError) -> None:
         if isinstance(error, OwnerCallPostponement):
-            return  # the hung call is logged elsewhere
+            return  # OwnerCallTimeBudget has logged the hung call
         name = f"{wipe.campaign}.{wipe.array}"
         _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
 
@@ -282,7 +282,7 @@ class NikitaDaemon:
         yield self._nikita
 
     def has_news(self) -> bool:
-        """Return False, because nikita starts no cycle before its time."""
+        """Return False, because nothing starts a cycle of nikita before its time."""
         return False
 
     def recover(self) -> None:
@@ -300,7 +300,7 @@ NIKITA_PROGRAM = "nikita"
 def nikita_journal_entry(
     situation: NikitaSituation, plan: NikitaDeletionPlan, now: datetime
 ) -> DecisionJournalEntry | None:
-    """Return the journal entry of a decision of nikita; None if no task is deleted."""
+    """Return nikita's entry for the journal of decisions; None if no task is deleted."""
     sentences = nikita_deletion_planning.describe_nikita_deletions(plan)
     situation = replace(situation, contests=tuple(_decisive(situation, plan)))
     return (
@@ -317,7 +317,7 @@ def _decisive(situation: NikitaSituation, plan: NikitaDeletionPlan) -> Iterator[
 
 
 def replay_nikita_deletions(row: Mapping[str, Any]) -> list[str]:
-    """Repeat a decision from its stored situation in the journal; return the decided deletions."""
+    """Repeat a decision from the input stored in the journal of decisions; return the decided deletions."""
     return nikita_deletion_planning.describe_nikita_deletions(
         nikita_deletion_planning.plan_nikita_deletions(model_value_from_json(row["seen"], NikitaSituation))
     )

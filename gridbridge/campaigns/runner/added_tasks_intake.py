@@ -96,7 +96,7 @@ class AddedTasksIntake:
         if campaign.jdl.type is CampaignType.TEST:
             return f"{name} is a test campaign, which sends one task to each cluster"
         if not new_file.tasks or campaign.tasks + new_file.tasks > MOST_TASKS:
-            return f"{name} has {number_with_noun(campaign.tasks, 'task')}; 1 to {MOST_TASKS} in all"
+            return f"{name} has {number_with_noun(campaign.tasks, 'task')}; expected 1 to {MOST_TASKS} in all"
         if self._parts.last(campaign.number) >= MOST_PARTS:
             return f"{name} got tasks {MOST_PARTS} times; submit the rest as a new campaign"
         return self._judge(new_file, campaign)

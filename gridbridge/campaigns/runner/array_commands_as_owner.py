@@ -128,9 +128,9 @@ def delete_places(array: CampaignArray, indices: tuple[range, ...]) -> None:
 
 
 def delete_waiting(array: CampaignArray, indices: tuple[range, ...]) -> tuple[range, ...]:
-    """Delete the unstarted tasks among an array's tasks with these indices; return the started indices.
+    """Delete those tasks of an array that have not started; return the indices of started tasks.
 
-    Repeatable. Raises RootLedgerUnreadable if root's ledger of submitted tasks lacks the array.
+    `indices` has the array indices to delete. Repeatable. Raises RootLedgerUnreadable if root's ledger lacks the array.
     """
     result = _call("delete-waiting", array, format_array_index_ranges(indices))
     answer = result.stdout.decode("ascii", "replace").split()
@@ -166,7 +166,7 @@ def end(campaign: int) -> None:
 def reopen_campaign_in_root_ledger(campaign: int, request: str) -> None:
     """Have root reopen an ended campaign at the owner's request; repeatable.
 
-    Raises RootCampaignRefusal if the owner made no such request.
+    Raises RootCampaignRefusal if root does not find the owner's request.
     """
     _checked(privileged_helper_calls.run_gridbridge_as_user("take-up", f"c.{campaign}", request))
 

@@ -50,7 +50,7 @@ class CampaignArrayCommands(Protocol):
         ...
 
     def delete_places(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
-        """Delete the tasks of an array that have these array indices."""
+        """Delete the tasks with these indices in an array."""
         ...
 
     def end(self, campaign: int, /) -> None:
@@ -62,7 +62,7 @@ class CampaignArrayCommands(Protocol):
         ...
 
 
-# A call that failed after this time hung: other calls take less than a second.
+# A failed call counts as hung after this time; other calls take less than a second.
 HANGS_S = 5.0
 TURN_S = 60.0  # time for an owner's calls to a cluster in one cycle: as long as the longest call
 # errors that the called program returned, so that the call did not hang
@@ -98,7 +98,7 @@ class OwnerCallTimeBudget:
         self._owners: dict[int, int] = {}
 
     def begin(self) -> None:
-        """Start a new cycle, in which each owner has the full time again."""
+        """Start a new cycle: forget the time that each owner's calls took."""
         self._taken_s.clear()
 
     def take(self, array: CampaignArray, act: Callable[[], T], has_failed: Callable[[T], bool] = lambda _: False) -> T:

@@ -183,7 +183,7 @@ class CampaignAndRequestIntake:
         new_file = campaign_files.read_numbered_campaign_file(number, self._folder)
         if not new_file or not self._given.has(number, new_file.uid, new_file.digest):
             return
-        # a paused campaign needs no account
+        # a paused campaign needs no account, so the uid may stand for the owner's name
         new_file = replace(new_file, owner=new_file.owner or str(new_file.uid))
         campaign = self._campaign(new_file)
         if isinstance(campaign, str):

@@ -28,10 +28,10 @@ _log = logging.getLogger(__name__)
 
 
 class CampaignProgramFactory(Protocol):
-    """Creates a campaign program from the policy; in a dry run the program is read-only."""
+    """Creates gridbridge-runner or gridbridge-nikita from the site's configuration; read-only in a dry run."""
 
     def __call__(self, policy: Policy, clock: Clock, *, is_dry: bool) -> CycleDaemon[Any, Any]:
-        """Open the state file and return the program; GridbridgeError on failure."""
+        """Open the state file and return the program; GridbridgeError if the state file can't be opened."""
         ...
 
 

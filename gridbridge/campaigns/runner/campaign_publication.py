@@ -58,7 +58,7 @@ class CampaignPublisher:
         self._events = EventAndSuccessRecordRows(database)
         self._clock = clock
         self._folder = folder
-        self._outlines: dict[int, Jdl] = {}  # cached outlines of all campaigns' JDLs
+        self._outlines: dict[int, Jdl] = {}
         self._begun: set[int] = set()  # campaigns whose tasks this cycle may change
         self._killed: set[int] = set()  # campaigns whose published tasks are outdated
         self._there: frozenset[int] | None = None  # campaigns with published tasks
@@ -106,7 +106,7 @@ class CampaignPublisher:
         published_campaign_files.publish_campaign_value_by_class(cycle, self._folder)
 
     def begin(self, campaigns: Iterable[int]) -> None:
-        """Record the campaigns whose tasks a cycle may change, before the change.
+        """Record which campaigns' tasks a cycle may change, before the cycle changes tasks.
 
         If a kill interrupts the cycle, all tasks of these campaigns are published again. So are the tasks of campaigns
         whose published files were removed.

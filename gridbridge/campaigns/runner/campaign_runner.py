@@ -151,7 +151,7 @@ class CampaignRunnerCycle:
         return campaign_cycle.plan_campaign_cycle(situation)
 
     def entry(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> DecisionJournalEntry | None:
-        """Return the journal entry of the cycle's decision; None if the cycle does nothing."""
+        """Return the cycle's entry for the journal of decisions; None if the cycle does nothing."""
         return campaign_cycle_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
@@ -238,8 +238,8 @@ class CampaignRunnerDaemon:
     def has_news(self) -> bool:
         """Process the inbox; return whether the next cycle should start before its time.
 
-        Tasks that rebalancing moved are sent at once. New campaigns are sent within seconds, because frequent files
-        must not start a cycle every second.
+        Tasks that rebalancing moved are sent at once. New campaigns wait some seconds, so that frequent campaign files
+        do not start a cycle every second.
         """
         self._has_taken |= self.runner.take_in() > 0
         if self.runner.is_urgent or not self._has_taken:
@@ -357,7 +357,7 @@ RUNNER_PROGRAM = "runner"
 def campaign_cycle_journal_entry(
     situation: CampaignCycleSituation, plan: CampaignCyclePlan, now: datetime
 ) -> DecisionJournalEntry | None:
-    """Return the journal entry of a cycle's decision; None if the cycle does nothing.
+    """Return a cycle's entry for the journal of decisions; None if the cycle does nothing.
 
     The campaigns' scripts are left out, because they don't affect the decision and would fill the journal.
     """
@@ -368,7 +368,7 @@ def campaign_cycle_journal_entry(
 
 
 def replay_campaign_cycle_decision(row: Mapping[str, Any]) -> list[str]:
-    """Repeat a decision from its stored situation in the journal; return the decided actions."""
+    """Repeat a decision from the input stored in the journal of decisions; return the decided actions."""
     return campaign_cycle.describe_campaign_cycle_plan(
         campaign_cycle.plan_campaign_cycle(model_value_from_json(row["seen"], CampaignCycleSituation))
     )

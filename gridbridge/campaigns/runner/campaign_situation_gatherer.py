@@ -102,7 +102,7 @@ class UnlistedArrayAttempts:
         return frozenset(attempt for attempt, for_s in self.missing.items() if for_s > forgotten_s)
 
     def at(self, indices: Container[int]) -> dict[TaskAttempt, float]:
-        """Return the missing attempts with the array indices that were queried."""
+        """Return the missing attempts with these array indices."""
         return {attempt: missed_s for attempt, missed_s in self.missing.items() if attempt.place in indices}
 
 
@@ -121,7 +121,7 @@ class CampaignSituationGatherer:
         ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]] = array_commands_as_owner.ledger_arrays,
         ran: str = RUNNER_RAN,
     ) -> None:
-        """Read nothing yet; `ledger_arrays` reads a campaign's arrays in root's ledger of submitted tasks."""
+        """`ledger_arrays` reads a campaign's arrays from root's ledger of submitted tasks."""
         self._policy = policy
         self._asking = ClusterSnapshotFetcher(policy, database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(database)
@@ -246,7 +246,7 @@ class CampaignSituationGatherer:
     def _ended(
         self, arrays: Iterable[CampaignArray], answers: dict[str, ClusterSnapshot], judge: MissingAttemptJudge
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
-        """Return the ended attempts, and the arrays that are over.
+        """Return the ended attempts, and the arrays of which all tasks have ended.
 
         Arrays whose tasks are all in the job list are skipped, because most arrays are.
         """
@@ -272,7 +272,7 @@ class CampaignSituationGatherer:
     def _settled(
         self, looks: Iterable[UnlistedArrayAttempts], counted: Mapping[CampaignArray, tuple[TaskAttempt, ...]]
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
-        """Return all ended attempts, and the arrays that are over.
+        """Return all ended attempts, and the arrays of which all tasks have ended.
 
         Campaigns that lack arrays of root's ledger of submitted tasks are left out. Their arrays are imported first,
         because the ledger may show that a task was already retried.
@@ -290,7 +290,7 @@ class CampaignSituationGatherer:
     def _counted(
         self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], judge: MissingAttemptJudge
     ) -> tuple[TaskAttempt, ...]:
-        """Drop ends that may come from a deletion that the state file lacks."""
+        """Drop task ends that may be the effect of a deletion that the state file does not have."""
         is_doubted = judge.doubts(array, attempts)
         return () if is_doubted and not self._restored.may_count(array.campaign) else attempts
 

@@ -1,6 +1,6 @@
-"""Stores a cycle's results (job ratios, ends, missing tasks), and forecasts when campaigns end.
+"""Stores the results of the runner's cycles, and forecasts when campaigns end.
 
-To measure the forecasts' errors, each campaign's first forecast after half of its tasks is stored.
+To measure the errors of forecasts, the first forecast after half of a campaign's tasks is stored.
 """
 
 from collections import Counter, defaultdict
@@ -151,14 +151,14 @@ class TaskAndCampaignEndRecorder:
         self._campaigns.count(campaign, outcomes.total(), failed, cancelled)
 
     def abandon(self, campaign: int) -> tuple[CampaignArray, ...]:
-        """Mark all arrays of a campaign as over, even if tasks still run; return the arrays."""
+        """Mark all arrays of a campaign as ended, even if tasks still run; return the arrays."""
         arrays = tuple(array for array in self._campaigns.open_arrays() if array.campaign == campaign)
         for array in arrays:
             self.close(array, TaskAttemptOutcome.CANCELLED)
         return arrays
 
     def close(self, array: CampaignArray, outcome: TaskAttemptOutcome) -> None:
-        """Give all unfinished tasks of an array this outcome, and mark the array as over."""
+        """Give all unfinished tasks of an array this outcome, and mark the array as ended."""
         with self._database.transaction():
             self.ends(self.none_ran(array, outcome))
 

@@ -71,7 +71,7 @@ Act = Callable[[CampaignOwnerRequest, int], CampaignOwnerRequestReply]  # execut
 Begin = Callable[[Iterable[int]], None]  # is called with the campaigns whose tasks will change
 Do = Callable[
     [CampaignOwnerRequest], Mapping[int, CampaignOwnerRequestReply] | Mapping[str, object]
-]  # executes a request for all its campaigns or events, and returns the answer
+]  # executes a request for all campaigns or events of the request, and returns the answer
 
 
 class PartlyDoneOwnerRequest(GridbridgeError):
@@ -262,7 +262,7 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _abandon(self, campaign: Campaign, uid: int) -> CampaignOwnerRequestReply:
-        """Mark a cancelled campaign as over although some tasks cannot be deleted.
+        """Mark a cancelled campaign as ended although some tasks cannot be deleted.
 
         Only root may do this, because root must look after the remaining tasks.
         """
@@ -350,7 +350,7 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _do_closed(self, request: CampaignOwnerRequest, event: CampaignEvent) -> CampaignOwnerRequestReply:
-        """Trust a black-hole cluster again although the event is already closed.
+        """Clear a black-hole cluster for a campaign although the event is already closed.
 
         A kill may repeat an executed request; the reply is then `DONE`.
         """

@@ -189,7 +189,7 @@ class CampaignPlanExecutor:
         for array in plan.unneeded:
             self._mark_unneeded(array)
         for array in plan.unsent:
-            self._mark_unneeded(array)  # explains the end of an array that the cluster had accepted
+            self._mark_unneeded(array)  # the mark explains the end of a task that the cluster had accepted
             self._delete(array, TaskAttemptOutcome.MOVED)
         for lost in plan.losers:
             self._end(lost)

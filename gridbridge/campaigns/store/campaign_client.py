@@ -234,7 +234,7 @@ def own_notify_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED
 
 
 POLLED_FOR = timedelta(minutes=10)  # greatest age of the poller's snapshot at the time of the runner's cycle
-TAIL_BYTES, TAIL_LINES = 4096, 5  # bytes and lines that are shown of a task's standard error
+TAIL_BYTES, TAIL_LINES = 4096, 5  # most bytes and lines of a task's standard error that are shown
 MOST_DIGITS = 1000  # most digits that are parsed as a number
 
 

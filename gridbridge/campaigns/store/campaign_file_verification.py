@@ -2,8 +2,7 @@
 
 Root's ledger has the digest of each file since the first submission of the file's tasks. Before, the file must match
 the service's register. The register proves that the service itself numbered the file, because any user may create a
-file of such a name; the register also has campaigns that a restored state file lacks. Programs that start often load
-this module.
+file of such a name; the register also has campaigns that a restored state file lacks.
 """
 
 import hashlib
@@ -196,11 +195,11 @@ class CampaignNumberRegister:
         return (campaign for campaign, part in sorted(self._known) if not part)
 
     def has(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
-        """Return whether the register has this owner and digest for a campaign's part."""
+        """Return whether exactly this file is registered under the campaign's and part's number."""
         return self._known.get((campaign, part)) == (uid, digest)
 
     def is_anothers(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
-        """Return whether the register has another owner or digest for a campaign's part."""
+        """Return whether a different file is registered under the campaign's and part's number."""
         recorded = self._known.get((campaign, part))
         return recorded is not None and recorded != (uid, digest)
 

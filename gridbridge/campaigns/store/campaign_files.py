@@ -1,9 +1,8 @@
 """Files of campaigns and requests: owners write them, and the service reads and renames them.
 
 Owners put files into their own folders, below a folder of mode 3733 (sticky, setgid) in which everybody may create a
-folder. The files get the service's group, so that the service may read and move them. Before processing, the service
-moves a file into a folder of the service, so that the owner can no longer withdraw the file. At last the service names
-the file after the campaign's number.
+folder. The files get the service's group, so that the service may read and move them. The service moves a file into its
+own folder before processing, so that the owner can no longer withdraw the file.
 """
 
 import hashlib
@@ -96,7 +95,7 @@ def take_new_campaign_files(
             yield token, _read(f"{folder}/{BEGUN}{token}", token)
         except StateError as error:
             yield token, str(error)
-        except OSError:  # removed by its owner, or unreadable now
+        except OSError:  # the owner removed the file, or the file is unreadable
             continue
         except Exception as error:  # the file's content is untrusted
             yield token, f"not what gridsub writes: {error!r:.200}"
@@ -215,7 +214,7 @@ def is_campaign_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
 
 
 def rename_file_to_campaign_number(token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> None:
-    """Name a processed file after its campaign, and after its part if the file adds tasks; repeatable.
+    """Rename a processed file to the campaign's number, and to the part's number if it adds tasks; repeatable.
 
     A foreign file of the same name is renamed.
     """
@@ -357,7 +356,7 @@ def _require_head(path: str) -> None:
     """Refuse a file without a valid first line before the whole file, of up to 512 MB, is read."""
     end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        # files that are not regular files are refused when they are read
+        # other kinds of files are refused when the file is read
         is_plain = stat.S_ISREG(os.fstat(end).st_mode)
         if is_plain:
             _first_line(path, os.read(end, MAX_FIRST_BYTES + 1))

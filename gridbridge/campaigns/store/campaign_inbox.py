@@ -108,7 +108,7 @@ def list_inbox_files_of_all_users(folder: str) -> list[str]:
 
 
 def list_kept_inbox_files_by_uid(kind: str, most: int, folder: str) -> dict[int, list[str]]:
-    """Return, by uid, up to `most` paths of files of a kind that stay in the inbox folders."""
+    """List inbox files of a kind by the sender's uid, at most `most` files for each sender."""
     paths: dict[int, list[str]] = {}
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, uid):
@@ -167,7 +167,7 @@ def take_new_inbox_files(listed: Iterable[str], brought: str, taken_prefix: str,
     """
     paths = list(listed)
     for path in select_inbox_files_fairly(paths, brought, folder):
-        with suppress(OSError):  # withdrawn by its owner, or not a plain file
+        with suppress(OSError):  # the owner withdrew the file, or the file is no plain file
             paths.append(_move(path, folder))
     for path in paths:
         with suppress(OSError):
@@ -204,7 +204,7 @@ def select_inbox_files_fairly(listed: Iterable[str], prefix: str, folder: str) -
 
     So one person's many or large files do not delay another person's files.
     """
-    # Grouped by person, since a person may have several folders.
+    # Files are grouped by person, because a person may have several folders.
     of_each: dict[tuple[bool, int], list[tuple[str, int]]] = {}
     for path in listed:
         if not is_inbox_file_name(path.rpartition("/")[2], prefix):

@@ -388,7 +388,7 @@ DURATIONS = (
     .join_from(ATTEMPTS, ARRAYS, and_(ATTEMPTS.c.campaign == ARRAYS.c.campaign, ATTEMPTS.c.array == ARRAYS.c.number))
     .where(
         ATTEMPTS.c.campaign == bindparam("campaign"),
-        # `+ 0` keeps SQLite from a range scan of the key, so that it reads the last arrays first
+        # `+ 0` keeps SQLite from scanning the key's range, so that the last arrays are read first
         ATTEMPTS.c.task + 0 < FIRST_PROLOGUE_TASK,
         ATTEMPTS.c.outcome.in_(RAN),
         ATTEMPTS.c.wallclock_s.is_not(None),

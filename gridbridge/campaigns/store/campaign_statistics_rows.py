@@ -128,7 +128,7 @@ class CampaignStatisticsRows:
         self._database.execute(self._database.upsert(FORECASTS), asdict(forecast))
 
     def has_ended(self, campaign: int, at: datetime) -> None:
-        """Record the end of a campaign beside its forecast; only the first end is recorded."""
+        """Store the time of a campaign's end with the campaign's forecast; later ends are ignored."""
         of = and_(FORECASTS.c.campaign == campaign, FORECASTS.c.ended_at.is_(None))
         self._database.execute(update(FORECASTS).where(of).values(ended_at=at))
 

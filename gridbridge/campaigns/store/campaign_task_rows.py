@@ -1,4 +1,4 @@
-"""Tables of single tasks: to publish, to delete, preempted for local jobs, or missing at their cluster.
+"""Tables of single tasks: to publish, to delete, preempted for local jobs, or missing in job lists.
 
 A task is marked before its deletion; the mark stays until the task's end is known.
 """
@@ -155,7 +155,7 @@ def _keys(wipe: ArrayTaskDeletion) -> Iterable[dict[str, int]]:
 
 
 class TaskMissingAtClusterRows:
-    """Reads and writes the times since which tasks are missing at their cluster."""
+    """Reads and writes the time since which a task is missing in its cluster's job list."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database

@@ -123,7 +123,7 @@ class EventAndSuccessRecordRows:
         return self._select(_OPEN)
 
     def shown(self, since: datetime) -> tuple[CampaignEvent, ...]:
-        """Return open events, events closed since a time, and events of black holes that are not trusted again."""
+        """Return open events, events closed since a time, and events of black holes that no owner has cleared."""
         return self._select(_SHOWN, since=since)
 
     def opened_since(self, since: datetime) -> tuple[CampaignEvent, ...]:
@@ -140,7 +140,7 @@ class EventAndSuccessRecordRows:
         return next((event for event in events if not event.closed_at), None)
 
     def sinks(self) -> tuple[tuple[int, str], ...]:
-        """Return campaign and cluster of each black hole that the campaign's owner has not trusted again."""
+        """Return campaign and cluster of each black hole that the campaign's owner has not cleared."""
         return tuple((row["campaign"], row["cluster"]) for row in self._database.rows(_SINKS))
 
     def back_at(self) -> dict[str, datetime]:
@@ -205,7 +205,7 @@ class EventAndSuccessRecordRows:
             self._database.execute(delete(table).where(table.c.campaign == campaign))
 
     def forget(self, before: datetime) -> None:
-        """Delete events closed before a time, except events of black holes that are not trusted again."""
+        """Delete events closed before a time, except events of black holes that no owner has cleared."""
         self._database.execute(delete(EVENTS).where(EVENTS.c.closed_at < before, ~_IS_SUSPECT))
 
     def records(self, campaigns: Iterable[int]) -> tuple[CampaignSuccessAtCluster, ...]:

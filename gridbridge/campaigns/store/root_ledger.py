@@ -24,7 +24,7 @@ TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    # first and last task number, number of tasks before them in the array, array number
+    # first and last task number, number of earlier tasks in the array, array number
     Run = tuple[int, int, int, int]
 
 
@@ -61,7 +61,7 @@ class SubmittedTaskIndex:
         return any(True for attempt in self._runs for _ in self._between(attempt, task, task))
 
     def indices_of(self, tasks: str) -> dict[int, list[int]]:
-        """Return, by array number, the array indices of the listed tasks, whatever their attempt."""
+        """Return, by array number, the array indices of the listed tasks, for any attempt of a task."""
         indices: dict[int, set[int]] = {}
         for _, (first, last, *_) in _runs(0, tasks):
             for attempt in self._runs:
@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-    # array number, cluster, job id, whether submission may be repeated, array indices
+    # array number, cluster, job id, whether the array may be submitted twice, array indices
     Earlier = tuple[int, str, str, bool, list[int]]
 
 FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
@@ -229,7 +229,8 @@ class RootLedgerOfSubmittedTasks:
     def require_part(self, part: int, digest: str, tasks: int) -> None:
         """Record the digest and the number of tasks of a file of added tasks.
 
-        Raises CampaignFileChanged if the ledger has a different file for this part, or has the file for another part.
+        Raises CampaignFileChanged if the ledger has a different file under this part number, or has the file under
+        another part number.
         """
         now = [PART, str(part), digest, str(tasks)]
         if now == self._parts.get(str(part)):

@@ -186,8 +186,8 @@ class TaskAttemptRows:
     ) -> tuple[AttemptOutcomeAtCluster, ...]:
         """Return the outcomes of all finished attempts of the tasks to which `attempts` belong.
 
-        Attempts before a retry by the owner do not count. A first attempt's task is read only if `copied`, the tasks
-        with speculative attempts, contains the task.
+        Attempts before a retry by the owner do not count. For first attempts, only tasks with speculative attempts
+        (`copied`) are read.
         """
         first = {(attempt.campaign, attempt.task) for attempt in attempts if attempt.attempt == 1}
         later = {(attempt.campaign, attempt.task) for attempt in attempts if attempt.attempt > 1}
@@ -245,7 +245,7 @@ class TaskAttemptRows:
             self._database.execute(these.where(chosen))
 
     def steps(self, campaigns: Iterable[Campaign]) -> tuple[LastPrologueOrEpilogueAttempt, ...]:
-        """Return the last attempts of these campaigns' prologues and epilogues."""
+        """Return the last attempt of each prologue and each epilogue of the campaigns."""
         clusters = {campaign.number: campaign.jdl.clusters.keys() for campaign in campaigns if campaign.jdl.has_steps}
         results: dict[tuple[int, int], LastPrologueOrEpilogueAttempt] = {}
         for row in map(dict, self._database.rows(_STEPS, campaigns=list(clusters))):

@@ -58,7 +58,7 @@ class HostConditionGroup:
     is_any: bool
 
     def clauses(self, is_not: bool) -> Clauses:
-        """Return the clauses of the group, or of its negation by De Morgan's rule."""
+        """Return the clauses of the group, or with `is_not` of its negation by De Morgan's rule."""
         by_part = [part.clauses(is_not) for part in self.parts]
         if self.is_any is is_not:
             return _bounded([clause for part in by_part for clause in part])

@@ -241,7 +241,7 @@ def parse_jdl_boolean(value: object) -> bool:
 
 
 def parse_output_file_list(value: object) -> tuple[str, ...]:
-    """Parse the list of output files that each task leaves in its own folder."""
+    """Parse the list of output files that each task writes into the task's folder."""
     if not isinstance(value, list) or not 0 < len(value) <= MOST_OUTPUTS:
         raise TypeError("no list of files")
     if not all(isinstance(name, str) and OUTPUT.fullmatch(name) for name in value):
@@ -337,5 +337,5 @@ PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
 
 
 def is_empty_jdl_value(value: object) -> bool:
-    """Say whether a key with this value counts as absent."""
+    """Say whether a JDL key with this value counts as absent."""
     return value.lower() in NOTHING if isinstance(value, str) else not value

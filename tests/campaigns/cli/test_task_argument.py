@@ -293,7 +293,7 @@ def test_fetched_results_of_a_sink_are_told(site: Site, monkeypatch: pytest.Monk
 
     run = CliRunner().invoke(gridfetch, ["7", "--published", site.published], standalone_mode=False)
 
-    assert "beta is a sink: look at the results of its 1 task " in run.output
+    assert "beta is a black hole (SINK): check the results of its 1 task " in run.output
 
 
 def test_a_summary_counts_the_tasks_of_some_campaigns(site: Site) -> None:

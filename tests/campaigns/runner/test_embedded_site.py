@@ -125,7 +125,7 @@ def test_its_own_ledger_refuses_what_was_submitted_before_and_a_changed_file(sit
 
     assert again.startswith("5 0 ")
     assert changed == "2"
-    assert "not the file that it was" in told
+    assert "the file has changed since" in told
 
 
 @pytest.mark.twin

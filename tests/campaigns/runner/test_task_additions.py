@@ -123,7 +123,7 @@ def test_what_adds_nothing_is_refused(site: Site) -> None:
     token = add(site, "c", to=2)
     site.intake.take()
 
-    assert site.answer(empty)["refused"] == "campaign 1 has 2 tasks; 1 to 10000000 in all"
+    assert site.answer(empty)["refused"] == "campaign 1 has 2 tasks; expected 1 to 10000000 in all"
     assert "is a test campaign, which sends one task" in site.answer(token)["refused"]
 
 

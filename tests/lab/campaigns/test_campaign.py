@@ -151,7 +151,7 @@ def test_a_changed_file_is_not_run(site: Grid, brought: Brought, sleeping: int) 
     found = until_state(site, number, TERMINATED)
 
     assert found["failed"] >= 3
-    assert "not the file that it was" in site.sh(HOST, f"grep -F {number}. {LOG}")
+    assert "the file has changed since" in site.sh(HOST, f"grep -F {number}. {LOG}")
     assert 1 == len(jobs_of(site, number))
     assert _living(site, sleeping)
 

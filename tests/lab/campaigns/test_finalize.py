@@ -94,7 +94,7 @@ def test_why_tells_of_the_copy(site: Grid, brought: tuple[int, int]) -> None:
 
     told = site.on(HOST, "gridbridge", "why", f"{number}.{SLOW}", user="bob").out
 
-    assert "that is a copy: when it was made, the task had run longer than" in told
+    assert "this attempt is a copy: when it was made, the task had run longer than" in told
 
 
 def test_the_winners_output_is_fetched(site: Grid, brought: tuple[int, int]) -> None:

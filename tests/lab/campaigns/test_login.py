@@ -47,7 +47,7 @@ def test_without_a_way_one_line_says_what_is_missing(site: Grid) -> None:
     assert (75, 2) == (brought.status, read.status)
     for done in (brought, read):
         (line,) = done.err.strip().splitlines()
-        assert f"name it here as transfer_host of [site] in {CONFIG}" in line
+        assert f"name the transfer host in {CONFIG} ([site] transfer_host)" in line
 
 
 def test_a_campaign_is_brought_with_files_of_the_login_node(login: Grid) -> None:

@@ -111,7 +111,7 @@ def test_a_check_tells_the_rules_and_what_would_go_where() -> None:
             "rule 10.py:calm changes clusters.alpha.max_jobs: 0 -> 2",
             "rule 10.py:calm changes clusters.beta.max_jobs: 0 -> 2",
             "run: 9 tasks, nothing is stored",
-            "alpha: nobody knows its free slots yet",
+            "alpha: its free slots are not known yet",
             "beta: 3 free slots, 2 tasks would go there now",
             "7 would wait for free slots",
             "17 tasks of earlier campaigns wait as well, and go first",
@@ -133,18 +133,18 @@ def test_a_check_tells_what_would_go_where_after_a_prologue() -> None:
 @pytest.mark.parametrize(
     ("wish", "told", "waits"),
     [
-        ({"queue": "long"}, "beta has no queue long: none goes there", "has what its tasks request"),
+        ({"queue": "long"}, "beta has no queue long: no task goes there", "has what its tasks request"),
         ({"queue": "all.q"}, "beta: 3 free slots, 1 task would go there now", ""),
-        ({"project": "none"}, "beta has no project none: none goes there", "for ever"),
+        ({"project": "none"}, "beta has no project none: no task goes there", "for ever"),
         (
             {"pe": "open", "resources": "/core=2", "queue": "long"},
-            "beta has no parallel environment open, no queue long: none goes there",
+            "beta has no parallel environment open, no queue long: no task goes there",
             "for ever",
         ),
         ({"resources": "/nodes=1/core=2"}, "beta: 3 free slots, 1 task would go there now", ""),
         (
             {"resources": "/nodes=2/core=1"},
-            "beta has no parallel environment with allocation_rule 1 (slots a host: 1): none goes there",
+            "beta has no parallel environment with allocation_rule 1 (slots a host: 1): no task goes there",
             "for ever",
         ),
     ],
@@ -174,7 +174,7 @@ def test_best_effort_tasks_need_no_queue_where_they_have_their_own(site: Path) -
         (site / "published/vocabularies/beta").write_bytes(names_offered_by_cluster.encode_offered_names(known))
         lines = sub("--check", "-j", json.dumps(jdl))[1]
 
-        assert ("beta has no queue long: none goes there" in lines) is is_told
+        assert ("beta has no queue long: no task goes there" in lines) is is_told
 
 
 @pytest.mark.parametrize(("type_", "free"), [("best-effort", 1), ("normal", 3)])
@@ -199,7 +199,7 @@ def test_a_check_tells_where_no_task_fits(site: Path) -> None:
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "-l", "/core=3", "--", "run")
 
     assert lines[2:4] == [
-        "beta: a task needs 3 slots, and the cluster has 2: none goes there",
+        "beta: a task needs 3 slots, and the cluster has 2: no task goes there",
         "9 would wait for ever: no cluster of the campaign is large enough for a task",
     ]
 
@@ -207,8 +207,8 @@ def test_a_check_tells_where_no_task_fits(site: Path) -> None:
 @pytest.mark.parametrize(
     ("is_drained", "words"),
     [
-        (True, "it is drained: nothing goes there until that ends"),
-        (False, "it is under stress: nothing goes there until that ends"),
+        (True, "no task goes there while the cluster is drained"),
+        (False, "no task goes there while the cluster is under stress"),
     ],
 )
 def test_a_check_sends_nothing_where_nothing_goes(site: Path, is_drained: bool, words: str) -> None:

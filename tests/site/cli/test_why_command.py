@@ -294,7 +294,7 @@ SILENT = replace(
         ),
         (
             {"cause": TaskSentOrUnsentCause.STRESSED, "stress": 0.9, "stress_limit": 0.8},
-            "the cluster's stress script prints 0.9; tasks are sent there below 0.8",
+            "the cluster's stress script prints 0.9; tasks are sent there while the number is below 0.8",
         ),
         ({"cause": TaskSentOrUnsentCause.STRESSED, "stress_limit": 0.8}, "prints no number"),
         (
@@ -359,11 +359,11 @@ def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> N
     published_campaign_files.publish_campaign_task_file(7, 0, tasks, str(published))
 
     assert why(published, "7.0").output.splitlines()[-1].strip() == (
-        "a copy of it is at gamma (attempt 2): when it was made, the task had run longer than 95 s"
+        "a copy of the task is at gamma (attempt 2): when it was made, the task had run longer than 95 s"
     )
     assert [line.strip() for line in why(published, "7.1").output.splitlines()[-2:]] == [
-        "that is a copy: when it was made, the task had run longer than 95 s",
-        "another attempt of it was at beta, and decided nothing (attempt 1)",
+        "this attempt is a copy: when it was made, the task had run longer than 95 s",
+        "another attempt of the task was at beta, and did not count (attempt 1)",
     ]
 
 
