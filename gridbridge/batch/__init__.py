@@ -1,7 +1,6 @@
 """Loads the adapter module for a cluster's batch system, and imports no other adapter.
 
-Programs that start with every job use this module. Services use batch/batch_adapter_table, which lists all adapters and
-is checked by mypy.
+Each job's starter uses this module. Services use batch/batch_adapter_table, which lists all adapters.
 """
 
 from gridbridge.model.transfer_route import EMBEDDED, GRIDENGINE, OAR, Away, Home

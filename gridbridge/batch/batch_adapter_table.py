@@ -1,10 +1,10 @@
-"""The abilities of batch systems, as Protocols (PEP 544), and the table of the modules that have them.
+"""The abilities that an adapter of a batch system may have, as Protocols (PEP 544), and a table of all adapters.
 
-An adapter has a module `submit`, which programs started for every job load, and a module `status` for the services'
-queries. optional_adapter_protocols has the abilities that only some systems have.
+Each adapter has a module `submit` for programs that start with every job, and a module `status` for the services.
+optional_adapter_protocols has the abilities that only some batch systems have.
 
 `Where` is the address of a cluster. With a `login` the client programs run by ssh as another account, which then owns
-the jobs. Not every system renames jobs, holds running jobs, or records deleted jobs and usage.
+the jobs.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping
@@ -109,7 +109,7 @@ class JobSubmissionAndControl(Protocol[Where]):
         ...
 
     def resume_or_release_job(self, where: Where, job: str, /) -> None:
-        """Undo `suspend_or_hold_job`; a missing job is no error."""
+        """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
         ...
 
     def delete_job(self, where: Where, job: str, /) -> None:
@@ -142,8 +142,8 @@ class CampaignArrayJobControl(Protocol[Where]):
     def query_live_indices(self, where: Where, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
         """Return, by array id, the indices of the caller's array tasks that wait or run, in any order.
 
-        `arrays` maps array ids to submission names. A name is checked only if nobody but the owner can change it. One
-        query covers all arrays.
+        `arrays` maps array ids to submission names. An adapter checks the name only if nobody but the array's owner can
+        change the name. One query covers all arrays.
         """
         ...
 
@@ -172,7 +172,7 @@ class CampaignArrayJobControl(Protocol[Where]):
 
 
 class StarterHomeTaskControl(Protocol[Where]):
-    """Controls a local task for its starter; only systems with this ability can have transfer queues.
+    """Controls a local task for its starter; only clusters with such a module can have transfer queues.
 
     `job` is a job id, or a task such as `12.3`.
     """
@@ -192,7 +192,7 @@ class StarterHomeTaskControl(Protocol[Where]):
         ...
 
     def restore_start_time(self, where: Where, job: str, /) -> str | None:
-        """Undo `defer_restart`; return the saved start time as text if it is no valid time."""
+        """Restore a job's start time after `defer_restart`; return the saved text if it is no valid start time."""
         ...
 
     def query_job_state(self, where: Where, job: str, /) -> JobState:
@@ -227,7 +227,7 @@ class ClusterStatusReader(Protocol[Where]):
         ...
 
     def query_job_end(self, where: Where, job_id: int, account: str, /) -> JobEnd | None:
-        """Return the end of the job with this id and account; None if unknown."""
+        """Return a job's end, by job id and account; None if the end is unknown."""
         ...
 
     def query_request_vocabulary(self, where: Where, /) -> NamesOfferedByCluster | None:
@@ -247,7 +247,7 @@ class RefusedJobMarker(Protocol[Where]):
     def keep_refused_job_home(
         self, where: Where, job: str, own: JobRequest, variants: Iterable[Variant], reason: str, /
     ) -> bool:
-        """Restrict a job to local queues, by the first variant of its request that could run at home.
+        """Keep a refused job at home, with the first variant of its request that a local queue could run.
 
         `own` is the job's present request. Returns False, without a change, if no variant could run.
         """
@@ -270,7 +270,7 @@ class WaitingRemoteJobRecaller(Protocol[Where]):
         ...
 
     def delete_waiting_job(self, where: Where, job: str, /) -> bool | None:
-        """Delete a job; return True if the job was waiting, None if it did not exist."""
+        """Delete a job; return whether the job was waiting, or None if the job does not exist."""
         ...
 
 

@@ -49,7 +49,7 @@ def configured_cluster_address(policy: Policy, name: str) -> Away:
 
 
 def configured_home_address(policy: Policy, name: str) -> Home:
-    """Return the address of a cluster that may have transfer queues; OAR may not."""
+    """Return the address of a configured Grid Engine or embedded cluster, which may have transfer queues."""
     return cast("Home", configured_cluster_address(policy, name))  # callers checked policy.why_no_queues before
 
 
@@ -73,7 +73,7 @@ def oar_job_end_fifo(policy: Policy, cluster: ClusterSection) -> str:
     if cluster.push is not JobEndPushKind.OAR:
         return ""
     account = cluster.users.account_of(policy.site.service_account)
-    return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - listen.pl accepts only a folder of its own account
+    return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - the folder belongs to the account
 
 
 def _cell(policy: Policy, name: str) -> GridEngineCellAccess:

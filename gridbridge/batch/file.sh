@@ -1,14 +1,14 @@
-# Who creates the claim runs the job: we, or home, whose claim is a link that the spool's owner made. One of ours
-# is of an earlier start. The claim's name ends with a word of its key, which nobody but the job's owner can read,
-# whereas all can read this. A full disk is waited for; then the job gives way, as if home had claimed it.
+# The side that creates the claim file runs the task. The home cluster's claim is a link made by the spool's owner. A
+# claim file of the job's own user is left from an earlier start. The claim's name ends with a word of the claim key,
+# which only the job's owner can read; every user can read this script. While the disk is full, the job waits.
 # shellcheck shell=sh disable=SC2012,SC2154,SC3028,SC3067 # ls -n is lstat; set above, by execd; sh has test -O
 gb_folder=${gb_key%/*} gb_claim='' gb_tries=0
-gb_find_claim() { # a key of another's is none
+gb_find_claim() { # another user's key does not count
     [ -f "$gb_key" ] && [ -O "$gb_key" ] && [ ! -L "$gb_key" ] && read -r gb_word <"$gb_key" && gb_claim=${gb_key%.key}$gb_word
 }
 gb_owner() { ls -dn -- "$1" | { read -r _ _ gb_uid _ && echo "$gb_uid"; }; }
 gb_give_way() { tell outcome=requeue "claim=$1" cause=fenced "reason=fenced: $2"; exit 199; }
-set -C # O_EXCL, and no process: ln(1) would be one; but it opens a pipe that is there
+set -C # creates the file with O_EXCL, without a process such as ln(1); would open an existing pipe
 until gb_find_claim && [ ! -e "$gb_claim" ] && echo "$JOB_ID $HOSTNAME" 2>/dev/null >"$gb_claim"; do
     if [ -L "$gb_claim" ] && [ "$(gb_owner "$gb_claim")" = "$(gb_owner "${gb_folder%/*}/.")" ]; then
         gb_give_way home "home has its claim"

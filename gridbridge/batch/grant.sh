@@ -1,5 +1,5 @@
-# The job runs once home says so, in a file that only home's service makes. Signals wait, as the
-# job would hear them; in a subshell, so that nothing of this is taken for the job's end.
+# The job starts when the home cluster's service has made the grant file. Signals are ignored in a subshell until
+# then, so that no signal is taken for the job's end.
 # shellcheck shell=sh disable=SC2154 # set above
 (
     trap '' HUP INT TERM USR1 USR2 XCPU XFSZ

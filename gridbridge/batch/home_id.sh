@@ -1,6 +1,6 @@
-# Stands before Grid Engine's command of its name in the PATH of a job that is away: there the job has another number
-# than the one that it knows from home. Where the command takes jobs and that one is named, it gets the other.
-# gb_own, gb_there and gb_task are set above: the job's number at home, the one here, its task at home.
+# Stand-in for a command of Grid Engine in the PATH of a remote job: replaces the job id of home, which the job knows,
+# by the remote job id, and runs the command. Set above: gb_own, the job id at home; gb_there, the remote job id;
+# gb_task, the task's index at home.
 # shellcheck shell=sh disable=SC2154 # set above
 here=${0%/*} name=${0##*/} others=:$PATH:
 while case $others in *":$here:"*) ;; *) false ;; esac do
@@ -8,9 +8,9 @@ while case $others in *":$here:"*) ;; *) false ;; esac do
 done
 others=${others#:} others=${others%:}
 real=$(PATH=$others command -v "$name") || { echo "$name: not found" >&2 && exit 127; }
-[ "$JOB_ID" = "$gb_own" ] || exec "$real" "$@" # a job that this one submitted has a number of its own
+[ "$JOB_ID" = "$gb_own" ] || exec "$real" "$@" # in a job that the remote job submitted, nothing is replaced
 
-translate() { # a list of jobs and tasks, 12,13.4; our own task is the whole job here
+translate() { # $word, a list of jobs and tasks such as 12,13.4; a task at home is a whole job here
     rest=$word, told=
     while [ -n "$rest" ]; do
         each=${rest%%,*} rest=${rest#*,}
@@ -23,11 +23,11 @@ translate() { # a list of jobs and tasks, 12,13.4; our own task is the whole job
     word=${told#,}
 }
 
-look() { # at a word that is no option's value; $1 is the one behind it
+look() { # at $word, which is not an option's value; $1 is the next word
     case "$name $word" in
     "qstat -j" | *" -hold_jid" | *" -hold_jid_ad") are_jobs=yes ;;
     "qsub -t" | "qalter -t") keep=1 ;;
-    *" -t") if [ "$1" = "$gb_task" ]; then drop=2; else keep=1; fi ;; # its job has no tasks here
+    *" -t") if [ "$1" = "$gb_task" ]; then drop=2; else keep=1; fi ;; # the remote job has no tasks
     *" --") keep=-1 ;;
     "qstat "*) ;;
     *" -"[fhV] | *" -help" | *" -clear" | *" -cwd" | *" -hard" | *" -soft" | *" -notify" | *" -terse" | *" -verify" | \
@@ -38,7 +38,7 @@ look() { # at a word that is no option's value; $1 is the one behind it
     *" -pe") keep=2 ;;
     *" -binding") case $1 in env | pe | set) keep=2 ;; *) keep=1 ;; esac ;;
     *" -"?*) keep=1 ;;
-    "qsub "*) keep=-1 ;; # the script; what follows is for that
+    "qsub "*) keep=-1 ;; # the script; its arguments follow
     *) translate ;;
     esac
 }

@@ -116,8 +116,7 @@ class LocalTaskGuard(Protocol[Where]):
     ) -> str:
         """Return `yes` if a job is rerun after the loss of its host, else `no`.
 
-        For a job without qsub's option `-r`, `of_queues` decides by the job's request and by the `rerun` settings of
-        the home queues.
+        For a job without qsub's option `-r`, `of_queues` decides by the `rerun` settings of the home queues.
         """
         ...
 

@@ -107,7 +107,6 @@ def _header(job: RemoteJobScriptValues) -> str:
 
 
 def _script_writer(script: bytes) -> str:
-    """Return the sh function gb_write_script, which writes the user's script unchanged to $gb_script."""
     text = quote_for_sh(script.decode(*AS_TYPED))
     return f'gb_write_script() {{ printf %s {text} >"$gb_script"; }}\n'
 
@@ -132,13 +131,11 @@ def _program(job: RemoteJobScriptValues) -> str:
 
 
 def _finder(job: RemoteJobScriptValues) -> str:
-    """Return the sh function gb_found, which looks for the job's program in the job's PATH."""
     path = "".join(f"PATH={quote_for_sh(value)} " for name, value in job.environment if name == "PATH")
     return f'gb_found() {{\n{path}command -v "$gb_needs" >/dev/null\n}}\n'
 
 
 def _environment(job: RemoteJobScriptValues) -> list[str]:
-    """Return the variable assignments of the job; values of the remote cluster come from its variables."""
     words = ['"GRIDBRIDGE_REMOTE_CELL=$SGE_CELL"']
     words += [quote_for_sh(f"{name}={value}") for name, value in job.environment if name != "PATH"]
     words += _path(job)
@@ -178,7 +175,6 @@ def _command(job: RemoteJobScriptValues) -> list[str]:
 
 
 def _may_lose_path(job: RemoteJobScriptValues) -> bool:
-    """Say whether a login profile may replace the PATH that leads to the command stand-ins."""
     return bool(job.own and job.login and job.shell.rpartition("/")[2] in BOURNE_SHELLS)
 
 

@@ -1,27 +1,27 @@
-# Runs one task of a campaign's array. What stands above was written for that array: gb_*, and the
-# task's parameters as our own. It ends as the task did; 99 and 100 would be orders to Grid Engine
-# (sge_shepherd(8)): 199 and 200 stand for them, and for those signals that nobody sends.
+# Runs one task of a campaign's array; gb_* and the task's parameters are set above. The script ends like the task.
+# Exit statuses 99 and 100 would requeue or block the job (sge_shepherd(8)): 199 and 200 replace them, and unused
+# signals replace 199 and 200.
 # shellcheck shell=sh disable=SC2154,SC2172,SC3028,SC3045,SC3067 # set above or by execd; every sh has ulimit -c, -O and these signals
 umask 022
 gb_preempted=
-trap 'gb_preempted=1' 56 # of sge-methods/preempt: a local job needs the place, and 55 tells that it made way
-trap : USR2              # the checkpoint signal, which all of the task gets
+trap 'gb_preempted=1' 56 # sge-methods/preempt announces a preemption; the task then ends by signal 55
+trap : USR2              # the checkpoint signal, sent to all processes of the task
 
 die() { ulimit -c 0 && kill "-$1" $$; }
 make_way() { case $gb_preempted in 1) die 55 ;; esac }
 
-is_ours_alone() { # whatever others do above: we stand in it, and cd -P followed no link
+is_ours_alone() { # checks the present folder, which nobody can exchange any more, and that cd -P followed no link
     case $PWD in "${gb_above%/}/$gb_folder") ;; *) return 1 ;; esac
     [ -O . ] || return 1
     case $(ls -ld .) in d????-??-*) ;; *) return 1 ;; esac
 }
 
-belongs_here() { # no campaign of another site, or of earlier days, has this number in this folder
-    ln -sT -- "$gb_token" .campaign 2>/dev/null # by the first of those that begin at once
+belongs_here() { # checks that the folder is not that of another campaign with the same number
+    ln -sT -- "$gb_token" .campaign 2>/dev/null # the first task makes the link
     case $(readlink .campaign) in "$gb_token" | '') ;; *) return 1 ;; esac
 }
 
-nodes() { # a line a slot; a parallel job's are where sge_pe(5) says, and OAR has a file of its own
+nodes() { # prints a line for each slot, from sge_pe(5)'s file for parallel jobs; OAR writes such a file itself
     case ${OAR_NODEFILE:-} in ?*) return ;; esac
     case ${PE_HOSTFILE:-} in ?*) cat -- "$PE_HOSTFILE" ;; *) echo "${HOSTNAME:-$(uname -n)} $gb_slots" ;; esac |
         while read -r gb_host gb_n _; do
@@ -29,9 +29,9 @@ nodes() { # a line a slot; a parallel job's are where sge_pe(5) says, and OAR ha
         done
 }
 
-put() { # let the folder of a success be the task's, unless that of another attempt is
+put() { # makes a successful attempt's folder the task's folder, unless another attempt's already is
     for gb_name in $gb_outputs; do
-        [ -e "$gb_own/$gb_name" ] || { echo "gridbridge: it left no $gb_name" >>"$gb_output.err" && return 1; }
+        [ -e "$gb_own/$gb_name" ] || { echo "gridbridge: the task left no $gb_name" >>"$gb_output.err" && return 1; }
     done
     mv -T -- "$gb_own" "$gb_number" 2>/dev/null || { [ -d "$gb_number" ] && rm -rf -- "$gb_own"; }
 }
@@ -49,24 +49,24 @@ gb_folder=campaign.$gb_campaign
 gb_output=$gb_number.$gb_attempt
 mkdir -m 700 -- "$gb_folder" 2>/dev/null
 { cd -P -- "./$gb_folder" && is_ours_alone; } || {
-    echo "gridbridge: $gb_work/$gb_folder: not a folder that is this account's and that it alone can write" >&2
+    echo "gridbridge: $gb_work/$gb_folder: expected a folder that only this account owns and can write" >&2
     die 57
     exit 1
 }
 belongs_here || {
-    echo "gridbridge: $gb_work/$gb_folder: of another campaign $gb_campaign, $(readlink .campaign); move it away" >&2
+    echo "gridbridge: $gb_work/$gb_folder: folder of another campaign $gb_campaign, $(readlink .campaign); move it away" >&2
     die 57
     exit 1
 }
 rm -f -- "$gb_output.out" "$gb_output.err" "$gb_output.nodes"
-set -C # what a link names is never written
+set -C # never writes to an existing file or link
 { true >"$gb_output.out" 2>"$gb_output.err" && nodes >"$gb_output.nodes"; } || { die 59; exit 1; }
 set +C
 export CIGRI_NODE_FILE="${OAR_NODEFILE:-$PWD/$gb_output.nodes}"
 gb_own=
 case $gb_outputs in ?*) gb_own=$gb_output gb_work=${gb_work%/}/$gb_folder/$gb_own ;; esac
 [ -z "$gb_own" ] || mkdir -p -- "$gb_own" || { die 57; exit 1; }
-make_way # before it began
+make_way # if preempted before the task began
 (
     cd -- "${gb_own:+./}${gb_own:-$gb_work}" || exit 1
     export CIGRI_WORKDIR="$gb_work" CIGRI_WORKING_DIRECTORY="$gb_work" CIGRI_NODEFILE="$CIGRI_NODE_FILE"
@@ -79,6 +79,6 @@ case $gb_status$gb_outputs in 0?*) put || gb_status=1 ;; esac
 case $gb_status in
 99 | 100) gb_status=$((gb_status + 100)) ;;
 199 | 200) die $((gb_status - 136)) ;;
-129 | 13? | 14[0-4] | 15[2-57-9]) trap - USR2 && die $((gb_status - 128)) ;; # so sh tells a signal; others would stop us, or do nothing
+129 | 13? | 14[0-4] | 15[2-57-9]) trap - USR2 && die $((gb_status - 128)) ;; # sh's exit statuses for signals
 esac
 exit "$gb_status"

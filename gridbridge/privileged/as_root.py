@@ -140,7 +140,6 @@ def _address(text: str) -> str:
 
 
 def _is_nodes(host: str, path: str) -> bool:
-    """Say whether a host name has the site's form of names for new nodes."""
     try:
         policy = configuration_file.load_configuration(path)
     except ConfigError:
@@ -178,9 +177,9 @@ def add_name_to_hosts_file(text: str, host: str, address: str, leads: frozenset[
     before, ours, after = split_hosts_file(text)
     for line in before + after:
         if {host.lower(), address} & set(line.partition("#")[0].lower().split()):
-            raise AsRootRequestRefusal(f"{HOSTS} has {line[:80]!r} outside our block: {host} is not added")
+            raise AsRootRequestRefusal(f"{HOSTS} has {line[:80]!r} outside gridbridge's block: {host} is not added")
     if leads - {address} and not any(host in line.split() for line in ours):
-        raise AsRootRequestRefusal(f"{host} leads to {min(leads)[:80]} already: no address is added")
+        raise AsRootRequestRefusal(f"{host} already has the address {min(leads)[:80]}: no address is added")
     remaining = [line for line in ours if not {host, address} & set(line.split())]
     return join_hosts_file(before, [*remaining, f"{address} {host}"], after)
 
@@ -198,7 +197,7 @@ def split_hosts_file(text: str) -> tuple[list[str], list[str], list[str]]:
     """
     lines = text.removesuffix("\n").split("\n") if text else []  # not splitlines()
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
-        raise AsRootRequestRefusal(f"{HOSTS}: half of our block; repair the lines {BEGIN!r} and {END!r}")
+        raise AsRootRequestRefusal(f"{HOSTS}: incomplete block; expected both lines {BEGIN!r} and {END!r}")
     if BEGIN not in lines:
         return lines, [], []
     first, last = lines.index(BEGIN), lines.index(END)

@@ -49,7 +49,7 @@ VERBS = {
     "delete": "delete_job",
     "unstage": "",  # removes the transfer's remote folder of staged files
 }
-NOTIFY = "notify-owner"  # verb of module notify_owner
+NOTIFY = "notify-owner"
 REPLICA_VERBS = ("look", "verify", "copy", "drop")  # verbs of module as_user_replica_verbs
 ARRAY_VERBS = (  # verbs of module as_user_array_verbs
     *("send-arrays", "send-copies", "release-array", "delete-array", "delete-waiting"),

@@ -74,7 +74,6 @@ class AsUserArrayArguments:
         return USAGE[self.verb]
 
     def _is_whole(self, numbers: list[str]) -> bool:
-        """Say whether each array is a number, followed by the words that the verb needs."""
         words, most = len(self._told), 100_000 if self.verb == SEND else 1
         least = 0 if self.verb in (RELEASE, DELETE) else len(numbers)
         expected = 0 if self.verb == RELEASE else len(numbers)

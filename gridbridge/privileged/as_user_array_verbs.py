@@ -60,7 +60,6 @@ def _leave(output: str) -> NoReturn:
 
 
 def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]":
-    """Parse a campaign's number, and the word after it."""
     verb, file, *following = [*arguments, "", ""]
     number = file.removeprefix("c.")
     if len(arguments) != words or not is_short_ascii_number(number) or file == number:
@@ -116,7 +115,6 @@ def _claims_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str)
 
 
 def _take_up(campaign: int, request: str) -> NoReturn:
-    """Record in root's ledger that the owner's request resumes an ended campaign."""
     from gridbridge.privileged.new_attempt_conditions import require_owner_retry_request
 
     with RootLedgerOfSubmittedTasks(campaign) as ledger:
@@ -127,8 +125,8 @@ def _take_up(campaign: int, request: str) -> NoReturn:
 def _acted(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> str:
     """Release or delete an array; return its job id, empty without a job.
 
-    Of an array that was submitted several times only one job stays. For `delete-waiting`, the indices of tasks that had
-    begun follow the job id.
+    Of an array that was submitted several times, only one job stays. For `delete-waiting`, the indices of tasks that
+    had begun follow the job id.
     """
     if not ledger.uid and order.verb in (DELETE, DELETE_WAITING):
         return ""  # no array of the campaign was submitted

@@ -142,7 +142,6 @@ def _text(header: Header, key: str) -> str:
 
 
 def _groups(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
-    """Return the number of nodes of an array, and the slots on each node."""
     nodes = header.get("nodes")
     if not isinstance(nodes, int) or nodes < 0 or (nodes and slots % nodes):
         raise AsUserRequestRefusal(f"nodes = {nodes!r}; expected a divisor of {slots} slots")

@@ -90,7 +90,6 @@ class CampaignOwnerConnection:
         return format_array_index_ranges(begun)
 
     def _is_there(self, name: str, job: str) -> bool:
-        """Say whether an array's job exists; RemoteJobNotOurs if the id is another job's."""
         owner_account = self._adapter.query_owner_and_account(self._far, job) if job else ("", "")
         if owner_account[0] and owner_account != (self._account, name):
             raise RemoteJobNotOurs(f"job {job} of {owner_account[0]} has account {owner_account[1]!r}; expected {name}")

@@ -41,7 +41,6 @@ def require_earlier_attempts_ended(order: AsUserArrayArguments, ledger: RootLedg
 
 
 def _require_ended_at(order: AsUserArrayArguments, uid: int, earlier: "list[Earlier]", limit_s: float) -> None:
-    """Query a cluster once about all earlier attempts of an array's tasks."""
     questions = [
         f"{number}={job}{'' if job and not is_repeated else BY_NAME}" for number, _, job, is_repeated, _ in earlier
     ]

@@ -68,7 +68,6 @@ def _run(path: str, uid: int, text: bytes) -> NoReturn:
 
 
 def _line(word: str) -> str:
-    """Convert a WORD into a line of input; AsUserRequestRefusal for any other text."""
     parts = word.split(":")
     if len(parts) != 4 or not _is_said(*parts):
         raise AsUserRequestRefusal(f"{word[:80]!r} is not CAMPAIGN:CODE:CLUSTER:TASKS")

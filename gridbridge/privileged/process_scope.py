@@ -119,7 +119,6 @@ def _is_moved(pid: int, limit_s: float) -> bool:
 
 
 def _counts(line: str, name: str) -> bool:
-    """Say whether a line of /proc/PID/cgroup names a scope that limits the number of processes."""
     _, controllers, path = line.split(":", 2)
     counts_all = not controllers and os.path.exists(f"{CGROUPS}{path}/pids.max")
     return path.endswith(f"/{name}") and (counts_all or "pids" in controllers.split(","))
@@ -154,7 +153,6 @@ def _fork_apart() -> tuple[int, bool]:
 
 
 def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
-    """Fork the working process; as root, watch the working process."""
     global _more
     word = os.read(line, 1)
     if not word:  # the parent process has ended
@@ -169,7 +167,6 @@ def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
 
 
 def _watch(main: int, line: int, *, is_closed: bool) -> NoReturn:
-    """Wait until the working process or the parent ends, then end all other processes."""
     status = 1
     try:
         line = os.dup2(line, 3)  # closes the parent's locks and pipes in this process
@@ -236,7 +233,6 @@ def _children(pid: int) -> list[int]:
 
 
 def _may_fork(most: int) -> bool:
-    """Say whether the user can start a process under a value of RLIMIT_NPROC."""
     resource.setrlimit(resource.RLIMIT_NPROC, (most, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
     try:
         pid = os.fork()

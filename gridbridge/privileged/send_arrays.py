@@ -69,7 +69,7 @@ class CampaignArraySender:
         self._began = time.monotonic()
 
     def submitted(self) -> list[ArraySendProgress]:
-        """Record intents, submit arrays held and record job ids; return the arrays that were begun."""
+        """Record the intents, submit the arrays held, and record the job ids; return the begun arrays."""
         sent_arrays = [ArraySendProgress(array, index) for index, array in enumerate(self._order.arrays)]
         intended: list[ArraySendProgress] = []
         with self._noted_together(intended):
@@ -149,7 +149,6 @@ class CampaignArraySender:
                 sent_array.error = error
 
     def _begin(self, person: str) -> "Answers":
-        """Return the function that answers root's requests in the owner's process."""
         site = CampaignOwnerConnection(self._order, person)
 
         def answer(words: list[str]) -> str:
@@ -165,7 +164,6 @@ class CampaignArraySender:
         return answer
 
     def _submit_at(self, site: CampaignOwnerConnection, index: int, person: str, is_new: bool) -> str:
-        """Submit an array, or adopt the array that an earlier call submitted."""
         array = self._order.arrays[index]
         if not is_new and (job := site.find(str(array))):
             return job

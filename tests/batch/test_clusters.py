@@ -138,7 +138,7 @@ def test_nothing_is_asked_for_softly() -> None:
     there = asked({}, {"mem_free": "1G", "nonesuch": "1", "soft": "1"})
 
     assert (there.soft, there.project) == ((), "foreign")
-    assert ["knows no soft" in note for note in there.notes] == [True, False]
+    assert ["accepts no soft requests" in note for note in there.notes] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -285,7 +285,7 @@ def test_nobody_has_a_task_write_into_a_file_of_its_owners(
     assert done.returncode == -57
     assert mine.read_text() == "of value\n"
     assert not (tmp_path / "ran").exists()
-    assert f"{folder}: not a folder that is this account's" in capfd.readouterr().err
+    assert f"{folder}: expected a folder that only this account owns" in capfd.readouterr().err
 
 
 def test_an_output_is_a_new_file(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_the_first_success_is_put_into_place(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("command", "status", "error"),
-    [("touch result; exit 3; true", 3, ""), ("touch result; true", 1, "gridbridge: it left no sub/log\n")],
+    [("touch result; exit 3; true", 3, ""), ("touch result; true", 1, "gridbridge: the task left no sub/log\n")],
 )
 def test_what_has_not_succeeded_is_not_put_into_place(tmp_path: Path, command: str, status: int, error: str) -> None:
     """Nor is what lacks an output that was declared: it has failed."""
@@ -394,7 +394,7 @@ def test_a_folder_belongs_to_one_campaign(tmp_path: Path, capfd: pytest.CaptureF
     assert of_campaign(tmp_path, "gamma.two") == -57
 
     assert output(tmp_path, "7/result") == output(tmp_path, "7.1.out") == "first\n"
-    why = f"gridbridge: {folder}: of another campaign 12, alpha.one; move it away\n"
+    why = f"gridbridge: {folder}: folder of another campaign 12, alpha.one; move it away\n"
     assert capfd.readouterr().err == why
     assert of_campaign(tmp_path, "alpha.one") == 0
     folder.rename(tmp_path / "data" / "old")

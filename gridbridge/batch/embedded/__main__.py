@@ -62,7 +62,6 @@ def _fail(error: Exception, status: int) -> int:
 
 
 def _look_after(database: EmbeddedJobStore) -> None:
-    """Write the accounting of jobs whose keeper process died."""
     for job in database.account_for_lost():
         embedded_job_keeper.remove_embedded_job_folder(database.folder, job)
 

@@ -27,7 +27,7 @@ class EmbeddedJob(NamedTuple):
     deleting: int
     wanted: str = ""  # requested queue; empty: any queue
     pinned: str = ""  # the only queue in which the job may start now; empty: no such limit
-    at: str = ""  # transfer queue of the running job; empty: the cluster's own slots
+    at: str = ""  # transfer queue in which the job runs; empty: queue `embedded`
     restarted: int = 0
     reason: str = ""  # reason why all remote clusters refused the job
     array: int = 0  # job id of the array's first task; 0: not an array task

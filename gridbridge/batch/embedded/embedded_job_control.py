@@ -47,7 +47,7 @@ def suspend_embedded_job(database: EmbeddedJobStore, number: int) -> None:
 
 
 def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Undo `suspend_embedded_job`, even if the suspension was interrupted."""
+    """Resume a suspended job or release a held job, even if `suspend_embedded_job` was interrupted."""
     with database.change():
         job = database.job(number)
         _signal(job, SIGCONT)
@@ -129,7 +129,7 @@ WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # values of JobKill
 
 
 class EmbeddedWalltimeAndPreemption:
-    """The walltime limit and the preemption of one running job, enforced by its keeper process."""
+    """Enforces the walltime and the preemption of one running job, for the job's keeper process."""
 
     def __init__(self, database: EmbeddedJobStore, job: EmbeddedJob, pid: int) -> None:
         self._database = database
@@ -170,17 +170,17 @@ class EmbeddedWalltimeAndPreemption:
         return told_at is not None and not 0 <= time.time() - told_at < PATIENCE_S
 
     def _kill(self, why: str) -> None:
-        """Kill the job's process group; the first process is not reaped yet, so its pid is still valid."""
+        """Kill the job's process group; the pid is still valid, because the first process is not reaped yet."""
         self._killed_for, self._until_s = why, inf
         with suppress(ProcessLookupError):
             os.killpg(self._pid, SIGKILL)
 
 
 def preempt_embedded_tasks(database: EmbeddedJobStore) -> None:
-    """Preempt running tasks if the next waiting job then gets enough slots.
+    """Preempt the newest running tasks, no more than the next waiting job needs.
 
-    The newest tasks are preempted first, and no more than needed. A preempted task gets the signals of
-    sge-methods/preempt: an announcement, then the checkpoint signal, then SIGKILL after PATIENCE_S.
+    No task is preempted if all preemptible tasks together would not free enough slots. A preempted task gets an
+    announcing signal and the checkpoint signal, and SIGKILL after PATIENCE_S.
     """
     first = database.first_in_turn()
     if first is None or first.yields or first.slots <= database.slots - database.used:

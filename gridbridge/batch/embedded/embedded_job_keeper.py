@@ -66,8 +66,7 @@ def remove_embedded_job_folder(folder: str, job: int) -> None:
 def _start(database: EmbeddedJobStore, opened: Container[str]) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
     """Start the next waiting job; None if no job can start.
 
-    One transaction checks that the job is the first in its queue and that its slots are free, locks the job for this
-    keeper and prepares its first process.
+    One transaction selects the job, locks it for this keeper and prepares its first process.
     """
     child = None
     try:
@@ -95,7 +94,6 @@ def _put_into_error(database: EmbeddedJobStore, job: EmbeddedJob, child: Embedde
 
 
 def _make_ready(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirstProcess | None:
-    """Prepare a job's first process and record the job as running; None if the preparation fails."""
     database.keepers.take(job.id)
     try:
         _furnish(database, job)
@@ -123,9 +121,8 @@ def _furnish(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
 def _see_through(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess) -> None:
     """Wait for a job's end and write its accounting record.
 
-    The first process is reaped within the transaction. So its pid can't be reused while the job is recorded as running,
-    and signals reach only this job. The keeper waits while the disk is full, and gives up if the cluster's folder was
-    removed.
+    The first process is reaped within the database transaction, so that its pid is not reused while the job is recorded
+    as running. The keeper waits while the disk is full, and gives up if the cluster's folder was removed.
     """
     limits = EmbeddedWalltimeAndPreemption(database, job, child.pid)
     _await_end(database, job, child, limits)

@@ -61,9 +61,9 @@ STEPS = (TABLES,)  # SQL statements that upgrade the schema, one text for each v
 VERSION = len(STEPS)
 MOST_JOBS = 2**63 - 1  # SQLite's largest integer
 END = "exit_status, signal, reason, user_s, system_s, max_rss_kb, killed_for"
-ONE = f"SELECT account, {END} FROM ended WHERE id = ?"  # noqa: S608 - names of ours
+ONE = f"SELECT account, {END} FROM ended WHERE id = ?"  # noqa: S608 - constants
 TASKS = (
-    f"SELECT account, place, ended_at - started_at, {END} FROM ended"  # noqa: S608 - names of ours
+    f"SELECT account, place, ended_at - started_at, {END} FROM ended"  # noqa: S608 - constants
     " WHERE array = ? AND array > 0 ORDER BY place"
 )
 STARTABLE = " WHERE pid = 0 AND held = 0 AND error = x''"
@@ -73,7 +73,7 @@ IN_TURN = " ORDER BY yields, id LIMIT 1"
 OF_ARRAY = " WHERE array = ? AND array > 0 ORDER BY place"
 SECONDS = 365 * 86400  # maximal walltime
 MOST = 2**31 - 1  # maximal number of slots, or of waiting jobs
-MOST_TASKS = 100_000  # maximal number of tasks of an array
+MOST_TASKS = 100_000
 LOST = "the keeper process died: the exit status of the job is unknown"
 
 
@@ -217,7 +217,7 @@ class EmbeddedJobStore:
     @property
     def waiting(self) -> int:
         """The number of jobs that wait for slots: not held, not in error, no array tasks."""
-        return self._number(f"SELECT count(*) FROM job{STARTABLE} AND array = 0")  # noqa: S608 - ours
+        return self._number(f"SELECT count(*) FROM job{STARTABLE} AND array = 0")  # noqa: S608 - constants
 
     @property
     def yielding(self) -> int:
@@ -253,13 +253,13 @@ class EmbeddedJobStore:
             "array": array,
             "place": index,
         }
-        into = f"INSERT INTO job ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"  # noqa: S608 - names of ours
+        into = f"INSERT INTO job ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"  # noqa: S608 - constants
         job = self._db.execute(into, tuple(map(encode_for_sqlite, values.values()))).lastrowid
         assert job is not None
         return job
 
     def jobs(self, number: int = 0, name: str = "") -> list[EmbeddedJob]:
-        """Return all waiting and running jobs, one job, or all jobs with a name; oldest first."""
+        """Return all waiting and running jobs, or the jobs with an id or a name; oldest first."""
         if number:
             return self._jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
         if name:
@@ -267,7 +267,7 @@ class EmbeddedJobStore:
         return self._jobs(ORDERED)
 
     def job(self, number: int) -> EmbeddedJob:
-        """Return a waiting or running job; NoSuchEmbeddedJob if no such job exists."""
+        """Return a waiting or running job; raise NoSuchEmbeddedJob for any other id."""
         jobs = self.jobs(number) if number else []
         if not jobs:
             raise NoSuchEmbeddedJob(f"job {number} does not exist")
@@ -315,10 +315,10 @@ class EmbeddedJobStore:
             self._db.execute("INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?)", row)
 
     def next_to_start(self, opened: Container[str] = ()) -> EmbeddedJob | None:
-        """Return the next job that can start, with its queue in field `at`; None if no job can start.
+        """Return the next job that can start, or None; the job's field `at` names its queue.
 
-        Each queue is first in, first out, so that small jobs can't delay a job with many slots for ever. Preemptible
-        jobs come last. Of the transfer queues only the queues in `opened` start jobs.
+        Each queue is first in, first out, so that small jobs can't delay a large job for ever. Preemptible jobs come
+        last. Only the transfer queues in `opened` start jobs.
         """
         queues = (queue for queue in self.queues() if queue.name in opened)
         return self._first(OWN, self.slots) or next(filter(None, map(self.first_for, queues)), None)
@@ -350,7 +350,7 @@ class EmbeddedJobStore:
         """Change columns of a job's row."""
         columns = ", ".join(f"{column} = ?" for column in values)
         row = (*map(encode_for_sqlite, values.values()), number)
-        self._db.execute(f"UPDATE job SET {columns} WHERE id = ?", row)  # noqa: S608 - our names
+        self._db.execute(f"UPDATE job SET {columns} WHERE id = ?", row)  # noqa: S608 - constants
 
     def remove(self, job: EmbeddedJob) -> None:
         """Delete a job's row, and its script unless another task of the array needs the script."""
@@ -385,10 +385,10 @@ class EmbeddedJobStore:
         ]
 
     def account_for_lost(self) -> Iterable[int]:
-        """Write the accounting of jobs whose keeper and process died, and return the job ids.
+        """Write the accounting of running jobs that lost their keeper and process; return the job ids.
 
-        A job of a transfer queue is requeued instead, unless it was deleted: its remote job may live, and the next
-        starter adopts the remote job.
+        A job of a transfer queue is requeued instead, unless the job was deleted: the remote job may live, and the next
+        starter takes it over.
         """
         if not self.lost():
             return ()
@@ -402,7 +402,7 @@ class EmbeddedJobStore:
         return [job.id for job in lost if not job.at or job.deleting]
 
     def _jobs(self, condition: str, *values: object) -> list[EmbeddedJob]:
-        query = f"SELECT * FROM job{condition}"  # noqa: S608 - of this module's own text
+        query = f"SELECT * FROM job{condition}"  # noqa: S608 - constants
         return [EmbeddedJob(*map(decode_from_sqlite, row)) for row in self._db.execute(query, values)]
 
     def _number(self, query: str, *values: object) -> int:

@@ -16,7 +16,7 @@ from gridbridge.model.transfer_route import EmbeddedClusterAccess
 
 Argv = tuple[str, ...]
 OWN = "embedded"  # name of the queue whose jobs run in this cluster
-WALLTIME = "h_rt"  # name of the walltime resource
+WALLTIME = "h_rt"
 
 
 def submit_held_job_command(folder: EmbeddedClusterAccess, spec: JobSpec) -> Argv:
@@ -139,7 +139,7 @@ class PrintedEmbeddedJob:
     slots: str
     since: str  # time of start, else of submission, in seconds since the epoch
     error: str  # reason of the job's error state
-    message: str  # message for the job's owner
+    message: str
     queue: str  # transfer queue in which the job runs; empty: queue `embedded`
     wanted: str  # requested queue; empty: any queue
     array: str  # array id; empty: not an array task

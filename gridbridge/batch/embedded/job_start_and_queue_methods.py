@@ -56,7 +56,6 @@ class EmbeddedJobFirstProcess:
         self.birth = living_job_processes.unique_process_id(self.pid)
 
     def _hear(self) -> bytes:
-        """Return the report of the first process: READY, or the reason of a failure."""
         poll = select.poll()
         poll.register(self._news, select.POLLIN)
         if poll.poll(READY_LIMIT_S * 1000):
@@ -81,7 +80,6 @@ class EmbeddedJobFirstProcess:
 
 
 def _become(job: EmbeddedJob, private: str, program: Program, line: int, news: int) -> NoReturn:
-    """Run as the first process, in the forked child; never return."""
     try:
         os.setsid()
         _prepare(job)

@@ -7,7 +7,7 @@ import sys
 from gridbridge.errors import StateError
 from gridbridge.model.transfer_route import BARE
 
-ENDED = (b"Z", b"X")  # states of an ended process
+ENDED = (b"Z", b"X")
 START_TIME = 19  # field number in /proc/PID/stat, counted after the name; in clock ticks since boot
 PROGRAM = ("-I", "-m", "gridbridge.batch.embedded")
 
@@ -82,7 +82,7 @@ class EmbeddedJobKeeperLocks:
     def is_kept(self, job: int) -> bool:
         """Say whether a keeper process has locked a job.
 
-        The test takes a shared lock, so that two tests at once don't find each other's lock.
+        The test takes a shared lock, which simultaneous tests can share.
         """
         if job in self._ours:
             return True

@@ -61,7 +61,7 @@ def query_cluster_snapshot(
 
 
 def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> JobEnd | None:
-    """Return the end of the job with this id and account; None if unknown."""
+    """Return a job's end, by job id and account; None if the end is unknown."""
     line = parse_embedded_job_end(_ask(folder, embedded_program_calls.show_job_end_command(folder, str(job_id))))
     if line is None or line.account != account:
         return None
@@ -125,7 +125,6 @@ def query_request_vocabulary(_folder: EmbeddedClusterAccess) -> None:
 
 
 def _queues(whole: PrintedEmbeddedCluster) -> tuple[QueueInstanceStatus, ...]:
-    """Return the queue `embedded`, then the transfer queues, as queue instances."""
     own = f"{QUEUE}={whole.used}/{whole.slots}"
     transfer_queues = (_queue(text, whole.host) for text in whole.queues.split())
     return (_queue(own, whole.host, int(whole.yielding or 0)), *transfer_queues)

@@ -163,7 +163,7 @@ def suspend_or_hold_job(folder: EmbeddedClusterAccess, job: str) -> None:
 
 
 def resume_or_release_job(folder: EmbeddedClusterAccess, job: str) -> None:
-    """Undo `suspend_or_hold_job`; a missing job is no error."""
+    """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
     _unless_gone(folder, embedded_program_calls.job_control_command(folder, "resume", job))
 
 

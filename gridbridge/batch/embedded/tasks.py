@@ -51,7 +51,7 @@ def keep_job_off_queues(
 ) -> None:
     """Raise GridbridgeError: an embedded cluster recalls no jobs."""
     del folder, other_queues
-    raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
+    raise GridbridgeError(f"job {local.job} is not recalled, because embedded clusters recall no jobs")
 
 
 def restore_queue_list(folder: EmbeddedClusterAccess, local: TransferAttemptId) -> None:
@@ -64,7 +64,7 @@ def require_runnable_variant(
 ) -> None:
     """Raise GridbridgeError: an embedded cluster recalls no jobs."""
     del folder, variants
-    raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
+    raise GridbridgeError(f"job {local.job} is not recalled, because embedded clusters recall no jobs")
 
 
 def query_job_rerun(

@@ -155,7 +155,7 @@ def parse_consumable_amount(text: str) -> float | None:
 
 
 class _Crowd:
-    """Collects waiting jobs, running tasks and free resources, row by row."""
+    """Collects waiting jobs, running tasks and free resources from the rows of qstat's list."""
 
     def __init__(self, table: ConsumableTable) -> None:
         self._table = table
@@ -167,13 +167,12 @@ class _Crowd:
 
     @property
     def cell(self) -> CellRequestsAndResources:
-        """All collected jobs, tasks and resources."""
         return CellRequestsAndResources(
             asked=tuple(self._asked.values()), holders=tuple(self._holders), places=tuple(self._places), free=self._free
         )
 
     def take(self, element: "_Element") -> None:
-        """Read one row; the rows of a queue instance's jobs precede its own row."""
+        """Read one row; the jobs of a queue instance precede the queue instance."""
         if element.tag == QUEUE:
             self._take_queue(element)
             return
@@ -244,7 +243,6 @@ def _requests(element: "_Element") -> Pairs:
 
 
 def _first(leafs: Mapping[str, str]) -> int:
-    """Return the first task of a row; 0 for a job that is not an array."""
     tasks = parse_qstat_task_ranges(leafs.get("tasks", ""))
     return tasks[0][0] if tasks else 0
 

@@ -126,7 +126,6 @@ def _judged(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, tuple[str, st
 
 
 def _projects(cell: GridEngineCellAccess) -> dict[str, str]:
-    """Return the projects of waiting jobs; only `qstat -ext` shows projects."""
     projects = dict[str, str]()
 
     def take(row: "_Element") -> None:
@@ -211,7 +210,6 @@ def _layout(table: Mapping[str, object]) -> CellConfiguration:
 
 
 def _members(name: str, groups: Mapping[str, tuple[str, ...]], above: Iterable[str]) -> frozenset[str]:
-    """Return all hosts and groups in a host group, directly or in a member group."""
     members, around = set[str](), (*above, name)
     for member in (member for member in groups.get(name, ()) if member not in around):
         members.add(member)

@@ -109,7 +109,6 @@ def _list(cell: GridEngineCellAccess, argv: client_commands.Argv) -> CompletedPr
 
 
 def _have_queues(hosts: Iterable[CellHost], laid_out: CellConfiguration) -> bool:
-    """Say whether a queue is configured on a host; host names may lack the domain."""
     placed = laid_out.placed
     return any(short_host_name(host.name) in placed for host in hosts)
 
@@ -145,7 +144,7 @@ class _Key(NamedTuple):
 
 
 class _Rows:
-    """Collects jobs, hosts and queue instances, row by row."""
+    """Collects jobs, hosts and queue instances from the rows of qstat's list."""
 
     def __init__(self, zone: tzinfo, laid_out: CellConfiguration) -> None:
         self.instances: list[QueueInstance] = []
@@ -163,7 +162,6 @@ class _Rows:
 
     @property
     def waiting(self) -> tuple[WaitingJobGroup, ...]:
-        """The groups of waiting jobs, in the order of qstat's list."""
         return tuple(self._waiting(key, group) for key, group in self._groups.items())
 
     def _waiting(self, key: _Key, group: _Group) -> WaitingJobGroup:
@@ -186,7 +184,7 @@ class _Rows:
         )
 
     def take(self, element: "_Element") -> None:
-        """Read one row; the rows of a queue instance's jobs precede its own row."""
+        """Read one row; the jobs of a queue instance precede the queue instance."""
         leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == QUEUE:
             self.instances.append(self._instance(leafs))
@@ -263,7 +261,6 @@ class _Identities:
         self._groups, self._checkpoints = laid_out.owners_groups, laid_out.checkpoints
 
     def of(self, job: int, leafs: Mapping[str, str]) -> JobAccessIdentity:
-        """Return a job's identity; jobs with the same access rights have equal identities."""
         return JobAccessIdentity(
             owner=leafs.get("JB_owner", "") if self._by_owner else "",
             group=self._groups.get(job, "") if self._by_owner else "",

@@ -114,9 +114,9 @@ def query_queue_settings(cell: GridEngineCellAccess) -> Mapping[str, QconfSettin
 
 
 def query_queue_rerun_settings(cell: GridEngineCellAccess, excluded: Container[str]) -> Mapping[str, str]:
-    """Return the `rerun` setting of each queue, without excluded queues and best-effort queues.
+    """Return the `rerun` setting of each queue, except of best-effort queues and the queues in `excluded`.
 
-    A best-effort queue accepts only jobs that request best-effort.
+    A best-effort queue runs only jobs that request the queue.
     """
     usual = (settings for settings in query_all_queue_settings(cell) if not is_besteffort_queue(settings))
     return {settings["qname"]: settings["rerun"] for settings in usual if settings["qname"] not in excluded}
@@ -195,7 +195,6 @@ def _environments(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
 
 
 def _user_lists(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
-    """Return the members of each user list that gridbridge made (access_list(5))."""
     ours = [name for name in query_names(cell, "-sul") if OUR_LIST.fullmatch(name)]
     shown = {name: qconf.parse_object_attributes(query_object(cell, "-su", name)) for name in ours}
     return {name: parse_qconf_words(values.get("entries", "")) for name, values in shown.items()}
@@ -226,8 +225,7 @@ def query_unrequested_consumables(
 ) -> Mapping[str, tuple[str, ...]]:
     """Return the consumables that jobs use without a request, each with its hosts.
 
-    Each job on a host uses the default amounts of the host's and the cell's consumables. `global` stands for the whole
-    cell.
+    A job without a request uses a consumable's default amount. `global` stands for the whole cell.
     """
     names = [row.name for row in complexes if _is_taken(row)]
     answer = run_client(cell, client_commands.show_queue_resources_command(cell, names)).checked()

@@ -66,13 +66,12 @@ def defer_restart_command(cell: GridEngineCellAccess, job: str, own: int) -> Arg
 
 
 def restore_start_time_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
-    """Build the command that undoes `defer_restart_command`; without a start time a job may start at once."""
+    """Build the command that restores a job's saved start time; without a saved time the job may start at once."""
     start = _moment(own or LONG_PAST_S)
     return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{OWN_START},{OWN_JOB}", job)
 
 
 def _moment(seconds: int) -> str:
-    """Format a time for qalter -a, in UTC."""
     return time.strftime("%Y%m%d%H%M.%S", time.gmtime(seconds))
 
 
@@ -90,7 +89,7 @@ def pin_to_queue_command(
 
 
 def restore_queue_list_command(cell: GridEngineCellAccess, job: str, queues: str, hard: Pairs | None = None) -> Argv:
-    """Build the command that undoes `pin_to_queue_command`; `*` stands for all queues."""
+    """Build the command that restores a job's saved queue list; `*` stands for all queues."""
     stay = (*_all_hard(hard), "-dc", STAYS) if hard is not None else ()
     own = queues.replace(" ", ",")
     return (f"{cell.binaries}/qalter", "-q", own, "-dc", OWN_QUEUES, *stay, job)
@@ -106,10 +105,9 @@ def show_job_detail_command(cell: GridEngineCellAccess, job: str) -> Argv:
 
 
 def show_cell_status_command(cell: GridEngineCellAccess) -> Argv:
-    """Build the command that lists all jobs, and all queue instances with two resources.
+    """Build the command that lists all jobs, and all queue instances with their kind: local or best-effort.
 
-    The resources mark local and best-effort queues. In a cell without these resources qstat shows no values (measured:
-    8.1.9).
+    Two resources show the kind. In a cell without these resources qstat reports no error (measured: 8.1.9).
     """
     shown = f"remote,{BEST_EFFORT}"
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-u", "*", "-xml")
@@ -227,7 +225,7 @@ def search_accounting_command(cell: GridEngineCellAccess, accounts: list[str]) -
 
 
 def search_rotated_files_command(cell: GridEngineCellAccess, accounts: list[str], since_s: int) -> Argv:
-    """Build the command that also searches rotated accounting files written since `since_s`, in epoch seconds."""
+    """Build the command that searches accounts in the accounting file, and in files rotated since an epoch time."""
     folder = f"{cell.root}/{cell.cell}/common"
     return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_in_lines(accounts))
 
@@ -237,7 +235,6 @@ def _in_lines(accounts: list[str]) -> Argv:
 
 
 def _in_line(account: str) -> Argv:
-    """Return the grep(1) options that find an account in lines of accounting(5) and accounting.jsonl."""
     return ("-e", f":{account}:", "-e", f'"account":"{account}"')
 
 
@@ -346,7 +343,6 @@ def _unequal(hard: Pairs) -> list[str]:
 
 
 def _is_expressible(name: str, value: str) -> bool:
-    """Say whether a condition can be written as qsub's option `-l`."""
     _, relation = split_property_and_sql_relation(name)
     if relation in (LIKE, NOT_LIKE) and not WILD.isdisjoint(value):
         return False
@@ -361,9 +357,9 @@ def preemptible_as_lowest_priority(spec: JobSpec) -> JobSpec:
 def preview_submission_command(cell: GridEngineCellAccess, words: Argv) -> Argv:
     """Build the command `qsub -verify`, which prints a job without submitting the job.
 
-    Raises ParseError for `-clear` and `-@`: `-clear` also clears the preceding `-verify` (qsub(1)), and a file of `-@`
-    may contain `-clear`, so the job would be submitted. `-verify` can't come last, because only qsub knows where the
-    options end. Script directives and default files are safe, because they precede the options of the command line.
+    Raises ParseError for `-clear`, which would cancel `-verify`, and for `-@`, whose file may contain `-clear`: qsub
+    would submit the job (qsub(1)). `-verify` can't come last, because only qsub knows where the options end. Script
+    directives and default files can't cancel `-verify`, because they precede the options of the command line.
     """
     for word in words:
         if word.startswith(UNVERIFIED):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lxml.etree import _Element
 
 
-LIMIT_S = 60.0  # time limit of each command
+LIMIT_S = 60.0
 DISABLED = "d"  # state letter of a queue instance that qmod disabled; a calendar sets D
 SUSPENDED = "s"  # state letter of a queue instance that qmod suspended; other queues set S, a calendar C
 ATTRIBUTES = (  # attributes of an execution host (host_conf(5))
@@ -44,7 +44,7 @@ ATTRIBUTES = (  # attributes of an execution host (host_conf(5))
     "report_variables",
 )
 REFERENCED = b"still referenced"
-LARGEST_NUMBER = 2**31 - 1  # largest seq_no of a queue (queue_conf(5))
+LARGEST_NUMBER = 2**31 - 1  # of seq_no (queue_conf(5))
 GROUP = "@"  # first character of host group names
 NONE_LEFT = 1  # exit status of qstat if no queue instance matches -q
 NO_QUEUES = frozenset[str]()
@@ -198,10 +198,9 @@ def disable_host_queues(cell: GridEngineCellAccess, host: str) -> None:
 
 
 def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
-    """Enable a host's queue instances; return the disabled instances of the queues in `closed`.
+    """Enable a host's queue instances, except in `closed` queues; return the queues that stay disabled.
 
-    Suspended best-effort instances are resumed first. Queue instances of the queues in `closed` are not changed. Raises
-    CommandFailed if another queue instance stays disabled.
+    Suspended best-effort instances are resumed first. Raises CommandFailed if another queue instance stays disabled.
     """
     queue_instances = query_host_queue_instances(cell, host)
     for instance in queue_instances:
@@ -214,7 +213,6 @@ def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[
 def _switch(
     cell: GridEngineCellAccess, host: str, option: str, *, is_disabled: bool, but: frozenset[str] = NO_QUEUES
 ) -> None:
-    """Enable or disable a host's queue instances, without those of the queues in `but`."""
 
     def wrong() -> list[str]:
         wrong_instances = (

@@ -37,7 +37,7 @@ def request_with_replaced_lists(own: JobRequest, hard: Pairs | None, queues: str
 
 
 def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
-    """Say whether the empty cell could run a request in a local queue; CommandFailed if unknown.
+    """Say whether a local queue of the empty cell could run a request; CommandFailed if unknown.
 
     Load values that hosts report are ignored, because load values change all the time.
     """
@@ -55,7 +55,6 @@ def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
 
 
 def _is_reported(cell: GridEngineCellAccess, queues: str, name: str) -> bool:
-    """Say whether a host of some queue reports a resource as a load value."""
     among = ("-q", queues) if queues else ()
     answer = run_client(cell, (f"{cell.binaries}/qstat", "-F", name, "-u", "root", *among))
     return f"hl:{name}=".encode() in answer.checked().stdout

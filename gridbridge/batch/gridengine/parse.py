@@ -65,7 +65,7 @@ def _not_xml(data: bytes, program: str) -> str:
 
 
 def iterate_xml_elements(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Element]]":
-    """Yield the elements of a document that have one of some tags, as they end; without tags all elements."""
+    """Yield a document's elements with the given tags, each at its end; without tags yield all elements."""
     return etree.iterparse(
         BytesIO(document),
         tag=tags or None,
@@ -184,13 +184,12 @@ def parse_cluster_snapshot(
 
 
 def _besteffort(queues: Iterable[QueueInstanceStatus]) -> int | None:
-    """Count the free slots of best-effort queues; None if no such queue exists."""
     free = [queue.free_slots for queue in queues if queue.is_besteffort]
     return sum(free) if free else None
 
 
 class _Lists:
-    """Collects queue instances and jobs, row by row."""
+    """Collects queue instances and jobs from the rows of qstat's list."""
 
     def __init__(self, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None) -> None:
         self.queues: list[QueueInstanceStatus] = []
@@ -198,7 +197,7 @@ class _Lists:
         self._wanted = job_ids
         self._uncounted = uncounted
         self._zone = zone
-        self._tasks: Counter[str] = Counter()  # numbers of tasks by state letters
+        self._tasks: Counter[str] = Counter()
 
     @property
     def pending(self) -> int:

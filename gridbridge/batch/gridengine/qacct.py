@@ -314,7 +314,6 @@ def _number(text: str) -> int:
 
 
 def _task(text: str) -> int:
-    """Parse an array index; NO_TASK for text that is no number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else NO_TASK
 
 

@@ -74,7 +74,7 @@ def query_cluster_snapshot(
 
 
 def query_job_end(cell: GridEngineCellAccess, job_id: int, account: str) -> JobEnd | None:
-    """Return the end of the job with this id and account; None if unknown.
+    """Return a job's end, by job id and account; None if the end is unknown.
 
     Raises ConflictingRemoteJobEnds if the accounting records contradict each other. qacct does not distinguish the
     parts of a parallel job from the whole job, whose record comes last.
@@ -232,10 +232,10 @@ def settle_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool
 
 
 def final_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | FutureDatedJobEnd | None, bool]:
-    """Return a job's end, or an end that its records place in the future; and whether the records disagree.
+    """Return a job's end, or an end that its records date in the future; and whether the records disagree.
 
-    A job with a past exit status has this end. If the only past run failed, the run may have been requeued, and the
-    future end counts: execd's clock may be ahead.
+    A past exit status is the job's end. After a failed run in the past, a record in the future counts: the job may have
+    been requeued, and execd's clock may be ahead.
     """
     final = [record for record in records if _is_final(record)]
     future = [record for record in final if record.ended_at and record.ended_at > now + CLOCKS_DIFFER]
@@ -305,7 +305,6 @@ def query_array_accounting_records(
 
 
 def _searched(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
-    """Search the accounting file for arrays; search rotated files too if requested and fast enough."""
     accounts = [array.account for array in arrays]
     if since := min((array.looks_since for array in arrays if array.looks_since), default=None):
         try:

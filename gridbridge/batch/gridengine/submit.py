@@ -182,7 +182,6 @@ def release_array_tasks(cell: GridEngineCellAccess, array: str, indices: tuple[r
 
 
 def _in_calls(array: str, indices: tuple[range, ...]) -> "Iterator[str]":
-    """Yield an array's tasks in the form of qalter, in portions that fit a command line."""
     for begin in range(0, len(indices), A_CALL):
         portion = indices[begin : begin + A_CALL]
         yield ",".join(f"{array}.{span[0]}-{span[-1]}" for span in portion)
@@ -248,10 +247,9 @@ def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> 
 
 
 def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
-    """Undo `defer_restart`; return the saved start time as text if it is no valid time.
+    """Restore a job's start time after `defer_restart`; return the saved text if it is no valid start time.
 
-    A start time that a user has set meanwhile stays. Users can overwrite the saved start time, because it is in the
-    job's context.
+    Users can overwrite the saved start time in the job's context. A start time that a user has set meanwhile stays.
     """
     request = query_job_request(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
@@ -310,7 +308,7 @@ def delete_job(cell: GridEngineCellAccess, job: str) -> None:
 
 
 def delete_waiting_job(cell: GridEngineCellAccess, job: str) -> bool | None:
-    """Delete a job; return True if the job was waiting, None if it did not exist.
+    """Delete a job; return whether the job was waiting, or None if the job does not exist.
 
     The qmaster answers in different words for waiting and for started jobs.
     """
@@ -336,7 +334,7 @@ def suspend_or_hold_job(cell: GridEngineCellAccess, job: str) -> None:
 
 
 def resume_or_release_job(cell: GridEngineCellAccess, job: str) -> None:
-    """Undo `suspend_or_hold_job`; a missing job is no error.
+    """Resume or release a job after `suspend_or_hold_job`; a missing job is no error.
 
     A suspended job without a user hold was suspended by another user, and stays suspended.
     """

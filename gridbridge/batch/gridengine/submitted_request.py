@@ -74,9 +74,9 @@ def parse_array_ids(xml: bytes) -> tuple[int, ...]:
 
 
 def parse_job_ids_by_name(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
-    """Return the ids of a user's jobs whose name may be `name`; ParseError if truncated.
+    """Return the ids of a user's jobs that may have a name; ParseError if truncated.
 
-    qstat may print only the beginning of a name.
+    qstat may print only the beginning of a job's name.
     """
     rows = (row for row in _rows(xml) if _leaf(row, b"JB_owner") == owner)
     return _ids(row for row in rows if name.startswith(_leaf(row, b"JB_name")))

@@ -105,12 +105,11 @@ def query_job_rerun(
     transfer_queues: Collection[str],
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:
-    """Return a job's option `-r`; without the option, the `rerun` setting of its possible local queues."""
+    """Return a job's option `-r`; without the option, decide by the `rerun` settings of its local queues."""
     request = submit.query_job_request(cell, str(local.job))
     return request.rerun or of_queues(request, cell_object_queries.query_queue_rerun_settings(cell, transfer_queues))
 
 
 def _tell_odd(local: TransferAttemptId, name: str, value: str, why: str) -> None:
-    """Log an invalid saved value, which a user wrote into the job's context."""
     if value:
         _log.warning("event=bad_context job=%s %s=%a why=%r", local.local, name, shorten_reason_for_storage(value), why)

@@ -95,7 +95,7 @@ def query_queue_admission(cell: GridEngineCellAccess, queue: str) -> QueueJobAnd
 
 
 def _value_on(hosts: tuple[str, ...], value: QconfValuesByHost) -> str | None:
-    """Return a setting's value on a queue's only host; None if the host can't be decided."""
+    """Return a setting's value on a queue's only host; None if unknown."""
     if not value.others:
         return value.usual
     names = [where.lower() for where, _ in value.others]
@@ -111,7 +111,7 @@ def preview_submitted_job(cell: GridEngineCellAccess, argv: Argv, person: str) -
     if answer.status:
         lines = (answer.stderr + answer.stdout).decode("utf-8", "replace").splitlines()
         why = next(iter(lines), f"qsub printed no reason, exit status {answer.status}")
-        raise ParseError(f"neither the id of a job nor what qsub takes: {replace_control_characters(why)}")
+        raise ParseError(f"neither a job id nor valid words for qsub: {replace_control_characters(why)}")
     return _read(convert_qsub_verify_to_xml(answer.stdout, person))
 
 

@@ -1,19 +1,19 @@
-# The first process of our jobs under OAR. $shell, $cwd, $tells and $tasks (of an array, else 0) are set
-# above; the job's script stands below, after __END__. OAR signals this process alone (oardel(1), -s), and tells its end;
-# so it passes signals on to the job's process group, TSTP and CONT as stop and go on, and ends
-# as the job did. OAR has no TMPDIR and other names than Grid Engine's for the rest.
+# The first process of gridbridge's jobs under OAR. $shell, $cwd, $tells and $tasks (0: not an array) are set above; the
+# job's script follows __END__. OAR signals only this process (oardel(1), -s) and reports this process's end. So the
+# keeper passes signals on to the job's process group, TSTP and CONT as STOP and CONT, and ends like the job. It makes
+# TMPDIR, which OAR lacks, and sets Grid Engine's variables.
 use strict;
 use warnings;
 
 my ($job, $stopped, $private) = (0, 0, '');
-my @early; # signals for a job that we don't know yet, though it may run
+my @early; # signals that came before the job's pid was known
 $SIG{TSTP} = sub { $stopped = 1; kill 'STOP', -$job if $job };
 $SIG{CONT} = sub { $stopped = 0; kill 'CONT', -$job if $job };
 for my $name (qw(HUP INT QUIT TERM USR1 USR2)) {
     $SIG{$name} = sub { $job ? kill $name, -$job : push @early, $name };
 }
 
-sub give_up { # as the wrapper does when it can't start the job: the signal tells why
+sub give_up { # ends by a signal that shows the reason, like the wrapper
     my ($why) = @_;
     system '/bin/rm', '-rf', $private if $private;
     leave_array();
@@ -21,12 +21,12 @@ sub give_up { # as the wrapper does when it can't start the job: the signal tell
     exit 200;
 }
 
-sub join_array { # the others of the array need its script, and each task runs once
+sub join_array { # keeps the array's script for the other tasks, and lets each task run once
     mkdir "$0.begun", 0700;
     mkdir "$0.begun/$ENV{OAR_ARRAY_INDEX}", 0700 or give_up();
 }
 
-sub leave_array { # the last task to end leaves nothing of it
+sub leave_array { # removes the array's files after the last task
     return if !$tasks;
     mkdir "$0.begun/$ENV{OAR_ARRAY_INDEX}.ended", 0700;
     opendir(my $folder, "$0.begun") || return;
@@ -39,7 +39,7 @@ sub hostname {
     return $name;
 }
 
-sub make_private { # where others can't look, on this node's disk
+sub make_private { # makes a folder on the node's disk that other users can't read
     my ($under, $host) = @_;
     for (1 .. 9) {
         my $path = "$under/gridbridge.$ENV{OAR_JOB_ID}.$$." . int(rand 1e9) . ".$host";
@@ -48,7 +48,7 @@ sub make_private { # where others can't look, on this node's disk
     give_up();
 }
 
-sub tidy_up { # what keepers left that ended with this node's power
+sub tidy_up { # removes folders of keepers that a power failure ended
     my ($under, $host) = @_;
     opendir(my $folder, $under) || return;
     for my $name (readdir $folder) {
@@ -63,7 +63,7 @@ sub write_script {
     (print {$file} $script) && close($file) || give_up();
 }
 
-sub slots { # of each host, which has a line for each resource
+sub slots { # returns the slots of each host; OAR's file has a line for each slot
     my ($host) = @_;
     open(my $file, '<', $ENV{OAR_NODEFILE}) || return $host => 1;
     chomp(my @lines = <$file>);
@@ -72,7 +72,7 @@ sub slots { # of each host, which has a line for each resource
     return %slots;
 }
 
-sub write_hosts { # as sge_pe(5) has them; returns what tells the job of them
+sub write_hosts { # writes the hosts in the form of sge_pe(5); returns the variables for the job
     my (%slots) = @_;
     my ($all, $path) = (0, "$private/pe_hostfile");
     $all += $_ for values %slots;
@@ -101,20 +101,20 @@ sub become_job {
     exit 200;
 }
 
-sub note_usage { # where the program that tells our end finds it, on the frontend (far.sh)
+sub note_usage { # records the usage for the program that reports the job's end (far.sh)
     my (undef, undef, $user, $system) = times;
     (my $path = $0) =~ s{[^/]*$}{used.$ENV{OAR_JOB_ID}};
     open(my $file, '>', $path) || return;
     print {$file} "$user $system\n";
 }
 
-sub watch_over { # OAR kills with SIGKILL, and then nobody else tidies up
+sub watch_over { # starts a process that cleans up if OAR kills the keeper
     pipe my $read, my $write or give_up();
     if (my $child = fork // give_up()) {
         waitpid $child, 0;
         return $write;
     }
-    exit 0 if fork; # what OAR does not see as a child of ours lives on
+    exit 0 if fork; # OAR kills only children of the keeper
     setpgrp 0, 0;
     close $write;
     close $_ for *STDIN, *STDOUT, *STDERR;
@@ -124,9 +124,9 @@ sub watch_over { # OAR kills with SIGKILL, and then nobody else tidies up
     exec '/bin/rm', '-rf', $private;
 }
 
-sub wait_for_job { # a signal that comes just before the wait is not heard until that ends: so it is short
+sub wait_for_job { # in short waits, because a signal just before a wait is handled only after the wait
     local $SIG{CHLD} = sub { };
-    select undef, undef, undef, 1 until waitpid($job, 1) == $job; # 1: WNOHANG, without all of POSIX
+    select undef, undef, undef, 1 until waitpid($job, 1) == $job; # 1: WNOHANG, without loading POSIX
     return $?;
 }
 

@@ -1,6 +1,6 @@
-# Tells of jobs' ends as they tell of themselves (far.sh, make_ended). It runs on the frontend as
-# the service's account, and only as long as its standard input is open: our end of the connection.
-# Anybody there may write to the FIFO: what comes is a hint where to look, and nothing more.
+# Prints the ids of ended jobs, which the jobs' programs write into a FIFO (far.sh, make_ended). Runs on the frontend
+# as the service account, until the ssh connection closes standard input. Any user of the frontend may write into the
+# FIFO, so an id is only a hint.
 use strict;
 use warnings;
 use Fcntl;
@@ -9,24 +9,24 @@ use POSIX 'mkfifo';
 my $path = shift;
 my ($folder) = $path =~ m{(.*)/};
 
-sub number { # tells our FIFO from a later listener's
+sub number { # the inode of the FIFO, which a later listener replaces
     return (lstat $path)[1] // 0;
 }
 
 umask 022;
 mkdir $folder;
 my ($mode, $owner) = (lstat $folder)[2, 4];
--d _ && $owner == $< && !($mode & 022) or die "$folder is not ours alone\n";
+-d _ && $owner == $< && !($mode & 022) or die "$folder: expected a folder that only this account owns and can write\n";
 umask 0;
-mkdir "$folder/used", 01733; # where ends are told, what their jobs used is left: used.pl reads it
-unlink $path; # a listener whose connection was cut reads what nobody writes to, and ends
+mkdir "$folder/used", 01733; # for the usage of ended jobs, which used.pl reads
+unlink $path; # ends an earlier listener whose connection was cut
 mkfifo($path, 0622) && sysopen(my $ends, $path, O_RDWR | O_NONBLOCK) or die "$path: $!\n";
 my $ours = number();
 my ($both, $swept) = ('', 0);
 vec($both, $_, 1) = 1 for 0, fileno $ends;
 while ($ours == number()) {
     my ($ready, $bytes) = ($both);
-    if ($^T = time, $^T > $swept + 600) { # of an hour ago: nobody asks any more
+    if ($^T = time, $^T > $swept + 600) { # usage older than an hour is not needed
         unlink grep { -M $_ > 1 / 24 } glob "$folder/used/*";
         $swept = $^T;
     }

@@ -127,7 +127,6 @@ def explain_request_refusal(request: JobRequest) -> str:
 
 
 def _is_right(name: str, value: str) -> bool:
-    """Say whether OAR accepts a value; a backslash would be special in MySQL."""
     if is_home_only_resource(name):
         return True
     if name == WALLTIME:

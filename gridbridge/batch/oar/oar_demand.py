@@ -183,7 +183,6 @@ def _inside(level: str, resources: Iterable[OarResource]) -> int:
 
 
 def _facts(resources: Iterable[OarResource], is_reachable: bool) -> frozenset[str]:
-    """Return the states that keep jobs from a node; a halted node may still be reachable."""
     facts = set[str]()
     for resource in resources:
         if resource.is_drained or resource.is_halted:
@@ -309,7 +308,6 @@ def _row(key: _OarJobGroup, requests: Sequence[_JobSample]) -> WaitingJobGroup:
 
 
 def _shape(job: OarJob, sizes: OarNodeSlotCounts) -> TaskResourceRequests:
-    """Parse a job's alternative requests (oarsub(1), -l): the smallest request, then the others."""
     ways = dict.fromkeys(oar_slot_distributions(job.wanted, sizes, job.message))
     least, *alternatives = (_way(job, distribution) for distribution in ways)
     return replace(least, others=tuple(alternatives))
@@ -327,7 +325,6 @@ def _way(job: OarJob, distribution: OarSlotDistribution) -> TaskResourceRequests
 
 
 def _layout(queue: str, environments: Iterable[str]) -> CellConfiguration:
-    """Return a configuration whose parallel environments spread slots as the jobs request."""
     parallel_environments = {name: _environment(name) for name in sorted(environments)}
     usual = CellQueue(name=queue, environments=tuple(parallel_environments))
     besteffort = CellQueue(name=BEST_EFFORT, is_best_effort=True)

@@ -38,7 +38,7 @@ class OarNodeState:
     """The state of an OAR node."""
 
     is_listed: bool
-    is_idle: bool  # whether no job but best-effort jobs uses or has reserved the node
+    is_idle: bool  # whether no ordinary job uses or has reserved the node
     is_drained: bool
     is_alive: bool
     is_halted: bool

@@ -14,7 +14,7 @@ from gridbridge.model.states import UNSEEN, JobState, JobStateFact
 ENDED = ("Terminated", "Error")
 HELD = "Hold"
 WAITING = ("Waiting", "toAckReservation")
-WAITING_LETTER = "W"  # state letter of a waiting job
+WAITING_LETTER = "W"
 STARTED = ("toLaunch", "Launching")
 ACTIVE = (*STARTED, "Running", "Suspended", "Resuming", "Finishing")  # states in which a job has resources
 FACTS = {
@@ -48,7 +48,7 @@ class OarstatJobLine(NamedTuple):
 
     id: str
     array: str  # array id; empty without option --array
-    letter: str  # state letter
+    letter: str
 
     @property
     def is_waiting(self) -> bool:
@@ -184,7 +184,7 @@ class OarJob:
 
     @property
     def known(self) -> JobState:
-        """The job's state as facts of model.states; an unknown state keeps OAR's word."""
+        """The job's state as facts (model.states); for an unknown state, OAR's word."""
         if self.is_over:
             return UNSEEN
         word = "Suspended" if self.is_suspended else self.state
@@ -277,7 +277,7 @@ def parse_oarstat_lines(answer: bytes) -> Iterator[OarstatJobLine]:
 
 
 def parse_oar_job_end_and_usage(answer: bytes) -> tuple[list[OarJob], dict[str, tuple[float, float]]]:
-    """Parse a job, and by account the user and system times that keeper.pl recorded."""
+    """Parse a job, and the user and system times that keeper.pl recorded for each account."""
     job, _, usage = answer.partition(BREAK)
     used = {}
     for line in usage.decode("ascii", "replace").splitlines():

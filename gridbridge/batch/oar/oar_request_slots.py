@@ -28,7 +28,7 @@ class OarSlotDistribution(NamedTuple):
 
     slots: int
     pe: str
-    is_whole: bool = False  # whether the job uses whole nodes
+    is_whole: bool = False
     groups: tuple["OarSlotDistribution", ...] = ()  # parts of a request that `+` joins
 
     @property
@@ -60,7 +60,7 @@ class OarNodeSlotCounts(NamedTuple):
 
 
 def slots_per_node_in_pe_name(pe: str) -> int:
-    """Return the slots on each node, from the name of a parallel environment such as `each-4`."""
+    """Return the number of slots on each node that a parallel environment's name fixes, such as `each-4`."""
     return int(pe.rpartition("-")[2])
 
 

@@ -1,4 +1,4 @@
-"""Builds the queries about a whole OAR server; other users' jobs hardly raise the cost of a query.
+"""Builds the queries about a whole OAR server, whose cost hardly grows with other users' jobs.
 
 `oarstat -f` needs some ten database queries for each job, `oarstat -J` two or three, plain `oarstat` none. So only
 running jobs and gridbridge's jobs are shown in full, and at most MOST_LINES waiting jobs of other users in one line
@@ -34,7 +34,7 @@ FORGEABLE = (  # jobs held since their submission, and jobs that OAR resubmitted
     f" AND (state = 'Hold' AND NOT {DELETED} OR resubmit_job_id <> 0 AND ({IDLE} OR {ACTIVE}))"
 )
 OURS = (
-    "job_id IN (SELECT job_id FROM (SELECT job_id, row_number() OVER"  # noqa: S608 - our words
+    "job_id IN (SELECT job_id FROM (SELECT job_id, row_number() OVER"  # noqa: S608 - constants
     f" (PARTITION BY job_user ORDER BY job_id) AS place FROM jobs WHERE {FORGEABLE})"
     f" AS named WHERE place <= {MOST_OF_ONE})"
 )
@@ -47,13 +47,13 @@ REQUESTS = (  # one job of each user in turn, so that no user's jobs use up the 
 WAITING = f"SELECT job_id FROM jobs WHERE {WAITS} ORDER BY job_id LIMIT {MOST_LINES}"  # noqa: S608
 HELD = f"SELECT job_id FROM jobs WHERE state = 'Hold' ORDER BY job_id LIMIT {MOST_HELD}"  # noqa: S608
 LINES = (
-    f"job_id IN (SELECT job_id FROM ({WAITING}) AS waiting)"  # noqa: S608 - our words
+    f"job_id IN (SELECT job_id FROM ({WAITING}) AS waiting)"  # noqa: S608 - constants
     f" OR job_id IN (SELECT job_id FROM ({HELD}) AS held)"
 )
 
 
 def oar_status_query_command(server: OarServerAccess, job_ids: Iterable[int], uncounted: Iterable[int]) -> Argv:
-    """Build the query for nodes, gridbridge's jobs, and a line for each other counted job.
+    """Build the query for nodes, gridbridge's jobs in full, and other users' jobs in one line each.
 
     Waiting jobs are queried before running jobs, so that a job which starts meanwhile is in at least one list.
     """
@@ -68,7 +68,7 @@ def oar_status_query_command(server: OarServerAccess, job_ids: Iterable[int], un
 
 
 def oar_demand_query_command(server: OarServerAccess) -> Argv:
-    """Build the query for nodes, running jobs, one job of each request, and lines of waiting jobs.
+    """Build the query for nodes, running jobs, waiting jobs in lines, and one waiting job of each request in full.
 
     Only `oarstat -f` shows a job's request.
     """
@@ -86,7 +86,6 @@ def oar_busy_nodes_query_command(server: OarServerAccess) -> Argv:
 
 
 def _counted(uncounted: Iterable[int]) -> str:
-    """Return the SQL condition for waiting jobs of other users and for running best-effort jobs."""
     ordinary = f"array_id NOT IN ({_numbers(uncounted)}) AND NOT {YIELDS} AND NOT {DELETED}"
     condition = f"{WAITS} AND {ordinary} LIMIT {MOST_LINES}"
     waiting = f"SELECT job_id FROM (SELECT job_id FROM jobs WHERE {condition}) AS waiting"  # noqa: S608
@@ -102,7 +101,6 @@ def _listed(server: OarServerAccess, condition: str, *how: str) -> Argv:
 
 
 def _answer(*questions: Argv) -> Argv:
-    """Return one command that runs several queries in order, and then prints a last line."""
     between, after = (quote_for_sh(mark.decode()) for mark in (BREAK, WHOLE))
     commands = (" ".join(map(quote_for_sh, question)) for question in questions)
     return ("/bin/sh", "-c", f"{f' && printf %s {between} && '.join(commands)} && printf %s {after}")

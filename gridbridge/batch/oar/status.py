@@ -54,7 +54,7 @@ KILLS = ("WALLTIME", DELETED)  # events of killed jobs, most specific first
 PREEMPTED = "BESTEFFORT_KILL"
 UNSEEN = ("EXTERMINATE_JOB", PREEMPTED, "RESUBMIT_JOB_AUTOMATICALLY")
 KILLED_FOR = {PREEMPTED: JobKillReason.PLACE, "WALLTIME": JobKillReason.WALLTIME, DELETED: JobKillReason.DELETION}
-NOT_TOLD = (None, None)  # unknown user and system times
+NOT_TOLD = (None, None)
 DELETED_BEFORE = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True, reason=DELETED)
 QUERY_FAILED = b"DBD::"  # oarstat's message of a failed database query, with exit status 0
 SIGNAL_BITS = 0x7F  # bits of the signal in a wait status (wait(2))
@@ -69,8 +69,8 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return a snapshot of the cluster and of the jobs with given ids, and the query's duration in seconds.
 
-    A job counts as a transfer by its name only while the job is held since its submission, because OAR can't rename
-    jobs. At most MOST_LINES waiting jobs are counted.
+    Other jobs with a transfer's name are included while they are held since their submission. At most MOST_LINES
+    waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _ask(server, oar_server_queries.oar_status_query_command(server, job_ids, uncounted))
@@ -104,7 +104,7 @@ def count_oar_slots(server: OarServerAccess) -> int:
 
 
 def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd | None:
-    """Return the end of the job with this id and account; None if unknown.
+    """Return a job's end, by job id and account; None if the end is unknown.
 
     A job that was deleted before its start has no end.
     """
@@ -128,7 +128,6 @@ def query_array_ends(server: OarServerAccess, arrays: Sequence[ArrayEndQuery]) -
 
 
 def _questions(arrays: Iterable[ArrayEndQuery]) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
-    """Yield portions of the queried task indices, by array id."""
     pairs = [(array.job_id, index) for array in arrays for index in array.places]
     for begin in range(0, len(pairs), ENDS_AT_ONCE):
         by_array = groupby(pairs[begin : begin + ENDS_AT_ONCE], key=itemgetter(0))
@@ -178,7 +177,6 @@ def _is_copy(job: OarJob) -> bool:
 
 
 def _arrays(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[JobListRow, ...]]:
-    """Return the tasks of some arrays, by array id; in OAR each task is a job."""
     rows = defaultdict[int, list[JobListRow]](list)
     for job in jobs:
         if (array := int(job.array)) in job_ids and job.is_of_array:
@@ -240,7 +238,6 @@ def _status(job: OarJob) -> JobListRow:
 
 @lru_cache(maxsize=256)
 def _warn(state: str) -> None:
-    """Log an unknown job state once."""
     _LOG.warning("event=unknown_job_state state=%r", state)
 
 
@@ -303,7 +300,6 @@ def _killed_for(job: OarJob) -> JobKillReason:
 
 
 def _killed_by(job: OarJob) -> str:
-    """Return the text of the event by which OAR killed a job; empty without such an event."""
     return next(filter(None, map(job.why, KILLS)), "")
 
 

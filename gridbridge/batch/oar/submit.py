@@ -76,7 +76,6 @@ def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
 
 
 def _reason(words: bytes, status: int) -> str:
-    """Return the line with the reason for a failure, without prefixes and other messages."""
     lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines() if line.strip()]
     messages = [line for line in lines if not line.startswith(CHATTER)]
     if status == BY_RULE:
@@ -88,8 +87,8 @@ def _reason(words: bytes, status: int) -> str:
 def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
     """Return the id of a user's oldest job or array that is held since its submission; empty if none exists.
 
-    Released jobs keep the submission name, because OAR can't rename jobs, and are skipped. A job whose script did not
-    arrive in time is skipped too.
+    Released jobs keep their name, because OAR can't rename jobs, and are not returned. A job whose script did not
+    arrive in time is not returned either.
     """
     held = _held(server, transfer, owner)
     if not held:
@@ -104,7 +103,6 @@ def find_duplicate_arrays(server: OarServerAccess, transfer: str, owner: str, ar
 
 
 def _held(server: OarServerAccess, transfer: str, owner: str) -> dict[str, str]:
-    """Return the ids of a user's jobs and arrays held since submission, with the names of their script files."""
     jobs = [job for job in _jobs(server, oar_commands.show_held_jobs_command(server, transfer, owner)) if job.is_new]
     return {job.array if job.is_of_array else job.id: job.script for job in sorted(jobs, key=lambda job: int(job.id))}
 
@@ -239,7 +237,7 @@ def suspend_or_hold_job(server: OarServerAccess, job: str) -> None:
 
 
 def resume_or_release_job(server: OarServerAccess, job: str) -> None:
-    """Undo `suspend_or_hold_job`; a missing job is no error."""
+    """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
     oar_job = _listed(server, job)
     if oar_job and oar_job.is_running and oar_job.is_suspended:
         _unless_over(server, job, oar_commands.signal_job_command(server, oar_commands.RESUME, job))
@@ -271,7 +269,6 @@ def _copies(server: OarServerAccess, job: str) -> "list[OarJob]":
 
 
 def _living(server: OarServerAccess, array: str) -> "OarJob | None":
-    """Return a task of a campaign's array that has not ended; None if all tasks have ended."""
     first = _jobs(server, oar_commands.show_job_command(server, array))
     if not first or not first[0].is_of_array:
         return None

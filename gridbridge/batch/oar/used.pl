@@ -1,5 +1,5 @@
-# Show what a job used, as people say of themselves who ended it (far.sh, make_ended): whose word it
-# is and the word, a line each. A file counts if it is whose its name says, and each person once.
+# Prints the usage of a job, as recorded by the job's owner (far.sh, make_ended): one line with user, user time and
+# system time for each file. A file counts if its owner's uid is in its name, and only the first file of each user.
 use strict;
 use warnings;
 use Fcntl;

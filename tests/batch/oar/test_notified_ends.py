@@ -216,4 +216,4 @@ def test_a_folder_that_others_could_change_is_refused(path: Path, spoil: str) ->
         path.parent.chmod(0o777)
     told = Listener(path).hang_up()
 
-    assert told == (b"", f"{path.parent} is not ours alone\n".encode())
+    assert told == (b"", f"{path.parent}: expected a folder that only this account owns and can write\n".encode())
