@@ -110,7 +110,7 @@ def test_what_is_said_of_providers_survives_its_file(sections: str) -> None:
         ),
         (
             LIBCLOUD + "arguments = { ex_project = 5 }\n",
-            ['[provider.cloud] arguments.ex_project = 5: wrong form; texts by their names: { ex_tenant_name = "hpc" }'],
+            ['[provider.cloud] arguments.ex_project = 5: wrong form; a table of texts: { ex_tenant_name = "hpc" }'],
         ),
         (COMMAND + "timeout_s = 0\n", ["[provider.rental] timeout_s = 0: out of range; a number, 1 to 3600 s"]),
         (
@@ -215,7 +215,7 @@ def test_a_pool_that_nobody_can_make_is_refused(text: str, expected: str) -> Non
         (POWER + 'program = "/x"\n', ['[provider.bmc] program = "/x": with way ipmi; no such key']),
         (
             WAKE + '[power."N 1"]\nprovider = "bmc"\nmac = "52:54:00:12:34:56"\n',
-            ['[power."N 1"]: wrong name; the name of a host: small letters, digits, - and .'],
+            ['[power."N 1"]: wrong name; a host name of small letters, digits, - and .'],
         ),
         (POWER + 'way = "smoke"\n', ['[provider.bmc] way = "smoke": unknown word; "ipmi" or "wake" or "command"']),
     ],

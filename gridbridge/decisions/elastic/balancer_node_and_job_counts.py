@@ -173,7 +173,6 @@ def are_too_many_hosts_unready(situation: BalanceSituation) -> bool:
 
 
 def _hosts_expected_ready(situation: BalanceSituation, by_host: Iterable[str]) -> list[str]:
-    """Return the hosts that should be ready, without nodes that join, leave or are powered off."""
     states = {short_host_name(node.name): node.state for node in situation.nodes}
     states_by_name = ((name, states.get(short_host_name(name))) for name in by_host)
     return [name for name, state in states_by_name if state is None or not (state.is_coming or state in NOT_COUNTED)]

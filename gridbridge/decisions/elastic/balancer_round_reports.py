@@ -35,7 +35,7 @@ from gridbridge.model.published_status_and_reports import (
 )
 
 USUAL = DemandPolicySection()
-MINUTES_S = 120  # times from this length on are printed in minutes
+MINUTES_S = 120  # times of at least so many seconds are printed in minutes
 
 HINDRANCES = {
     BalancePlanReason.FULL: "at most {most} may exist",
@@ -160,7 +160,7 @@ def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection
 
 
 def _limits(figures: BalancePlanFigures, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
-    """Return the limits of the present hour, which the schedule of policy demand may set."""
+    """Return the node limits of the present hour, which the schedule of policy demand may set."""
     is_by_hour = figures.most is not None
     most = rules.max_nodes if figures.most is None else figures.most
     least = rules.min_nodes if figures.least is None else figures.least
@@ -288,7 +288,6 @@ def balancer_figures_if_cell_unobserved(
 
 
 def _begun(before: PublishedBalancerFigures | None, cluster: str, now: datetime) -> PublishedBalancerFigures:
-    """Return the figures of the previous round; new figures if this is the cluster's first round."""
     if before and before.cluster == cluster:
         return before
     return PublishedBalancerFigures(cluster=cluster, at=now)

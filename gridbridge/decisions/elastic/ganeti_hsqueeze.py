@@ -82,7 +82,7 @@ def _reserve_of_standard_instances(standard: GanetiInstanceSize, factor: float) 
 
 
 def can_all_ganeti_nodes_hold_reserve(at: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
-    """Say whether each node, online or offline, has room for the reserve."""
+    """Say whether each Ganeti node, online or offline, has room for the reserve of standard instances."""
     return all(
         ganeti_load_with_primary(hardware, load, reserve, is_forced=False) is not None
         for hardware, load in zip(at.hardware, at.loads, strict=True)
@@ -121,7 +121,7 @@ def _nodes_to_power_off(
 def _nodes_to_power_on(
     placement: GanetiInstancePlacement, sleeping: tuple[int, ...], reserve: GanetiInstanceLoad
 ) -> tuple[int, ...] | None:
-    """Return the fewest standby nodes that provide the reserve; None if all of them do not suffice."""
+    """Return the fewest standby nodes that provide the reserve; None if even all of them are too few."""
     tried = (sleeping[:count] for count in range(len(sleeping) + 1))
     return next((nodes for nodes in tried if _leaves_reserve(placement, nodes, reserve, to_online=True)), None)
 

@@ -53,7 +53,7 @@ class GanetiMoveScoreSums:
         self.begin(())
 
     def begin(self, changed: tuple[int, ...]) -> None:
-        """Recompute all sums after the given nodes have changed."""
+        """Compute all score sums again after the given nodes have changed."""
         for node in changed:
             self.given[node].clear()
             self.taken[node].clear()
@@ -72,7 +72,7 @@ class GanetiMoveScoreSums:
         self.spread = sum(self.terms)
 
     def giving(self, node: int, burden: GanetiInstanceLoad) -> ScoreChange:
-        """Return the change of the score sums when an instance leaves its primary node."""
+        """Return how the score sums change if a Ganeti instance leaves its primary node."""
         changes = self.given[node]
         if burden not in changes:
             load = ganeti_load_without_primary(self.at.hardware[node], self.at.loads[node], burden)
@@ -80,7 +80,7 @@ class GanetiMoveScoreSums:
         return changes[burden]
 
     def taking(self, node: int, burden: GanetiInstanceLoad, *, is_forced: bool) -> ScoreChange | None:
-        """Return the change of the score sums when a node takes an instance; None without room."""
+        """Return how the score sums change if a node takes a Ganeti instance; None without room."""
         changes = self.taken[node]
         key = burden, is_forced
         if key not in changes:
@@ -90,7 +90,7 @@ class GanetiMoveScoreSums:
         return changes[key]
 
     def change(self, node: int, load: GanetiNodeLoad) -> ScoreChange:
-        """Return the change of the score sums if a node had another load."""
+        """Return how the score sums change if a Ganeti node gets another load."""
         if not self.at.is_online[node]:
             return _offline_terms(load) - _offline_terms(self.at.loads[node]), ()
         old, new = (self.at.contributions[node], ganeti_node_score_share(self.at.hardware[node], load))
@@ -177,7 +177,6 @@ def _linear(contribution: GanetiNodeScoreShare) -> float:
 
 
 def _offline_terms(load: GanetiNodeLoad) -> float:
-    """Return the contribution of an offline node to the score."""
     return OFFLINE * (load.primaries + load.secondaries) + OFFLINE_PRIMARY * load.primaries
 
 
@@ -197,7 +196,7 @@ class CandidateGanetiMove:
 
 
 def balance_ganeti_instances(at: GanetiInstancePlacement) -> tuple[GanetiInstanceMove, ...]:
-    """Apply the best move while the score improves; return the applied moves."""
+    """Move Ganeti instances, the best move first, while the score improves; return the moves."""
     moves = []
     changes = GanetiMoveScoreSums(at)
     now = at.score({})
@@ -271,7 +270,7 @@ def _collect_moves_near_best(
     least: float,
     candidates: list[CandidateGanetiMove],
 ) -> float:
-    """Collect candidate moves close to the lowest score so far; return the lowest score."""
+    """Collect moves of Ganeti instances with a score close to the lowest so far; return the lowest score."""
     for instance in instances:
         for step in _moves_of_instance(at, changes, instance, least):
             if step.nearly <= least + EQUAL:

@@ -191,7 +191,7 @@ def ganeti_load_with_secondary(
 def ganeti_load_without_secondary(
     hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, primary: int
 ) -> GanetiNodeLoad:
-    """Return a node's load without an instance's secondary copy."""
+    """Return a Ganeti node's load without the secondary copy of an instance."""
     before = load.peers.get(primary, 0)
     needed = before - burden.kept_mem
     other_peers = {node: mem for node, mem in load.peers.items() if node != primary}
@@ -223,7 +223,7 @@ def ganeti_spindle_use_after_change(
 
 
 def _spindles_left(hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad) -> int:
-    """Return the free spindles after an instance is added; -1 if the instance's number is unknown."""
+    """Return the free spindles after an instance is added; -1 if the instance's spindles are unknown."""
     if not hardware.is_exclusive:
         return 0
     return -1 if burden.spindles is None else load.free_spindles - burden.spindles
@@ -340,13 +340,13 @@ def _allowed_migration_sources(cluster_tags: tuple[str, ...], sends: frozenset[s
 def loads_of_ganeti_instances(
     cluster: GanetiCluster, hardware: tuple[GanetiNodeHardwareAndTags, ...]
 ) -> tuple[GanetiInstanceLoad, ...]:
-    """Return the load that each instance puts on a node."""
+    """Return the load that each Ganeti instance puts on a node."""
     apart, desired = _tag_families(cluster.tags, EXCLUSION), _tag_families(cluster.tags, DESIRED)
     return tuple(_load_of_instance(instance, apart, desired, hardware) for instance in cluster.instances)
 
 
 def _tag_families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]:
-    """Return the prefixes of instance tags that cluster tags declare after a prefix."""
+    """Return the prefixes of instance tags that a Ganeti cluster declares in its own tags."""
     named = (tag.removeprefix(prefix) for tag in cluster_tags if tag.startswith(prefix))
     return tuple(family for family in named if family)
 
@@ -381,7 +381,7 @@ def initial_ganeti_node_loads(
     node_hardware: tuple[GanetiNodeHardwareAndTags, ...],
     burdens: tuple[GanetiInstanceLoad, ...],
 ) -> list[GanetiNodeLoad]:
-    """Return the present load of each node."""
+    """Return the present load of each Ganeti node."""
     loads = [_load_of_empty_node(node) for node in cluster.nodes]
     for instance, burden in zip(cluster.instances, burdens, strict=True):
         before = loads[instance.secondary] if instance.secondary != NO_NODE else None

@@ -256,7 +256,6 @@ def ganeti_loads_after_unmirrored_move(at: GanetiInstancePlacement, instance: in
 
 
 def _failover(at: GanetiInstancePlacement, instance: int) -> ChangedNodeLoads | None:
-    """Swap an instance's primary and secondary nodes; None if a node has no room."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
     is_forced = not at.is_online[old_p]
@@ -307,7 +306,6 @@ def _replace_secondary(at: GanetiInstancePlacement, instance: int, target: int) 
 
 
 def _replace_and_failover(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads | None:
-    """Make the target the primary node, and the old primary node the secondary; None without room."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_t = at.hardware[old_p], at.hardware[target]
     if not do_ganeti_tags_allow_migration(hardware_p, hardware_t):
@@ -324,7 +322,6 @@ def _replace_and_failover(at: GanetiInstancePlacement, instance: int, target: in
 
 
 def _failover_and_replace(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads | None:
-    """Make the secondary node the primary, and the target the secondary node; None without room."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
     if not do_ganeti_tags_allow_migration(hardware_p, hardware_s):

@@ -86,7 +86,7 @@ class PoweredHostFacts:
 def due_act_of_powered_host(case: PoweredHostFacts) -> DueNodeAct | None:
     """Return the act that is due for one of the site's own hosts; None if no act is due.
 
-    A host that is no longer configured is reopened and forgotten.
+    A host that is no longer configured is reopened, and deleted from the state file.
     """
     if case.machine is None:
         return _unswitched(case)

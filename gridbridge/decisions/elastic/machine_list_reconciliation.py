@@ -62,7 +62,7 @@ def unique_node_key(node: BalancerOwnedNode) -> str:
 
 
 def is_machine_missing_or_stopped(machine: ProviderMachine | None, pool: str, world: BalancerNodesSnapshot) -> bool:
-    """Say whether a node's machine is missing, or was created by a provider and is stopped."""
+    """Say whether a node's machine is missing; a stopped machine of a provider counts as missing."""
     is_made = pool not in world.switched
     return machine is None or (is_made and machine.state is ProviderMachineState.STOPPED)
 
@@ -87,7 +87,7 @@ def machine_missing_since_by_node(
 
 
 def silent_since_by_host(world: BalancerNodesSnapshot, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
-    """Return since when each silent node, and each other silent host of the cell, has been silent.
+    """Return since when each silent node or other host of the cell has been silent.
 
     After a restart of the qmaster all hosts are silent for a while.
     """
@@ -251,14 +251,12 @@ def machines_named_like_another_host(world: BalancerNodesSnapshot) -> tuple[Prov
 
 
 def _is_other_host(machine: ProviderMachine, world: BalancerNodesSnapshot) -> bool:
-    """Say whether a machine without a node has the name of another host of the cell."""
     is_known = any(node.name == machine.name for node in world.kept)
     is_host = not is_known and world.host_of(machine.name) is not None
     return is_host and not (machine.address and world.addresses.get(machine.name) == machine.address)
 
 
 def _give_back_duplicate(machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot) -> DueNodeAct:
-    """Return the act that destroys a duplicate machine, which costs money and is unused."""
     node = replace(
         _node_of_unknown_machine(machine, pool, world), state=ElasticNodeState.FAILED, cause=NodeStateCause.DOUBLE
     )

@@ -42,7 +42,7 @@ class AdministratorNodeRequests:
 
 
 NO_ADMINISTRATOR_REQUESTS = AdministratorNodeRequests()
-LEAVING_STATES = (ElasticNodeState.REMOVING, ElasticNodeState.GONE)  # too late to keep the node
+LEAVING_STATES = (ElasticNodeState.REMOVING, ElasticNodeState.GONE)  # states in which a node can no longer be kept
 
 
 def busy_or_silent_state_by_host(situation: BalanceSituation) -> Mapping[str, BusyOrSilentHostState]:

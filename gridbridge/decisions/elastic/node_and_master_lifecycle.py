@@ -99,7 +99,7 @@ class _Case:
 
     @property
     def was_late(self) -> bool:
-        """Whether the node's joining had already timed out in the last round."""
+        """Whether a node that joins the cell had already timed out in the last round."""
         last = self.world.last_round or self.node.since
         return (last - self.node.since).total_seconds() > self.patience.join_s
 
@@ -127,7 +127,7 @@ class _Case:
 
     @property
     def is_out_briefly(self) -> bool:
-        """Whether the machine has been missing for too short a time to be taken for gone."""
+        """Whether the machine has been missing too briefly to be taken for gone."""
         return machine_list_reconciliation.is_machine_missing_briefly(self.node, self.world)
 
     def as_(self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE) -> BalancerOwnedNode:
@@ -167,7 +167,6 @@ def _requested(case: _Case) -> DueNodeAct | None:
 
 
 def _further(case: _Case, node: BalancerOwnedNode) -> _Case:
-    """Return the case with a later state of the node."""
     return _Case(node, case.machine, case.world, case.patience)
 
 

@@ -113,7 +113,6 @@ def _billed_units_begun(
 
 
 def _units_until(since: datetime, moment: datetime, unit_s: float) -> int:
-    """Return how many billing units have begun between two times."""
     passed_s = (moment - since).total_seconds()
     return int(passed_s // unit_s) + 1 if passed_s >= 0 else 0
 
@@ -206,6 +205,5 @@ def update_pool_failure_records(
 
 
 def _is_new_boot_failure(before: BalancerOwnedNode | None, node: BalancerOwnedNode) -> bool:
-    """Say whether a node failed to boot, or its machine lost the owner tag before joining."""
     is_lost = node.cause is NodeStateCause.ANOTHERS and before is not None and before.state.is_coming
     return node.cause.is_boot_failure or is_lost

@@ -126,7 +126,7 @@ def find_machines_of_unknown_pools(world: BalancerNodesSnapshot) -> tuple[tuple[
 def standby_hosts_no_longer_configured(
     world: BalancerNodesSnapshot, nodes: Iterable[BalancerOwnedNode]
 ) -> tuple[BalancerOwnedNode, ...]:
-    """Return the powered-off hosts that are no longer configured; this round forgets these hosts."""
+    """Return the powered-off hosts that are no longer configured, and that this round deletes from the state file."""
     names = {machine.name for pool in world.switched for machine in world.machines.get(pool, ())}
     unswitched = world.released | (world.switched & world.machines.keys())
     return tuple(
@@ -183,6 +183,5 @@ def explain_how_to_wake_host(node: BalancerOwnedNode, tags: Mapping[str, tuple[s
 
 
 def _aws_options(section: MachineProviderSection) -> str:
-    """Return the region and endpoint options of the aws command."""
     options = {"--region": section.region, "--endpoint-url": section.endpoint}
     return "".join(f" {option} {shlex.quote(value)}" for option, value in options.items() if value)

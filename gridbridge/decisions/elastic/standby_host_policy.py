@@ -73,7 +73,7 @@ class StartableStandardRequestCount:
             self.add(host)
 
     def add(self, host: HostAcceptingTasks) -> None:
-        """Add a host."""
+        """Add a host to the count."""
         self._count(count_startable_standard_requests(host, self._squeeze), 1)
 
     def spares(self, host: HostAcceptingTasks, factor: float) -> bool:
@@ -122,7 +122,7 @@ MAY_SHRINK = (  # plan reasons that allow power-offs; the site's own hosts are i
 BRIEF = (
     NewNodeOrRemovalRefusalCause.IDLE_BRIEFLY,
     NewNodeOrRemovalRefusalCause.HOUR_IS_PAID,
-)  # causes that keep an idle node for the time being
+)  # reasons for which an idle node stays for a while
 LAST = "auto"  # end of the tag of hosts that are woken last
 
 
@@ -393,7 +393,6 @@ def _move_tasks_away(
 def _has_room_for_task(
     host: HostAcceptingTasks, shape: TaskResourceRequests, need: TaskRequirement, placement: CellPlacementRules
 ) -> bool:
-    """Say whether a host certainly has room for a task."""
     is_known = all(name in placement.layout.resources for name, _ in shape.requests)
     known_names = {name for name, _ in host.amounts} | placement.in_cell
     is_told = all(name in known_names for name, amount in need.amounts if amount > 0)

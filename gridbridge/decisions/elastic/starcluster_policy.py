@@ -204,7 +204,6 @@ def plan_starcluster_idle_removal(
 def _starcluster_removal_hindrances(
     node: ElasticNode, situation: BalanceSituation, rules: BalanceSection, hosts: "_Hosts", *, is_faithful: bool
 ) -> Iterator[NewNodeOrRemovalRefusal]:
-    """Return the reasons that keep a node from being removed."""
     yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
         yield NewNodeOrRemovalRefusal(

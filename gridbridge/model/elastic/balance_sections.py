@@ -14,15 +14,15 @@ NAME = "[A-Za-z0-9][A-Za-z0-9_.+-]*"
 ENTRY = f"({DAY}(-{DAY})? )?{HOUR}-{HOUR} [0-9]{{1,6}}-[0-9]{{1,6}}"
 SCHEDULE = ConfigTextFormat(
     holds=re.compile(f"({ENTRY}(, (?!$)|$))*").fullmatch,
-    right='"mon-fri 8-20 2-10, 0-24 0-5": days, hours, and the least and most nodes then',
+    right='"mon-fri 8-20 2-10, 0-24 0-5": days, hours, least and most nodes',
 )
 PRICES = ConfigTextFormat(
     holds=re.compile(f"({HOUR}-{HOUR}={PRICE}( (?!$)|$))*").fullmatch,
-    right='hours and the price then, with blanks between: "22-6=0.12"',
+    right='hours and prices, separated by blanks: "22-6=0.12"',
 )
-QUEUES = ConfigTextFormat(holds=re.compile(f"({NAME}( (?!$)|$))*").fullmatch, right="queues, with blanks between")
+QUEUES = ConfigTextFormat(holds=re.compile(f"({NAME}( (?!$)|$))*").fullmatch, right="queues, separated by blanks")
 HOST_GROUPS = ConfigTextFormat(
-    holds=re.compile(f"(@{NAME}( (?!$)|$))*").fullmatch, right="host groups, with blanks between"
+    holds=re.compile(f"(@{NAME}( (?!$)|$))*").fullmatch, right="host groups, separated by blanks"
 )
 PROVIDER = ConfigTextFormat(holds=re.compile(f"({NAME})?").fullmatch, right="the NAME of a [provider.NAME], or empty")
 FILE = ConfigTextFormat(holds=re.compile("(/[ -~]*)?").fullmatch, right="an absolute path in printable ASCII, or empty")
@@ -31,7 +31,7 @@ HOST_PREFIX = ConfigTextFormat(
 )
 WORD = ConfigTextFormat(holds=re.compile("[!-~]*").fullmatch, right="printable ASCII without blanks, or empty")
 WORDS = ConfigTextFormat(
-    holds=re.compile("([!-~]+( (?!$)|$))*").fullmatch, right="printable ASCII, with blanks between"
+    holds=re.compile("([!-~]+( (?!$)|$))*").fullmatch, right="printable ASCII, separated by blanks"
 )
 URL = ConfigTextFormat(  # the file is public, so a URL must not contain a password
     holds=re.compile("(https?://[^@ ]+)?", re.ASCII).fullmatch,
@@ -46,22 +46,20 @@ PLACE = ConfigTextFormat(
 )
 HOST_NAME = ConfigTextFormat(
     holds=re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*").fullmatch,
-    right="the name of a host: small letters, digits, - and .",
+    right="a host name of small letters, digits, - and .",
 )
 MAC = ConfigTextFormat(
     holds=re.compile("([0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5})?").fullmatch, right='"52:54:00:12:34:56", or empty'
 )
-ARGUMENTS = ConfigTextFormat(
-    holds=re.compile("[ -~]+").fullmatch, right='texts by their names: { ex_tenant_name = "hpc" }'
-)
+ARGUMENTS = ConfigTextFormat(holds=re.compile("[ -~]+").fullmatch, right='a table of texts: { ex_tenant_name = "hpc" }')
 
 
 PEOPLE = ConfigTextFormat(
-    holds=re.compile("([a-z_][a-z0-9_-]*( (?!$)|$))*").fullmatch, right="names of accounts, with blanks between"
+    holds=re.compile("([a-z_][a-z0-9_-]*( (?!$)|$))*").fullmatch, right="names of accounts, separated by blanks"
 )
 STEPS = ConfigTextFormat(
     holds=re.compile("((names|people|mounts|execd)( (?!$)|$))*").fullmatch,
-    right='some of "names people mounts execd", with blanks between',
+    right='some of "names people mounts execd", separated by blanks',
 )
 
 

@@ -69,12 +69,12 @@ class HostRemovalProgress:
 
     @classmethod
     def left(cls) -> "HostRemovalProgress":
-        """Return the progress of a host that the cell no longer has."""
+        """Return the progress of a completed removal."""
         return cls(step=HostRemovalResult.LEFT)
 
     @classmethod
     def kept(cls, refused_by: str) -> "HostRemovalProgress":
-        """Return the progress of a host whose removal the next round repeats."""
+        """Return the progress of a removal that the next round repeats."""
         return cls(step=HostRemovalResult.REFERENCED, refused_by=refused_by)
 
 
@@ -88,7 +88,7 @@ class MachineToJoinCell:
     slots: int = 1
     resources: tuple[tuple[str, str], ...] = ()  # complex_values of the host
     hostgroups: tuple[str, ...] = ("@allhosts",)
-    queues: tuple[str, ...] = ()  # cluster queues that get a slot number for the host; empty: none
+    queues: tuple[str, ...] = ()  # cluster queues in which the host gets slots of its own; empty: none
     is_filled_last: bool = False  # the scheduler fills other hosts first
     closed: frozenset[str] = frozenset()  # queues that are disabled on all hosts, and stay disabled here
 

@@ -8,7 +8,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPoli
 
 
 class ComparedReplayRules(StrEnum):
-    """The rules of adding and removing nodes that a replay compares."""
+    """The rules of adding and removing nodes that a replay of recorded tasks compares."""
 
     DEMAND = "demand"
     STARCLUSTER = "starcluster"
@@ -42,7 +42,7 @@ class WorkloadLineFault(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedReplayTask:
-    """A recorded task that a replay runs again."""
+    """A recorded task that a replay runs again under other rules."""
 
     submitted_s: float  # seconds since 1970
     run_s: float

@@ -172,7 +172,7 @@ def _demand(
 ) -> tuple[
     tuple[StartableTasksOfEqualRequests, ...], tuple[NewNodeOrRemovalRefusal, ...], Mapping[int, WaitingJobsHistory]
 ]:
-    """Return the tasks that may add nodes, the refusals of other jobs, and the new history of waiting jobs."""
+    """Return the waiting tasks for which nodes may be added, the refusals, and the new history of waiting jobs."""
     situation, after_s = context.situation, context.demand.stuck_after_s
     still = jobs_still_stuck(situation, after_s)
     demand, refused = startable_demand_and_refusals(
@@ -214,7 +214,7 @@ def _figures(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfE
 def _packed(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfEqualRequests]) -> WaitingTaskPacking:
     """Pack waiting tasks into free capacity.
 
-    Tasks that have waited long enough to add nodes come first, and of these the tasks with large
+    Tasks that have waited long enough for new nodes come first, and of these the tasks with large
     requirements.
     """
     blocks, fit, unplaced = context.rooms, 0, list[tuple[StartableTasksOfEqualRequests, int]]()
@@ -256,7 +256,6 @@ def _possible(
 
 
 def _impossible(context: DemandPolicyRoundFacts, packed: WaitingTaskPacking) -> Iterator[NewNodeOrRemovalRefusal]:
-    """Return a refusal for each job that no new node could run."""
     rooms = _whole_host_rooms(context) if any(pending_shape.need.total > 1 for pending_shape, _ in packed.left) else ()
     for pending_shape, _ in packed.left:
         why = why_no_new_node_could_run_task(pending_shape.need, context.offers, context.placement, rooms)
@@ -369,7 +368,6 @@ def _elsewhere(context: DemandPolicyRoundFacts) -> waiting_tasks_as_demand.Trans
 
 
 def _could_run(need: TaskRequirement, context: DemandPolicyRoundFacts) -> bool:
-    """Say whether an empty present host would have enough slots for a task."""
     return any(instance.total >= need.slots and instance.is_usable for instance in context.situation.cell.instances)
 
 
@@ -411,7 +409,7 @@ def _first(
     ripe: list[tuple[StartableTasksOfEqualRequests, int]],
     short: int,
 ) -> BalancePlan:
-    """Add the first nodes of a cluster that has no node whose size is known."""
+    """Add the first nodes of a cluster, in which no node shows the size of a new node."""
     if plan.figures.coming:
         return replace(plan, verdict=BalancePlanReason.ON_THEIR_WAY)
     room = context.most - plan.figures.nodes
@@ -451,7 +449,7 @@ def _purchased(
 
 
 def _minimum(plan: BalancePlan, context: DemandPolicyRoundFacts, short: int) -> BalancePlan:
-    """Return the plan with the nodes missing to the minimum, or with the reason why none is added."""
+    """Add the nodes that the cluster lacks to its minimum, or the reason why none is added, to a plan."""
     limits = _purse(context, plan.figures.nodes)
     for offer in context.offers:
         number = min(short, offer.most, limits.for_price(offer.price)[0])

@@ -311,7 +311,6 @@ def _kind(instances: Iterable[QueueInstance]) -> tuple[tuple[str, int], ...]:
 
 
 def _largest_amounts(hosts: Iterable[CellHost]) -> tuple[tuple[str, float], ...]:
-    """Return the largest free amount of each consumable on any host."""
     largest = dict[str, float]()
     for host in hosts:
         for name, amount in parse_consumable_amounts(host.left):

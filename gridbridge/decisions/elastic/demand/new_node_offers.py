@@ -129,7 +129,6 @@ def _most_new_nodes(
     situation: BalanceSituation,
     demand: DemandPolicySection,
 ) -> tuple[int, BalancePlanReason | None]:
-    """Return how many more nodes a pool may give, and the reason if the pool may give none."""
     failed = situation.failed.get(name)
     if failed is not None and is_pool_paused_after_failure(failed, situation.now, demand.retry_s):
         return 0, BalancePlanReason.NO_CAPACITY
@@ -361,7 +360,6 @@ def _fits_with_more_nodes(
     placement: CellPlacementRules,
     rooms: Sequence[tuple[str, FreeHostCapacity]],
 ) -> bool:
-    """Say whether a task fits on the largest number of nodes that a pool may have."""
     pieces_each, pool = _pieces_of_one_task(need, offer.room, placement), offer.pool
     if not pieces_each or need.pieces == 1:
         return pieces_each > 0
@@ -374,7 +372,6 @@ def _fits_with_more_nodes(
 
 
 def _pieces_of_one_task(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> int:
-    """Return the number of pieces of one task that fit on a host."""
     pieces = count_task_pieces_fitting_host(need, room, placement)
     return min(pieces, 1) if need.is_apart else pieces
 

@@ -163,7 +163,6 @@ def _demand_removal_hindrances(
     instances: list[QueueInstance] | None,
     needed: set[str],
 ) -> Iterator[NewNodeOrRemovalRefusal]:
-    """Return the reasons that keep a node from being removed."""
     yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
         yield NewNodeOrRemovalRefusal(
@@ -279,7 +278,6 @@ def _idle_nodes_beyond_limit(
     demand: DemandPolicySection,
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """Return idle nodes whose removal brings the total cost down to the limit `most`."""
     idle = {
         node.name
         for node in find_removable_idle_nodes(situation)

@@ -27,7 +27,7 @@ from gridbridge.model.elastic.balance_plan import (
 
 @dataclass(slots=True, kw_only=True)
 class ScaleUpProgress:
-    """The nodes chosen so far in a balancer round, and the pools and hosts that remain."""
+    """The new nodes chosen so far in a balancer round, and the pools and hosts that can still give nodes."""
 
     limits: NewNodeLimits
     blocks: HostBlocks
@@ -79,7 +79,6 @@ def _usable_pool_offers(need: TaskRequirement, progress: ScaleUpProgress) -> Ite
 
 
 def _fits_any_part(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> bool:
-    """Say whether a host has room for a piece of any part of a task."""
     return any(count_task_pieces_fitting_host(part, room, placement) for part in need.parts)
 
 
@@ -204,7 +203,6 @@ def _nodes_added_of_pool(offer: PoolOrStandbyOffer, progress: ScaleUpProgress) -
 def _most_nodes_in_group(
     offer: PoolOrStandbyOffer, group: str, room_for: int, need: TaskRequirement, progress: ScaleUpProgress
 ) -> tuple[int, BalancePlanReason | None]:
-    """Return how many nodes a node group may get, and the limit that forbids more."""
     limit, cause = progress.limits.for_price(offer.price)
     limit -= len(_shareable_standby_hosts(group, need, progress))
     remaining = offer.most - _nodes_added_of_pool(offer, progress)
@@ -220,7 +218,6 @@ def _shareable_standby_hosts(group: str, need: TaskRequirement, progress: ScaleU
 
 
 def _group_first(blocks: HostBlocks, group: str, need: TaskRequirement) -> HostBlocks:
-    """Put the hosts of a node group first if a parallel task uses the group."""
     if need.pieces == 1:
         return blocks
     own = (block for block in blocks if block[0].group == group)
@@ -248,12 +245,10 @@ def _fewest_nodes(
 
 
 def _free_pieces(need: TaskRequirement, blocks: HostBlocks, placement: CellPlacementRules) -> int:
-    """Return how many pieces of a parallel task fit on all hosts together."""
     return sum(len(names) * _pieces_each(need, room, placement) for room, names in blocks)
 
 
 def _pieces_each(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> int:
-    """Return how many pieces of a parallel task a host gets."""
     pieces = count_task_pieces_fitting_host(need, room, placement)
     return min(pieces, 1) if need.is_exclusive else pieces
 

@@ -103,7 +103,6 @@ def count_task_pieces_fitting_host(need: TaskRequirement, room: FreeHostCapacity
 def _pieces_in_queue(
     need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> int:
-    """Return how many pieces of a parallel task fit in one queue of a host."""
     if not queue_accepts_task(need, part, room, placement):
         return 0
     if requested_resources_queue_lacks(need, part, room, placement):
@@ -208,7 +207,6 @@ def _matches_queue_pattern(pattern: str, queue: str, room: FreeHostCapacity) -> 
 
 
 def _queue_values_admit(need: TaskRequirement, values: Iterable[tuple[str, str]], layout: CellConfiguration) -> bool:
-    """Say whether the limits and resource values of a queue admit a task."""
     own = dict(values)
     for name in own:
         resource = layout.resources.get(name)
@@ -340,7 +338,6 @@ def split_by_parallel_environment(
 def _pack_into_blocks(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
-    """Place tasks within one node group; return how many fit, and the free capacity left."""
     room_for = [count_task_pieces_fitting_host(need, room, placement) for room, _ in blocks]
     if not tasks or not any(room_for):
         return 0, blocks
@@ -447,7 +444,7 @@ def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int
 
 
 def _possible_sums(sums: int, size: int, hosts: int, most: int) -> int:
-    """Return the numbers of pieces that some of the hosts have together, as a bit set.
+    """Return as a bit set which numbers of task pieces some of the hosts can hold together.
 
     Hosts are added in powers of two, so that a few shifts suffice for any number of hosts.
     """

@@ -219,7 +219,6 @@ def _find_resource(name: str, layout: CellConfiguration) -> CellResourceDefiniti
 
 
 def _admitting_environments(shape: TaskResourceRequests, layout: CellConfiguration) -> list[ParallelEnvironment]:
-    """Return the environments that admit a task, sorted by name."""
     lists = layout.user_lists
     return [
         environment
@@ -229,7 +228,6 @@ def _admitting_environments(shape: TaskResourceRequests, layout: CellConfigurati
 
 
 def _matching_environments(pe: str, layout: CellConfiguration) -> list[ParallelEnvironment]:
-    """Return the environments that match a name with wildcards, sorted by name."""
     if not pe:
         return []
     return [environment for name, environment in sorted(layout.environments.items()) if fnmatchcase(name, pe)]

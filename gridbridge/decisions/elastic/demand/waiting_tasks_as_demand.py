@@ -1,4 +1,4 @@
-"""Find the waiting tasks that may add nodes, and estimate when tasks would finish without new nodes."""
+"""Find the waiting tasks for which nodes may be added, and estimate when tasks would finish without new nodes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -38,7 +38,7 @@ from gridbridge.model.elastic.grid_engine_cell import RunningTaskGroup, TaskReso
 from gridbridge.model.grid_engine_amounts import MINUTE_S
 
 GAP_S = 3600.0  # after a longer gap between rounds, the time with free slots is counted anew
-AGAIN = 10  # nodes may be added again for a stuck job after this many times stuck_after_s
+AGAIN = 10  # a job that ignored free slots may add nodes again after this many times stuck_after_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,6 @@ def _pending_shape(
 def _startable(
     row: WaitingJobGroup, need: TaskRequirement, situation: BalanceSituation, limits: CellWideFreeResources
 ) -> tuple[int, NewNodeOrRemovalRefusal | None]:
-    """Return how many tasks of a group could start, and the refusal of the other tasks."""
     if rule := environment_that_cannot_split_slots(row.shape, situation.layout):
         slots, per_host = str(row.shape.slots), str(rule.per_host)
         return 0, _shortage(NewNodeOrRemovalRefusalCause.UNDIVIDED, rule.name, slots, per_host)
@@ -196,7 +195,6 @@ def _startable(
 
 
 def _refusal_cause(row: WaitingJobGroup, situation: BalanceSituation) -> NewNodeOrRemovalRefusalCause | None:
-    """Return why no node is added for waiting jobs; None if nodes may be added."""
     if (cause := why_waiting_jobs_are_no_demand(row)) is not None:
         return cause
     asks_queues = row.shape.queues or requested_qname_expressions(row.shape)
@@ -210,7 +208,6 @@ def _all_left_out(shape: TaskResourceRequests, situation: BalanceSituation) -> b
 
 
 def _waited_s(row: WaitingJobGroup, situation: BalanceSituation) -> float:
-    """Return the seconds since the first job of a group could start."""
     since = when_first_job_was_startable(row, situation)
     return max(0.0, elapsed_s(since, situation.now)) if since else 0.0
 
@@ -255,10 +252,10 @@ def mark_jobs_stuck_despite_room(
     placement: CellPlacementRules,
     stuck_after_s: float,
 ) -> Mapping[int, WaitingJobsHistory]:
-    """Return the history of waiting jobs, with a mark on each job that is stuck.
+    """Return the history of waiting jobs, which marks each job that did not start despite free slots.
 
-    A job is stuck if the job has not started for `stuck_after_s` although slots were free. New jobs are
-    placed first, because new jobs are about to use free slots. Every other job is checked alone.
+    Slots must have been free for `stuck_after_s`. New jobs are placed first, because new jobs are about to
+    use free slots. Every other job is checked alone.
     """
     if not stuck_after_s:
         return {}
@@ -307,7 +304,7 @@ def _is_unchanged_since_last_round(history: WaitingJobsHistory, tasks: int, situ
 def stuck_job_refusals(
     situation: BalanceSituation, rows: Mapping[int, WaitingJobsHistory]
 ) -> Iterator[NewNodeOrRemovalRefusal]:
-    """Yield a refusal for each stuck job, with the minutes for which slots were free."""
+    """Yield a refusal for each job that did not start despite free slots, with the minutes of free slots."""
     for row in _startable_rows(situation):
         history = rows.get(row.first)
         if history and history.stuck_since and history.room_since:
@@ -320,7 +317,7 @@ def stuck_job_refusals(
 def demand_without_stuck_jobs(
     pending_shapes: Iterable[StartableTasksOfEqualRequests], rows: Mapping[int, WaitingJobsHistory]
 ) -> tuple[StartableTasksOfEqualRequests, ...]:
-    """Return the waiting tasks without tasks of stuck jobs."""
+    """Return the waiting tasks without tasks of jobs that did not start despite free slots."""
     return tuple(
         pending_shape
         for pending_shape in pending_shapes
@@ -397,8 +394,8 @@ class TransferQueueSlotsAndDelays:
     ) -> tuple[str, float] | None:
         """Return the transfer queue that starts a task first, if this is sooner than the boot of a new node.
 
-        `late_s` is the time since the task could first have added a node. A queue that should have started
-        the task in that time is not chosen.
+        `late_s` is the time since a node could first have been added for the task. A queue that should have
+        started the task in that time is not chosen.
         """
         task_slots = _slots_per_task(pending_shape)
         open_to = {
