@@ -62,7 +62,7 @@ def add(name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, r
     if not records:
         from gridbridge.rebalance.replicas import delegated_datasets
 
-        delegated_datasets.refuse_too_many_delegations((name,))
+        delegated_datasets.require_below_delegation_limit((name,))
     result = datasets.add(
         *specification, may_move=not is_fixed, is_later=is_later, notify=lambda: _let(name, records, is_later=is_later)
     )

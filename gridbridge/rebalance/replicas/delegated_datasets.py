@@ -124,11 +124,6 @@ def why_no_dataset_rounds(folder: str = PUBLISHED) -> str:
     return ""
 
 
-def refuse_too_many_delegations(names: Iterable[str], folder: str = CAMPAIGNS) -> None:
-    """Raise StateError if the caller would delegate too many datasets."""
-    require_below_delegation_limit(names, folder)
-
-
 def try_revoke_dataset_delegation(name: str, folder: str = CAMPAIGNS) -> None:
     """Revoke the delegation of the caller's dataset; ignore a failure."""
     with suppress(StateError):
@@ -145,7 +140,7 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
         return
     served = owner_datasets.open_owner_datasets_silently(configuration_in_force.load_config_or_one_in_force(path)[0])
     new = [name for name, request in requests.items() if not _is_there(served, name, request)]
-    refuse_too_many_delegations(requests)
+    require_below_delegation_limit(requests)
     for name in new:
         served.add(name, requests[name].path, requests[name].replicas, is_later=True)
     for name in requests:

@@ -266,9 +266,8 @@ def _show_home(job: UntransferredHomeJob, _: datetime) -> None:
 
 def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
     from gridbridge.rebalance.cli import dataset_report
-    from gridbridge.rebalance.cli import dataset_report as shown
 
-    return shown.print_dataset_report(dataset_report.report_dataset(name, path), now, is_json=is_json)
+    return dataset_report.print_dataset_report(dataset_report.report_dataset(name, path), now, is_json=is_json)
 
 
 def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:

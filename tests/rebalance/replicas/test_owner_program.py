@@ -127,7 +127,7 @@ def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_add
 ) -> None:
     """Another time for one that it looks after already is no other one."""
     monkeypatch.setattr(delegated_datasets, "MOST", 2)
-    monkeypatch.setattr(delegated_datasets.refuse_too_many_delegations, "__defaults__", (folder,))
+    monkeypatch.setattr(delegated_datasets.require_below_delegation_limit, "__defaults__", (folder,))
     monkeypatch.setattr(data_command, "_datasets", lambda *_: site.datasets)
     told = [delegated_datasets.delegate_dataset_or_why_not(name, folder) for name in ("one", "two", "one", "three")]
     monkeypatch.setattr(sys, "argv", ["gridbridge", "data", "add", "three", site.tree(), "--later"])
