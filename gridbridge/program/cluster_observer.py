@@ -25,9 +25,10 @@ from gridbridge.state.cluster_query_tables import ClusterQueryLogRows, LastClust
 from gridbridge.state.published_files import publish_file
 from gridbridge.state.state_file import StateFile
 
+_log = logging.getLogger(__name__)
+
 ROUND_S = 2.0  # a result is shared after at most this time
 
-_log = logging.getLogger(__name__)
 AHEAD_S = 1.0  # accepted difference between two clocks, since clocks are slewed
 
 
@@ -304,8 +305,6 @@ def _read(cluster: str, last: LastClusterQueryResult) -> ClusterSnapshot | None:
 
 FAILED_IN_A_ROW = 2  # number of failed queries that close transfer queues: one may be an accident
 
-_snapshots_log = logging.getLogger(__name__)
-
 
 class LastClusterSnapshots:
     """The last snapshot of each cluster; a failed query does not replace a snapshot."""
@@ -347,7 +346,7 @@ class LastClusterSnapshots:
             self._failed.pop(answer.cluster, None)
         else:
             self._failed[answer.cluster] += 1
-            _snapshots_log.warning("event=no_answer cluster=%s why=%r", answer.cluster, answer.trouble)
+            _log.warning("event=no_answer cluster=%s why=%r", answer.cluster, answer.trouble)
         self._snapshots.record(
             cluster=answer.cluster,
             taken_at=answer.snapshot.taken_at if answer.snapshot else self._clock.now(),

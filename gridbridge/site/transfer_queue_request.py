@@ -20,7 +20,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
     TransferQueueSection,
 )
 from gridbridge.model.transfer_route import Away
-from gridbridge.shell import local_host_facts as host
+from gridbridge.shell import local_host_facts
 
 if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import TransferQueueMaker, TransferRemoteClusterSetup
@@ -64,7 +64,7 @@ def complete_queue_request(
         home=policy.site.cluster,
         remote=options.cluster,
         queue=name,
-        host=options.host or host.this_host_name(),
+        host=options.host or local_host_facts.this_host_name(),
         slots=slots,
         pending_limit=limit,
         service_account=policy.site.service_account,
@@ -89,7 +89,9 @@ def _like_standing(policy: Policy, options: TransferQueueRequest, name: str) -> 
     queue = home_queue_setup_adapter(home).query_queue_settings(home).get(name, {})
     if name in policy.queues or not (is_transfer_queue(queue) or queue_runs_gridbridge_starter(queue)):
         return options
-    slots, limit = queue_slots_and_pending_limit(queue, options.cluster, options.host or host.this_host_name())
+    slots, limit = queue_slots_and_pending_limit(
+        queue, options.cluster, options.host or local_host_facts.this_host_name()
+    )
     return replace(
         options,
         slots=options.slots or slots,

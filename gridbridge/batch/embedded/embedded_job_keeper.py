@@ -15,8 +15,7 @@ import time
 from collections.abc import Container
 from contextlib import suppress
 
-from gridbridge.batch.embedded import embedded_job_control as limits
-from gridbridge.batch.embedded import job_start_and_queue_methods, living_job_processes
+from gridbridge.batch.embedded import embedded_job_control, job_start_and_queue_methods, living_job_processes
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
 from gridbridge.batch.embedded.embedded_job_control import EmbeddedWalltimeAndPreemption
 from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore
@@ -55,7 +54,7 @@ def start_embedded_keeper_if_needed(database: EmbeddedJobStore) -> None:
     with suppress(OSError, sqlite3.OperationalError):
         if database.next_to_start() or job_start_and_queue_methods.open_embedded_transfer_queues(database):
             living_job_processes.start_embedded_daemon(database.folder, "keep")
-        limits.preempt_embedded_tasks(database)
+        embedded_job_control.preempt_embedded_tasks(database)
 
 
 def remove_embedded_job_folder(folder: str, job: int) -> None:

@@ -35,7 +35,7 @@ from gridbridge.batch.gridengine.status import query_names
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.batch.gridengine.submitted_request import parse_job_request
 from gridbridge.errors import ParseError
-from gridbridge.model import grid_engine_amounts as amounts
+from gridbridge.model import grid_engine_amounts
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     Amounts,
     CellRequestsAndResources,
@@ -146,9 +146,9 @@ def parse_consumable_amount(text: str) -> float | None:
     A negative free amount means that jobs use more than the cell has.
     """
     if text.upper() == "INFINITY":
-        return amounts.MOST
+        return grid_engine_amounts.MOST
     try:
-        number = amounts.parse_grid_engine_amount(text.removeprefix("-"))
+        number = grid_engine_amounts.parse_grid_engine_amount(text.removeprefix("-"))
     except ParseError:
         return None
     return -number if text.startswith("-") else number

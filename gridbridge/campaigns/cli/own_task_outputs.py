@@ -23,7 +23,6 @@ from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG
 from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.program import configuration_in_force
 from gridbridge.shell import rsync, safe_files, ssh
-from gridbridge.shell import safe_files as files
 from gridbridge.shell.program_runs import LIST_BYTES
 
 OUT, ERR = "out", "err"
@@ -130,7 +129,7 @@ def fetch_task_outputs(
         raise StateError(f"{to}: {error.strerror}") from error
     if not os.access(to, os.W_OK | os.X_OK):
         raise StateError(f"{to}: you may not write there")
-    if not (is_chosen or files.is_owned_by_current_user(to)):
+    if not (is_chosen or safe_files.is_owned_by_current_user(to)):
         raise StateError(f"{to}: owned by another user; expected a folder of yours as DIR")
     return tuple(_fetch(name, cluster_tasks, to, at) for name, cluster_tasks in sorted(_by_cluster(tasks).items()))
 
@@ -217,7 +216,7 @@ def _put(source: str, name: str, folder: int) -> None:
     """
     if _is_there(source, name, folder):
         return
-    beside = files.random_file_name(files.TEMPORARY)
+    beside = safe_files.random_file_name(safe_files.TEMPORARY)
     options = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         with (

@@ -43,8 +43,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.fixed_paths import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
 from gridbridge.model.policy import Policy
-from gridbridge.shell import local_host_facts as host
-from gridbridge.shell import poller_lock, safe_files
+from gridbridge.shell import local_host_facts, poller_lock, safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
@@ -231,7 +230,9 @@ class HostClockJumpDetector:
     def look(self) -> tuple[ClockJump, ...]:
         """Return the jumps of this host's clock: by how many seconds, and when."""
         before = read_nikita_host_clocks(self._path)
-        now = HostClockReadings(boot=host.boot_id(), wall=self._clock.now(), steady_s=self._clock.steady_s())
+        now = HostClockReadings(
+            boot=local_host_facts.boot_id(), wall=self._clock.now(), steady_s=self._clock.steady_s()
+        )
         self._seen = record_clock_jumps(before, now)
         for jump in self._seen.leaps[len(before.leaps) if before else 0 :]:
             _log.warning("event=clock_set by_s=%+.0f", jump.by_s)

@@ -31,7 +31,7 @@ from gridbridge.campaigns.submission.campaign_admission import (
     jdl_limit_violation,
 )
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
-from gridbridge.decisions.campaigns import admission_decision as rules
+from gridbridge.decisions.campaigns import admission_decision
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
 from gridbridge.decisions.campaigns.nikita_deletion_planning import sum_clock_jumps
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
@@ -344,7 +344,7 @@ class CampaignAndRequestIntake:
         groups = frozenset(local_host_facts.groups_of_account(new_file.owner))
         candidate = CampaignCandidate(user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl)
         try:
-            return rules.explain_admission_violation(self._rules(), candidate)
+            return admission_decision.explain_admission_violation(self._rules(), candidate)
         except ConfigError as error:
             return f"the site's admission rules are wrong: {error}"
 

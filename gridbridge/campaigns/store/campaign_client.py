@@ -45,7 +45,7 @@ from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUB
 from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
 from gridbridge.program.model_values_as_json import model_value_from_json
 from gridbridge.shell import safe_files
-from gridbridge.state import published_json as shown
+from gridbridge.state import published_json
 
 BY_SSH = f"or name the transfer host in {CONFIG} ([site] transfer_host)"
 WHERE = f"submit campaigns on the transfer host, or where its {{}} and {{}} are mounted; {BY_SSH}"
@@ -260,7 +260,9 @@ def published_campaign_clusters(folder: str = PUBLISHED) -> tuple[ShownCampaignC
 
 
 def _as_polled(cluster: ShownCampaignCluster, at: datetime, folder: str) -> ShownCampaignCluster:
-    polled = shown.read_published_value(f"{folder}/{shown.CLUSTERS}/{cluster.name}.json", PublishedClusterAnswer)
+    polled = published_json.read_published_value(
+        f"{folder}/{published_json.CLUSTERS}/{cluster.name}.json", PublishedClusterAnswer
+    )
     if not polled or polled.trouble or not polled.taken_at or polled.taken_at < at - POLLED_FOR:
         return cluster
     free = polled.free_slots if polled.besteffort_slots is None else polled.besteffort_slots

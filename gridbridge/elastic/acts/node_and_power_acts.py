@@ -45,7 +45,7 @@ from gridbridge.model.elastic.elastic_nodes import (
 )
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 
-_power_log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 PATIENT = (
     NodeStateCause.DRAINED,
@@ -100,7 +100,7 @@ class HostPowerActRunner:
         except GridbridgeError as error:
             if node.cause is NodeStateCause.DRAINED:  # an administrator wants the host off
                 raise
-            _power_log.warning("event=not_done node=%s act=rest why=%r", node.name, str(error))
+            _log.warning("event=not_done node=%s act=rest why=%r", node.name, str(error))
         return node.entering(ElasticNodeState.STANDBY, self.now(), node.cause)
 
     def _is_to_wait(self, node: BalancerOwnedNode, idleness: HostCheckBeforeRemoval) -> bool:
@@ -130,7 +130,7 @@ class HostPowerActRunner:
         if idleness.is_listed and not idleness.is_idle:
             raise SilentHostMayRunTasks(due.node.name)
         if due.before is not None and due.before.state is ElasticNodeState.STANDBY:
-            _power_log.warning("event=still_on node=%s", due.node.name)
+            _log.warning("event=still_on node=%s", due.node.name)
         self._supply(due.node).stop(_powered_machine(due.node))
         node = due.node.entering(ElasticNodeState.STANDBY, self.now(), due.node.cause)
         return replace(node, up_since=node.up_since or self.now())
@@ -155,8 +155,6 @@ POWER_ACTS: Mapping[BalancerNodeAct, Callable[[HostPowerActRunner, DueNodeAct], 
     BalancerNodeAct.STOP: HostPowerActRunner._stop,
 }
 
-
-_log = logging.getLogger(__name__)
 
 LEAVES_S = 600.0  # time after which a host that is still in the cell is logged
 LOST = (NodeStateCause.VANISHED, NodeStateCause.SILENT)  # causes of nodes whose daemon does not answer

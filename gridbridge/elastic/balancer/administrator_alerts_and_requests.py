@@ -92,7 +92,6 @@ def _opened(path: str, *, is_unchanged: bool) -> Iterator[StateFile]:
 
 _log = logging.getLogger(__name__)
 
-
 Ending = Callable[[str, str], str]  # maps pool and machine id to the command that destroys the machine
 
 

@@ -62,7 +62,7 @@ from gridbridge.model.fixed_paths import (
 )
 from gridbridge.model.policy import Policy
 from gridbridge.program import service_cycle
-from gridbridge.shell import local_host_facts as host
+from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_startup import drop_root_to_account, switch_process_to_account
 from gridbridge.shell.service_heartbeat import BEGIN_S, ServiceHeartbeat
@@ -212,7 +212,7 @@ class BalancerDaemon:
     def _follow(self, memory: BalancerStateRows) -> None:
         """Shift all recorded times by the step that the system clock has made since the last round."""
         wall, steady_s = self._clock.now(), self._clock.steady_s()
-        by = memory.follow(BalancerHostClocks(boot=host.boot_id(), wall=wall, steady_s=steady_s))
+        by = memory.follow(BalancerHostClocks(boot=local_host_facts.boot_id(), wall=wall, steady_s=steady_s))
         if by:
             _log.warning("event=clock_moved by_s=%.0f", by.total_seconds())
 

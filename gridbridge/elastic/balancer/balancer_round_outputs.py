@@ -18,7 +18,6 @@ from gridbridge.decisions.elastic.balancer_round_reports import (
     count_balancer_round_figures,
 )
 from gridbridge.elastic.acts import balanced_cluster_queries
-from gridbridge.elastic.acts import balanced_cluster_queries as kept
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.published_balance import (
@@ -33,9 +32,9 @@ from gridbridge.shell.program_startup import drop_root_to_account
 from gridbridge.shell.safe_files import iterate_bounded_lines
 from gridbridge.state import published_files, published_json
 
-LONGEST = timedelta(days=7)  # how long ends of tasks are stored at least
-
 _log = logging.getLogger(__name__)
+
+LONGEST = timedelta(days=7)  # how long ends of tasks are stored at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +70,13 @@ def record_balancer_statistics(
 
 
 def _ends(now: datetime, seeing: BalancerStatisticsPaths) -> RecentlyEndedTasks:
-    before = kept.read_stored_task_ends(seeing.kept)
+    before = balanced_cluster_queries.read_stored_task_ends(seeing.kept)
     try:
         read = balanced_cluster_queries.add_task_ends_from_accounting(seeing.accounting, before, now)
         since = minute_since_epoch(now - max(LONGEST, seeing.lookback))
         after = replace(read, minutes=tuple(m for m in read.minutes if m.minute >= since))
         if after != before:
-            kept.write_stored_task_ends(seeing.kept, after)
+            balanced_cluster_queries.write_stored_task_ends(seeing.kept, after)
     except StateError as error:
         _log.warning("event=no_accounting why=%r", str(error))
         return before
@@ -174,7 +173,6 @@ def become_balancer_account() -> None:
 
 NAME = "balance.json"
 Next: TypeAlias = Callable[[PublishedBalancerFigures | None], PublishedBalancerFigures]
-_publication_log = logging.getLogger(__name__)
 
 
 def write_published_balance(value: PublishedBalancerFigures, folder: str = BALANCE_PUBLISHED) -> None:
@@ -216,7 +214,7 @@ def _publish(following: Next, folder: str) -> None:
     try:
         write_published_balance(following(_last(folder)), folder)
     except StateError as error:
-        _publication_log.warning("event=not_shown why=%r", str(error))
+        _log.warning("event=not_shown why=%r", str(error))
 
 
 def _last(folder: str) -> PublishedBalancerFigures | None:

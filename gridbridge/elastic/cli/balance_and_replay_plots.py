@@ -177,7 +177,6 @@ def format_duration(seconds: float) -> str:
     return f"{whole // size} {unit}{remainder}"
 
 
-mpl.use("Agg")
 WIDTH_INCHES, HEIGHT_INCHES, REPLAY_DOTS = 11.0, 3.4, 110
 COLOURS = {
     ComparedReplayRules.DEMAND: "#0072B2",

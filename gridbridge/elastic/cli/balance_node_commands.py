@@ -43,11 +43,11 @@ def status(is_json: bool) -> None:
       gridbridge balance status
     """
     from gridbridge.elastic.balancer import (
-        administrator_alerts_and_requests as nodes,  # loading takes a quarter of a second
+        administrator_alerts_and_requests,  # loading takes a quarter of a second
     )
 
     now = datetime.now(UTC)
-    overview = nodes.load_balancer_overview(now)
+    overview = administrator_alerts_and_requests.load_balancer_overview(now)
     if is_json:
         output_and_errors.print_json(_overview(overview))
         return
@@ -171,9 +171,9 @@ def history(count: int, is_json: bool) -> None:
     Example:
       gridbridge balance history -n 5
     """
-    from gridbridge.elastic.balancer import administrator_alerts_and_requests as nodes
+    from gridbridge.elastic.balancer import administrator_alerts_and_requests
 
-    decisions = nodes.load_last_node_changing_rounds(count)
+    decisions = administrator_alerts_and_requests.load_last_node_changing_rounds(count)
     if is_json:
         rows = [
             {"number": decision.number, "at": decision.at.isoformat(), "sentence": decision.sentence}
@@ -189,9 +189,9 @@ def history(count: int, is_json: bool) -> None:
 def _ask(
     host: str, request: AdministratorNodeRequestKind, words: Mapping[ElasticNodeState, str], *, is_json: bool
 ) -> None:
-    from gridbridge.elastic.balancer import administrator_alerts_and_requests as nodes
+    from gridbridge.elastic.balancer import administrator_alerts_and_requests
 
-    node = nodes.record_node_change_request(host, request)
+    node = administrator_alerts_and_requests.record_node_change_request(host, request)
     if is_json:
         output_and_errors.print_json({"host": node.name, "state": node.state.value, "wish": request.value})
         return
@@ -199,10 +199,10 @@ def _ask(
 
 
 def _nodes(now: datetime) -> tuple[BalancerOwnedNode, ...]:
-    from gridbridge.elastic.balancer import administrator_alerts_and_requests as nodes
+    from gridbridge.elastic.balancer import administrator_alerts_and_requests
 
     try:
-        return nodes.load_balancer_overview(now).nodes
+        return administrator_alerts_and_requests.load_balancer_overview(now).nodes
     except StateError:
         return ()
 

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Protocol
 
 from gridbridge.elastic.providers import site_program_and_secret_files
-from gridbridge.elastic.providers import site_program_and_secret_files as program
 from gridbridge.errors import ProviderOutcomeUnknown, ProviderOutOfMachines, ProviderPermanentFailure, describe_error
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, PoweredHostSection, PowerSwitchMethod
 from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, POOL_TAG, ProviderMachine, ProviderMachineState
@@ -27,7 +26,6 @@ SAID = MappingProxyType({b"on": ProviderMachineState.RUNNING, b"off": ProviderMa
 DISCARD = "9"  # the usual port of Wake-on-LAN packets
 
 _log = logging.getLogger(__name__)
-
 
 ReportUnknownPower = Callable[[str, str], None]  # called with a host of unknown power state, and the reason
 
@@ -93,7 +91,7 @@ class HostPowerProvider:
 def _state_of(printed: bytes, words: Mapping[bytes, ProviderMachineState]) -> ProviderMachineState:
     state = words.get(printed.strip())
     if state is None:
-        text = program.printable_program_output(printed.decode(errors="replace").strip())
+        text = site_program_and_secret_files.printable_program_output(printed.decode(errors="replace").strip())
         right = " or ".join(word.decode() for word in words)
         raise ProviderPermanentFailure(f"the host's state is {text!r}; expected {right}")
     return state
@@ -130,9 +128,11 @@ class IpmiPowerSwitch:
         host, _, port = self.bmc.partition(":")
         connection = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)
         argv = (self.tool, *connection, "-U", self.user, "-f", self.password_file)
-        env = program.provider_program_environment()
+        env = site_program_and_secret_files.provider_program_environment()
         try:
-            return program.run_provider_program((*argv, "chassis", "power", word), env, self.timeout_s)
+            return site_program_and_secret_files.run_provider_program(
+                (*argv, "chassis", "power", word), env, self.timeout_s
+            )
         except ProviderPermanentFailure as error:
             raise ProviderOutcomeUnknown(str(error)) from error
 
@@ -159,7 +159,9 @@ class ProgramPowerSwitch:
 
     def _ask(self, word: str) -> bytes:
         argv = (self.program, word, self.host)
-        return program.run_provider_program(argv, program.provider_program_environment(), self.timeout_s)
+        return site_program_and_secret_files.run_provider_program(
+            argv, site_program_and_secret_files.provider_program_environment(), self.timeout_s
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +220,7 @@ def _controller(section: MachineProviderSection, _: str, host: PoweredHostSectio
 
 
 def _by_program(section: MachineProviderSection, name: str, _: PoweredHostSection) -> ProgramPowerSwitch:
-    own = program.require_trusted_provider_file(section.program)
+    own = site_program_and_secret_files.require_trusted_provider_file(section.program)
     return ProgramPowerSwitch(program=own, host=name, timeout_s=section.timeout_s)
 
 

@@ -33,7 +33,6 @@ from gridbridge.rebalance.mover.rebalance_decision import (
 )
 from gridbridge.rebalance.rebalance_tables import RebalanceNoteRows, ReplicaActRows
 from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets, storage_area_access
-from gridbridge.rebalance.replicas import delegated_datasets as owners
 from gridbridge.rebalance.replicas.owner_fair_replica_queue import (
     OwnerFairReplicaActQueue,
     owner_of_replica_act,
@@ -108,7 +107,7 @@ class ReplicaReconciler:
         return DatasetRoundInputs(
             stored=DatasetStorageSnapshot(
                 now=self._clock.now(),
-                kept=tuple(owners.query_owners_for_datasets(delegated_datasets.list_dataset_delegations())),
+                kept=tuple(delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations())),
                 areas=tuple(self._measure()),
                 drained=_drained(self._policy),
                 carried=self._carried.all(),
@@ -227,9 +226,11 @@ class ReplicaReconciler:
     def _carry_out(self, delegated: DelegatedDataset, carried: ServiceReplicaAct) -> ReplicaActOutcome:
         if carried.target and carried.target in _closed(self._policy):
             return ReplicaActOutcome(why=f"{carried.target} is drained")
-        if carried.target and (why := owners.copy_replica_as_owner(delegated, carried.target, carried.source)):
+        if carried.target and (
+            why := delegated_datasets.copy_replica_as_owner(delegated, carried.target, carried.source)
+        ):
             return ReplicaActOutcome(why=why)
-        why = owners.drop_replica_as_owner(delegated, carried.source) if carried.source else ""
+        why = delegated_datasets.drop_replica_as_owner(delegated, carried.source) if carried.source else ""
         return ReplicaActOutcome(why=why, is_left=bool(why and carried.target))
 
     def _end(self, carried: ServiceReplicaAct, why: str) -> None:

@@ -27,7 +27,7 @@ from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_loca
 from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.shell import followed_file
 from gridbridge.state import published_json
-from gridbridge.transfer import usage_rows as accounts
+from gridbridge.transfer import usage_rows
 from gridbridge.transfer.poller.remote_usage_records import remote_job_usage_records
 
 ANYBODY = "*"
@@ -72,7 +72,7 @@ def read_home_remote_accounting(
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     shown = published_json.read_all_published_files(folder)
     records = status_and_why_reports.home_accounting_records(policy, number)
-    kept_records = {usage.job: usage.records for usage in accounts.read_published_job_usage(folder, number)}
+    kept_records = {usage.job: usage.records for usage in usage_rows.read_published_job_usage(folder, number)}
     accounted = frozenset(record.owner for record in records)
     transfers = {
         published.job: tuple(history.transfer for history in published.attempts)
@@ -109,14 +109,14 @@ def sum_remote_usage(
     shown = published_json.read_all_published_files(folder)
     since = None if days is None else now - timedelta(days=days)
     sums: dict[tuple[str, str], list[RemoteJobRunAccounting]] = {}
-    for usage in accounts.read_usage_published_since(folder, since):
+    for usage in usage_rows.read_usage_published_since(folder, since):
         for record in prefer_accounted_usage(usage.records):
             is_recent = since is None or (record.ended_at is not None and record.ended_at >= since)
             if owner in (record.owner, ANYBODY) and is_recent:
                 sums.setdefault((record.owner, record.cluster), []).append(record)
     rows = tuple(_total(*pair, of) for pair, of in sorted(sums.items()))
     clusters = sorted(policy.remotes)
-    readings = {reading.cluster: reading for reading in accounts.read_accounting_file_states(folder)}
+    readings = {reading.cluster: reading for reading in usage_rows.read_accounting_file_states(folder)}
     blind = (_blindness(name, readings.get(name), now) for name in clusters)
     return rows, (*_alarm(shown, now), *(text for text in blind if text))
 
@@ -219,7 +219,7 @@ def _alarm(shown: PublishedFilesSnapshot, now: datetime) -> tuple[str, ...]:
 
 
 def _blind(tasks: tuple[HomeAndRemoteAccounting, ...], policy: Policy, folder: str, now: datetime) -> Iterator[str]:
-    readings = {reading.cluster: reading for reading in accounts.read_accounting_file_states(folder)}
+    readings = {reading.cluster: reading for reading in usage_rows.read_accounting_file_states(folder)}
     concerned = {transfer.remote for task in tasks for transfer in task.transfers}
     concerned |= {record.cluster for task in tasks for record in task.remote}
     for cluster in sorted(concerned & policy.clusters.keys()):

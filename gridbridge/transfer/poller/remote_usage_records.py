@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from gridbridge.batch.optional_adapter_protocols import JobAccountingReader
     from gridbridge.model.transfer_route import Away
 
-
-_reader_log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +112,7 @@ class RemoteAccountingFileReader:
         except GridbridgeError as error:
             return AccountingFileReadResult(cursor=self.cursor, trouble=str(error))
         except Exception as error:  # a fault in one cluster's file must not stop the poller
-            _reader_log.exception("event=fault cluster=%s", self.cursor.cluster)
+            _log.exception("event=fault cluster=%s", self.cursor.cluster)
             return AccountingFileReadResult(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
 
     def _look(self, before: ClusterAccountingProgress) -> AccountingFileReadResult:
@@ -167,8 +166,6 @@ def _remote_record(line: str, record: JobRunAccounting, name: str, cluster: Clus
 MOST_TOLD = 1000  # largest number of stored ends an hour for one person, if the jobs are not proved to exist
 UNHEARD = timedelta(minutes=1)  # longest usual time between two answers of a cluster
 FRESHEN = timedelta(seconds=20)  # unchanged positions are published again after this time
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)

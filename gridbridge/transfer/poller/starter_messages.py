@@ -44,10 +44,10 @@ from gridbridge.transfer.poller.answers_to_starters import (
 from gridbridge.transfer.poller.poller_decision_journal import RefusedStarterMessageJournal
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
+_log = logging.getLogger(__name__)
+
 KEPT = timedelta(hours=1)  # storage time of closed transfers without proved owner
 SWEEP_S = 600.0
-
-_quota_log = logging.getLogger(__name__)
 
 
 class _Waiting(NamedTuple):
@@ -123,7 +123,7 @@ class UnconfirmedTransferQuota:
                 uids[entry.transfer.uid] += 1
         for uid, count in uids.items():
             why = f"{home.cluster} lists no such jobs of the uid; {self.most} are unproved"
-            _quota_log.warning("event=unproved uid=%d refused=%d why=%r", uid, count, why)
+            _log.warning("event=unproved uid=%d refused=%d why=%r", uid, count, why)
         self._forget(home.taken_at)
         return refused
 
@@ -187,8 +187,6 @@ KIND_ORDER = (
     TransferMessageKind.CLOSED,
     TransferMessageKind.ASK,
 )
-
-_log = logging.getLogger(__name__)
 
 
 class StarterMessageReader:

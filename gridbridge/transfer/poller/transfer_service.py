@@ -19,9 +19,6 @@ from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program import service_cycle
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.transfer.poller import poller_components
-from gridbridge.transfer.poller import poller_components as acting
-from gridbridge.transfer.poller import poller_components as maintenance
-from gridbridge.transfer.poller import poller_components as program
 from gridbridge.transfer.poller.poller_components import (
     PollerActComponents,
     PollerReconcilers,
@@ -48,15 +45,15 @@ class TransferService:
     def of(cls, policy: Policy, resources: PollerResources) -> Self:
         """Build the service from groups of components, each group after the groups that it needs."""
         state = poller_components.build_poller_state(policy, resources)
-        acts = acting.build_poller_acts(policy, resources, state)
-        looks_after = maintenance.build_poller_reconcilers(policy, resources, state, acts)
+        acts = poller_components.build_poller_acts(policy, resources, state)
+        looks_after = poller_components.build_poller_reconcilers(policy, resources, state, acts)
         return cls(
             policy=policy,
             resources=resources,
             known=state,
             acting=acts,
             maintenance=looks_after,
-            program=program.build_poll_round(policy, resources, state, acts, looks_after),
+            program=poller_components.build_poll_round(policy, resources, state, acts, looks_after),
         )
 
     def load(self) -> None:

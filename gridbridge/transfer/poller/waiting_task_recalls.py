@@ -40,11 +40,11 @@ from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.transfer_rows import TaskMoveRows as Kept
 
+_log = logging.getLogger(__name__)
+
 HEED_S = 60.0  # a request that no starter carries out is withdrawn after this time
 AGAIN_S = 60.0  # first pause before a task that could not run at home is tried again
 NEVER = datetime.min.replace(tzinfo=UTC)
-
-_log = logging.getLogger(__name__)
 
 
 class WaitingTaskRecallService:
@@ -201,8 +201,6 @@ def _has_started(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
 KEPT = timedelta(days=7)
 NOBODY = "moves"  # name of the thread for moves of unknown owners
 
-_move_log = logging.getLogger(__name__)
-
 
 class WaitingTaskMoveService:
     """Moves waiting tasks to other clusters: home excludes the queues to the old cluster, and brings the task home.
@@ -330,7 +328,7 @@ class WaitingTaskMoveService:
             move, giving = self._ending.pop(key)
             error, transfer = giving.exception(), self._ledger.find(key)
             if error and transfer and recall_policy.is_task_listed_at_home(transfer, situation):
-                _move_log.warning("event=queues_kept name=%s why=%r", move.name, str(error))
+                _log.warning("event=queues_kept name=%s why=%r", move.name, str(error))
                 self._give_back(move, transfer.owner, move.stage, move.reason)
             else:
                 self._end(move, move.stage, move.reason)
@@ -339,4 +337,4 @@ class WaitingTaskMoveService:
         self._keeping.pop(move.key, None)
         self._wished.discard(move.key)
         self._kept.put(replace(move, stage=stage, reason=why))
-        _move_log.info("event=moved name=%s stage=%s why=%r", move.name, stage.value, why)
+        _log.info("event=moved name=%s stage=%s why=%r", move.name, stage.value, why)

@@ -13,8 +13,7 @@ from gridbridge.model.job_request import JobRequest
 from gridbridge.model.transfer import staged_paths
 from gridbridge.model.transfer_message import MAX_BYTES
 from gridbridge.model.transfer_route import SshLogin
-from gridbridge.shell import remote_stage_folder as folder
-from gridbridge.shell import rsync, safe_files
+from gridbridge.shell import remote_stage_folder, rsync, safe_files
 from gridbridge.transfer.starter import starter_step_and_answers, task_notes
 from gridbridge.transfer.starter.local_task import LocalTask, own_login_name
 
@@ -65,7 +64,7 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
     _refuse_missing(step.task, stage)
     step.note()
     try:
-        return folder.make_remote_stage_folder(_login(step), stage.folder, step.away.timeout_s)
+        return remote_stage_folder.make_remote_stage_folder(_login(step), stage.folder, step.away.timeout_s)
     except UnstageablePaths as error:
         if not stage.folder.startswith("/"):
             raise
@@ -75,10 +74,10 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
 
 def _make_at_home(step: "StarterStepContext", stage: RemoteStagingFolder) -> str:
     """Create the folder below the home directory of the remote account instead, and note its path."""
-    stage.folder = f"{folder.STAGE_DIR}/{step.record.transfer}"
+    stage.folder = f"{remote_stage_folder.STAGE_DIR}/{step.record.transfer}"
     _note(step.task, stage)
     step.note(stage=stage.folder)
-    return folder.make_remote_stage_folder(_login(step), stage.folder, step.away.timeout_s)
+    return remote_stage_folder.make_remote_stage_folder(_login(step), stage.folder, step.away.timeout_s)
 
 
 def carry_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
@@ -94,10 +93,10 @@ def carry_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
     source = _standard_input(task)
     names = [_source(stage, path) for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)]
     if source or names:
-        folder.restore_remote_stage_folder(login, at, step.away.timeout_s)
+        remote_stage_folder.restore_remote_stage_folder(login, at, step.away.timeout_s)
     if source and not rsync.rsync_file_to_remote_path(login, source, f"{at}/{STDIN}", task.is_dead):
         return False
-    if names and not rsync.rsync_files_to_host(login, names, f"{at}/{folder.WORK}/", task.is_dead):
+    if names and not rsync.rsync_files_to_host(login, names, f"{at}/{remote_stage_folder.WORK}/", task.is_dead):
         return False
     task.note_done(CARRIED)
     return True
@@ -111,7 +110,7 @@ def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool
     try:
         if has_run and not _bring_home(step):
             return False
-        folder.remove_remote_stage_folder(_login(step), step.record.stage, LONG_S)
+        remote_stage_folder.remove_remote_stage_folder(_login(step), step.record.stage, LONG_S)
         step.note(stage="")
     except GridbridgeError as error:
         if has_run:
@@ -133,14 +132,14 @@ def _bring_home(step: "StarterStepContext") -> bool:
         staged_paths.path_in_remote_job_folder(path)
         for path in staged_paths.decode_staging_path_list(staged_paths.OUT, stage.stage_out)
     ]
-    names = (*STREAMS, *(f"{folder.WORK}/{name}" for name in outputs))
-    present = folder.find_remote_files(login, at, names, LONG_S) or {}
+    names = (*STREAMS, *(f"{remote_stage_folder.WORK}/{name}" for name in outputs))
+    present = remote_stage_folder.find_remote_files(login, at, names, LONG_S) or {}
     streams = [name for name in STREAMS if name in present]
     long = [name for name in streams if not _fetch(task, login, at, name)]
     if long and not rsync.rsync_files_from_host(login, long, at, f"{task.private}/", task.is_dead):
         return False
-    links = {name: present.get(f"{folder.WORK}/{name}") for name in outputs}
-    work, cwd = f"{at}/{folder.WORK}", f"{stage.cwd}/"
+    links = {name: present.get(f"{remote_stage_folder.WORK}/{name}") for name in outputs}
+    work, cwd = f"{at}/{remote_stage_folder.WORK}", f"{stage.cwd}/"
     for leads in (False, True):
         paths = [name for name, is_link in links.items() if is_link is leads]
         if paths and not rsync.rsync_files_from_host(login, paths, work, cwd, task.is_dead, leads):
@@ -153,7 +152,7 @@ def _bring_home(step: "StarterStepContext") -> bool:
 
 def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
     """Fetch a short standard stream over the open ssh connection; False if the stream is long."""
-    data = folder.read_remote_file(login, at, name, SHORT_BYTES + 1, LONG_S)
+    data = remote_stage_folder.read_remote_file(login, at, name, SHORT_BYTES + 1, LONG_S)
     is_whole = len(data) <= SHORT_BYTES
     if is_whole:
         task_notes.write_note(f"{task.private}/{name}", data)
@@ -164,7 +163,7 @@ def _declared(step: "StarterStepContext", request: JobRequest, config: dict[str,
     """Return the lists of files to copy; a job's list replaces its queue's list."""
     route = step.route
     lists = staged_paths.job_stage_in_and_out_paths(route.stage_in, route.stage_out, request.context)
-    base = folder.remote_stage_parent(route.remote_stage_dir, _login(step).user or own_login_name())
+    base = remote_stage_folder.remote_stage_parent(route.remote_stage_dir, _login(step).user or own_login_name())
     return RemoteStagingFolder(
         folder=step.record.stage or f"{base}/{step.record.transfer}",
         cwd=config["cwd"],

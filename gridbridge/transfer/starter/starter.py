@@ -37,7 +37,6 @@ from gridbridge.transfer.starter import (
     starter_step_and_answers,
     submission_step,
 )
-from gridbridge.transfer.starter import submission_step as job
 from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, message_timestamp
 from gridbridge.transfer.starter.remote_job_state_match import delete_remote_job, match_remote_job_state
 from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
@@ -112,7 +111,7 @@ class DueStarterStep(StarterStepContext):
             return self.end_deleted()
         if self.noted == LOOK:
             return self.send_record_again()
-        if job.is_interactive_job(self.task.env):
+        if submission_step.is_interactive_job(self.task.env):
             return starter_step_and_answers.put_job_in_error_state(self.task, NOT_INTERACTIVE)
         if self.record.kind != TransferMessageKind.RECORD:
             self.task.require_room()
@@ -145,19 +144,19 @@ class DueStarterStep(StarterStepContext):
         if verdict is None:
             return ""
         if begun:
-            from gridbridge.transfer.starter import task_return_home as recall
+            from gridbridge.transfer.starter import task_return_home
 
-            if home := recall.task_end_after_recall(begun, verdict):
+            if home := task_return_home.task_end_after_recall(begun, verdict):
                 return self.finish(home, has_run=False)
         return self.finish(verdict, has_run=not verdict.claim)
 
     def recall(self, request: TransferMessage) -> str:
         """Bring the task home if its remote job has not started."""
-        from gridbridge.transfer.starter import task_return_home as recall
+        from gridbridge.transfer.starter import task_return_home
 
         if (system := load_job_recaller(self.away)) is None:
             return self.wait()  # the service withdraws the request
-        result = recall.do_recall_step(system, self.task, self.away, self.record, request)
+        result = task_return_home.do_recall_step(system, self.task, self.away, self.record, request)
         if isinstance(result, TransferMessage):
             return self.finish(result, has_run=False)
         return starter_step_and_answers.tell_starter_shell_to_sleep(self.task, "again", result, self.record)

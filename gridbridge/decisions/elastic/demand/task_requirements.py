@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from gridbridge.errors import ParseError
-from gridbridge.model import grid_engine_amounts as amounts
+from gridbridge.model import grid_engine_amounts
 from gridbridge.model.elastic.grid_engine_cell import (
     ANYBODY,
     CellConfiguration,
@@ -264,7 +264,7 @@ def _amounts(
 def parse_amount_or_zero(text: str) -> float:
     """Parse an amount; return 0 for text that is no amount."""
     try:
-        return amounts.parse_grid_engine_amount(text)
+        return grid_engine_amounts.parse_grid_engine_amount(text)
     except ParseError:
         return 0.0
 
@@ -275,7 +275,7 @@ def parse_amount_or_impossible(text: str) -> float:
     No host has an impossible amount, so no node is added for a job that requests `nan`.
     """
     try:
-        return amounts.parse_grid_engine_amount(text)
+        return grid_engine_amounts.parse_grid_engine_amount(text)
     except ParseError:
         return BEYOND
 
@@ -301,7 +301,7 @@ def host_value_meets_requirement(requirement: RequiredHostValue, text: str) -> b
     if relation in (RequestedValueComparison.EQUAL, RequestedValueComparison.OTHER):
         return _matches_value(requirement.value, text) == (relation is RequestedValueComparison.EQUAL)
     amount, has = parse_amount_or_impossible(requirement.value), parse_amount_or_zero(text)
-    if amounts.is_unlimited_grid_engine_amount(text):
+    if grid_engine_amounts.is_unlimited_grid_engine_amount(text):
         return relation in (RequestedValueComparison.AT_MOST, RequestedValueComparison.LESS)
     if relation is RequestedValueComparison.AT_MOST:
         return amount <= has
@@ -321,4 +321,4 @@ def _matches_value(pattern: str, text: str) -> bool:
 
 def _parse_number_or_bool(text: str) -> float:
     word = text.lower()
-    return float(word == "true") if word in ("true", "false") else amounts.parse_grid_engine_amount(text)
+    return float(word == "true") if word in ("true", "false") else grid_engine_amounts.parse_grid_engine_amount(text)
