@@ -80,7 +80,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOption
     policy = configuration_file.parse_configuration("FILE", SITE.format(works=works, secret=secret).encode())
     seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
     monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: seen)
-    monkeypatch.setattr(balance_service.host, "is_this_host", lambda name: name == MASTER)
+    monkeypatch.setattr(balance_service.local_host_facts, "is_this_host", lambda name: name == MASTER)
     return BalancerRunOptions(policy=policy, rules=policy.balance, demand=policy.demand)
 
 
@@ -117,7 +117,7 @@ def test_nobody_acts_away_from_the_qmaster(
     wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may move to another host that has a balancer: both would buy what is wanted."""
-    monkeypatch.setattr(balance_service.host, "is_this_host", lambda _: False)
+    monkeypatch.setattr(balance_service.local_host_facts, "is_this_host", lambda _: False)
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
 
     assert PublishingBalancerRound(wanted, Clock(), memory).gather()
