@@ -192,14 +192,14 @@ class TransferRows:
             return self._database.execute(delete(TRANSFERS).where(closed)).rowcount
 
     def forget_unproved(self, name: str, uid: int) -> None:
-        """Delete a closed transfer whose owner no home job list has proved."""
+        """Delete a closed transfer if no home job list has proved the owner."""
         it, events = (delete(table).where(table.c.name == name, table.c.uid == uid) for table in (TRANSFERS, EVENTS))
         with self._database.transaction():
             if self._database.execute(it.where(_UNPROVED)).rowcount:
                 self._database.execute(events)
 
     def sweep_unproved(self, before: datetime) -> None:
-        """Delete transfers that closed before `before` without proof of their owner, with their events."""
+        """Delete transfers that closed before `before` and whose owner is not proved, with all events."""
         closed = and_(TRANSFERS.c.closed_at < before, _UNPROVED)
         theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
         with self._database.transaction():

@@ -1,1 +1,1 @@
-"""Decide about transfers of jobs to remote clusters, guards and queues."""
+"""Decide about transfers, transfer queues, and what keeps local tasks from starting."""

@@ -38,12 +38,12 @@ _WORDS: Mapping[str, str] = {
 
 
 def describe_failure_cause(cause: str, cluster: str) -> str:
-    """Return words for the cause of the jobs that failed at a remote cluster."""
+    """Describe why jobs failed at a remote cluster."""
     return _WORDS.get(cause, "these jobs failed at {}").format(cluster)
 
 
 MAX_DOUBLINGS = 32
-SEVERAL = 2  # largest number of job owners that a breaker stores
+SEVERAL = 2  # largest number of job owners that a count of failures names
 
 
 class BreakerEvidenceKind(Enum):
@@ -94,7 +94,7 @@ def is_owner_task_in_home_queue(transfer: str, owner: str, queue: str, home: Clu
 def breaker_evidence_of_transfer(
     before: Transfer | None, transfer: Transfer, policy: BreakerSection
 ) -> BreakerEvidence | None:
-    """Return what a change of a transfer shows about its remote cluster; None if nothing."""
+    """Return the success or failure at the remote cluster that a transfer's change shows; None if neither."""
     if cause := fast_failure_cause(before, transfer, policy):
         return _observation(BreakerEvidenceKind.FAILED, transfer, cause)
     if has_remote_job_run(transfer) and not (before and has_remote_job_run(before)):
@@ -143,7 +143,7 @@ def update_breaker(
     now: datetime,
     policy: BreakerSection,
 ) -> PublishedClusterBreaker:
-    """Return a cluster's breaker after a remote job ran, was accepted or failed fast.
+    """Update a cluster's count of failed jobs (breaker) after a remote job ran, was accepted or failed fast.
 
     `transfers` are all open transfers.
     """
@@ -159,7 +159,7 @@ def update_breaker(
 def clear_owner_breaker_failures(
     breaker: PublishedClusterBreaker, observation: BreakerEvidence
 ) -> PublishedClusterBreaker:
-    """Clear one owner's failures after a success that the home job list has not proved yet."""
+    """Clear one owner's failures after a success of this owner, which no home job list has proved yet."""
     if observation.sign is BreakerEvidenceKind.FAILED or breaker.times:
         return breaker
     keeps_accepted = observation.sign is BreakerEvidenceKind.TAKEN
@@ -195,7 +195,7 @@ def count_failure_and_close_queues(
     failures close the queues at the limit, always for the same time.
     """
     if breaker.until and now < breaker.until:
-        return breaker  # a job that was submitted before the queues closed is no probe
+        return breaker  # the job was submitted before the queues closed
     fresh = PublishedFastJobFailure(job=observation.job, owner=observation.owner, was_accepted=observation.was_accepted)
     older = (shown_failure for shown_failure in breaker.failed if shown_failure.job != observation.job)
     failed = (*older, fresh)[-policy.failures :]
@@ -224,7 +224,7 @@ def _trip(
 
 
 def forget_submission_failures(breaker: PublishedClusterBreaker) -> PublishedClusterBreaker:
-    """Drop failed submissions from a breaker, because the cluster accepts jobs again."""
+    """Drop failed submissions from a cluster's count of failures, because the cluster accepts jobs again."""
     if breaker.times:
         return breaker
     return replace(breaker, failed=tuple(failure for failure in breaker.failed if failure.was_accepted))
@@ -248,9 +248,9 @@ def first_probe_time_of_each_owner(
 def does_breaker_close_queues(
     breaker: PublishedClusterBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
 ) -> bool:
-    """Say whether a breaker closes the queues to a cluster: in a pause, or while an owner's first job runs.
+    """Say whether job failures keep the queues to a cluster closed: in a pause, or while an owner's first job runs.
 
-    Later jobs of the same owner do not keep the queues closed.
+    Later jobs of this owner do not keep the queues closed.
     """
     if not breaker.until:
         return False

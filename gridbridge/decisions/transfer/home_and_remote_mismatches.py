@@ -135,22 +135,22 @@ class SuspensionMismatch:
     """A job that runs at home while its remote job is suspended, or the reverse."""
 
     desired: str  # state of the job at home: running or suspended
-    at: tuple[datetime, ...]  # times of the job lists: home, then the remote cluster
+    at: tuple[datetime, ...]  # query times: home cluster, then remote cluster
     why: str
 
     def is_like(self, earlier: "SuspensionMismatch") -> bool:
-        """Say whether an earlier mismatch has the same state at home and comes from as many job lists."""
+        """Say whether an earlier mismatch has an equal state at home and an equal number of job lists."""
         return self.desired == earlier.desired and len(self.at) == len(earlier.at)
 
     def follows(self, earlier: "SuspensionMismatch") -> bool:
-        """Say whether an earlier mismatch has the same state at home and comes from earlier job lists."""
+        """Say whether an earlier mismatch has an equal state at home and was shown by older job lists."""
         return self.is_like(earlier) and all(map(datetime.__gt__, self.at, earlier.at))
 
 
 def find_suspension_mismatch(
     transfer: Transfer, situation: TransferDecisionInputs, shows: Container[str]
 ) -> SuspensionMismatch | None:
-    """Return the mismatch that the newest job lists show of a transfer; None if both jobs run or are suspended.
+    """Return a mismatch if one of a transfer's two jobs runs while the other job is suspended; else None.
 
     `shows` are the clusters whose job lists show that the service suspended a job.
     """
@@ -171,7 +171,7 @@ def find_suspension_mismatch(
 
 
 def _may_follow(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a transfer's starter sleeps, and has neither a deletion nor an end to handle."""
+    """Say whether a transfer's starter sleeps, while the job has not ended and is not to be deleted."""
     is_free = not transfer.is_over and transfer.verdict is None and transfer.desired != DesiredLocalJobState.DEAD
     return is_free and transfer.phase in FOLLOWING and transfer.wake in situation.asleep
 
@@ -205,10 +205,10 @@ RESTARTED_ANSWER = "yes"  # value of key `restarted` in the message of a resched
 
 
 def may_home_have_missed_task_end(ended: Transfer) -> bool:
-    """Say whether home may reschedule a task after its starter reported the job's end.
+    """Say whether home may reschedule a task although its starter has reported the job's end.
 
-    With reschedule_unknown (sge_conf(5)) the qmaster reschedules the task of an execd that is silent at the task's
-    end. The task is still guarded, and has no starter to release the guard.
+    With reschedule_unknown (sge_conf(5)) the qmaster reschedules a task whose execd is silent at the task's end. The
+    hold or start time that keeps the task from starting stays, and no starter removes it.
     """
     if ended.verdict is None or ended.desired == DesiredLocalJobState.DEAD:
         return False
@@ -231,7 +231,7 @@ def ended_transfer_of_requeued_job(attempts: Iterable[Transfer], message: Transf
 
 
 def is_ended_task_gone_from_home(ended: Transfer, local: ClusterSnapshot) -> bool:
-    """Say whether the home job list lacks the task of an ended transfer, so home knows the end."""
+    """Say whether the task of an ended transfer has left the home job list, so home knows the task's end."""
     return is_home_answer_after_task_end(ended, local) and find_home_task_of_transfer(ended, local) is None
 
 
@@ -242,7 +242,7 @@ def is_home_answer_after_task_end(ended: Transfer, local: ClusterSnapshot) -> bo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardRelevantRequest:
-    """The parts of a home job's request that show whether something keeps the job from starting at home."""
+    """The parts of a local job's request that show whether a start time keeps the job from starting."""
 
     owner: str
     is_deferred: bool  # whether the service has put off the job's start time
@@ -252,20 +252,20 @@ class GuardRelevantRequest:
 
 
 def transfers_lacking_home_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
-    """Return the names of transfers whose running local task has lost the hold that guards the task."""
+    """Return the names of transfers whose running local task has lost the hold against a second start."""
     guarded = (transfer for transfer in transfers if transfer.guard == HomeStartGuard.HOLD)
     running = ((transfer.name, _running(transfer, local)) for transfer in guarded)
     return frozenset(name for name, row in running if row and not row.state.is_held)
 
 
 def jobs_with_guard_besides_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> tuple[int, ...]:
-    """Return the local jobs whose guard is no hold, so that qstat's states do not show the guard."""
+    """Return the local jobs whose start times must be queried, because qstat does not show start times."""
     hidden = (transfer for transfer in transfers if transfer.guard != HomeStartGuard.HOLD and _running(transfer, local))
     return tuple(sorted({parse_transfer_name(transfer.name).job for transfer in hidden}))
 
 
 def guard_to_restore(transfer: Transfer, request: GuardRelevantRequest, transfer_queues: Collection[str]) -> str:
-    """Return the kind of guard that a local task has lost and needs again; '' if the task needs none."""
+    """Return the missing hold or start time that must keep a local task from starting; '' if none is missing."""
     if request.owner != transfer.owner or (transfer.guard == HomeStartGuard.START and request.is_deferred):
         return ""
     is_array = bool(parse_transfer_name(transfer.name).task)
@@ -278,21 +278,21 @@ def guard_to_restore(transfer: Transfer, request: GuardRelevantRequest, transfer
 def qresub_jobs_with_copied_guard(
     waiting: Mapping[int, GuardRelevantRequest], jobs_away: Container[int]
 ) -> tuple[int, ...]:
-    """Return the waiting jobs that qresub has copied from another job, together with its guard.
+    """Return the waiting jobs whose far start time qresub has copied from a job that is away.
 
-    A job with a transfer of its own is no copy, whatever its owner writes into its context.
+    A job that has a transfer is no copy, whatever the owner writes into the job's context.
     """
     bearers = (job for job, request in waiting.items() if request.deferred_job not in (0, job))
     return tuple(job for job in bearers if job not in jobs_away)
 
 
 def may_restored_guard_be_stale(closed: Transfer) -> bool:
-    """Say whether the service may have set a closed transfer's guard again after the task's release."""
+    """Say whether an old hold or start time may keep the task of a closed transfer from starting."""
     return closed.reguarded and closed.is_over and not may_home_have_missed_task_end(closed)
 
 
 def _running(transfer: Transfer, local: ClusterSnapshot) -> JobListRow | None:
-    """Return the home row of a running task whose remote job is to go on; else None."""
+    """Return the row of a running task in the home job list, if the remote job is to go on; else None."""
     row = find_home_task_of_transfer(transfer, local)
     is_ending = transfer.verdict or transfer.pinned or transfer.desired == DesiredLocalJobState.DEAD
     is_known = transfer.is_older_than(local.taken_at)

@@ -1,7 +1,7 @@
 """Choose tasks that wait at a remote cluster and return home, because slots are free at home.
 
 All waiting tasks leave a cluster that is drained or fails its jobs. Of a silent cluster only the last job list is
-known; the claim decides whether the remote job has started since. Free home slots count only after two job lists,
+known; the claim shows whether the remote job has started since. Free home slots count only after two job lists,
 because waiting home tasks may take these slots.
 """
 
@@ -86,7 +86,7 @@ def _recallable(
 
 
 def _in_turn(candidates: Iterable[RecallCandidate]) -> list[RecallCandidate]:
-    """Order tasks to bring home by the number of their owner's earlier tasks."""
+    """Order tasks so that each owner's first task comes before any owner's second task."""
     before: Counter[str] = Counter()
     ranked = []
     for candidate in candidates:
@@ -154,7 +154,7 @@ def _slots(needed: int, free: int) -> str:
 
 
 def does_claim_allow_recall(transfer: Transfer) -> bool:
-    """Say whether home may take a task's claim: the remote job waits, and is not known to hold the claim."""
+    """Say whether home may claim a task, whose remote job waits and has no known claim."""
     is_waiting = transfer.remote_state.is_waiting or not transfer.remote_state.is_listed
     return bool(transfer.claim) and transfer.claimed != JOB and is_waiting
 
@@ -177,7 +177,7 @@ def _why_silent(transfer: Transfer, situation: TransferDecisionInputs, queue: Tr
 
 
 def _sleeps(transfer: Transfer, situation: TransferDecisionInputs, phases: tuple[str, ...]) -> bool:
-    """Say whether a starter sleeps, and its job is to be neither suspended nor deleted."""
+    """Say whether a starter sleeps while its job is meant to run."""
     is_wanted = transfer.desired in ("", DesiredLocalJobState.RUNNING) and not (transfer.verdict or transfer.is_over)
     is_there = transfer.phase in phases and transfer.missed_polls == 0
     return is_wanted and is_there and transfer.wake in situation.asleep
@@ -191,7 +191,7 @@ def time_since_cluster_answered(transfer: Transfer, situation: TransferDecisionI
 
 
 def does_job_wait_for_claim_grant(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a remote job has started and waits only for home's permission to run (its grant)."""
+    """Say whether a remote job has started and waits for permission from home to run."""
     if not does_claim_need_home_grant(transfer.claim) or transfer.claimed or transfer.verdict or transfer.is_over:
         return False
     row = situation.row(transfer)
@@ -200,7 +200,7 @@ def does_job_wait_for_claim_grant(transfer: Transfer, situation: TransferDecisio
     return row.state.is_running and transfer.desired != DesiredLocalJobState.DEAD
 
 
-MOVE_DEADLINE = timedelta(seconds=120)  # a move that has not begun by then is planned again
+MOVE_DEADLINE = timedelta(seconds=120)  # a move that has not begun after this time is planned again
 RETURN_LIMIT = timedelta(seconds=600)  # time in which a task must start after its return home
 
 

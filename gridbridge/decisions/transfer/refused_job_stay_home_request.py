@@ -40,7 +40,7 @@ class StayHomeRequestChange:
 def stay_home_request_changes(
     hard: Pairs, queues: str, transfer_queues: Collection[str]
 ) -> tuple[StayHomeRequestChange, ...]:
-    """Return the changes of a request that each keep the job at home; none for a job with `remote=true`.
+    """Return changes of a job's request, each of which keeps the job at home; none for `remote=true`.
 
     `queues` is the queue list that the job requested; an empty list means any queue. The best change comes first.
     """
@@ -74,10 +74,10 @@ YES, NO = "yes", "no"
 
 
 def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
-    """Return yes or no: whether a job may run again, by setting `rerun` of the home queues that may run the job.
+    """Return yes or no: whether a job may run again, by the setting `rerun` of the home queues that fit the job.
 
     `own` maps each queue that is no transfer queue to its `rerun`. A single FALSE, even for some hosts, gives no. A
-    job without such a queue gets no, which is Grid Engine's default.
+    job that fits no queue gets no, which is Grid Engine's default.
     """
     says = [rerun for name, rerun in own.items() if may_queue_list_include(queues, name)]
     may = says and not asks_for_remote(hard) and not any("FALSE" in setting.upper() for setting in says)

@@ -1,4 +1,4 @@
-"""Derive a remote job's verdict, the result for the job at home, and its usage from the remote accounting."""
+"""Derive the result of a remote job, as reported to its starter, and its usage from the remote accounting."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -67,7 +67,7 @@ def _amount_text(amount: float | None) -> str:
 
 
 def did_job_lack_claim_grant(transfer: Transfer) -> bool:
-    """Say whether a remote job never ran because home did not permit the job to run (no grant)."""
+    """Say whether a remote job never ran because home did not permit the job to run."""
     return does_claim_need_home_grant(transfer.claim) and transfer.claimed != JOB
 
 
@@ -82,9 +82,9 @@ SHEPHERDS = {  # fields of a usage record, by name in the shepherd's `usage` fil
 
 
 def usage_from_verdict(transfer: Transfer) -> RemoteJobRunAccounting | None:
-    """Return a remote job's usage from its verdict; None if the job's end is unknown.
+    """Return a remote job's usage as its reported result has it; None if the job's end is unknown.
 
-    A verdict comes from the end message of the remote job's wrapper, or from the remote accounting.
+    The result comes from the end message of the remote job's wrapper, or from the remote accounting.
     """
     verdict = transfer.verdict
     if verdict is None or verdict.outcome not in (TransferOutcome.EXIT, TransferOutcome.SIGNAL):
@@ -131,7 +131,7 @@ def _decimal(amount: float) -> str:
 
 
 def prefer_accounted_usage(records: Iterable[RemoteJobRunAccounting]) -> tuple[RemoteJobRunAccounting, ...]:
-    """Drop the usage that a verdict gave if the accounting has a record of the same job."""
+    """Drop the usage of a job's end message if the accounting has a record of the job."""
     all_of_them = tuple(records)
     accounted = {(record.transfer, record.job_id) for record in all_of_them if record.failed is not None}
     return tuple(

@@ -115,7 +115,7 @@ def _with_defaults(mapped: Pairs, request: HomeOrRemoteRequest, mapping: Request
 
 
 def _met(hard: Pairs) -> Pairs:
-    """Keep the larger amount of resources at home that have one name at the remote cluster."""
+    """Merge resources at home that have one name at the remote cluster, by the larger amount."""
     most: dict[str, tuple[str, str]] = {}
     for name, value in hard:
         first, before = most.get(resource_long_name(name), (name, value))
@@ -206,7 +206,7 @@ def _project(project: str, mapping: RequestMapping, remote: str) -> str:
 def _queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tuple[str, ...]:
     """Return a job's queues at the remote cluster; a queue without a rule exists only at home.
 
-    A job without a mapped queue gets the queue that the mapping has for every job, if any.
+    A job whose queues have no rule gets the queue of the rule for all jobs, if this rule exists.
     """
     rules = [(name, rule) for name in queues if (rule := mapping.rule(QUEUE, name))]
     for name, rule in rules:

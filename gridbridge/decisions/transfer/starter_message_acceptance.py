@@ -134,7 +134,7 @@ def transfer_for_restarted_task(
 def has_home_reused_job_number(message: TransferMessage, submitted: str) -> bool:
     """Say whether a new job at home has the job number of a recorded transfer.
 
-    Without a restart, the submission time of the asking job equals the recorded time, or the job is a new job.
+    A job that was not restarted is new if its submission time differs from the recorded time.
     """
     is_known = message.submitted and submitted
     return bool(is_known) and message.submitted != submitted and not message.restarted
@@ -279,7 +279,7 @@ def _is_end(message: TransferMessage) -> bool:
 
 
 def _closed(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer:
-    """Close a transfer by a message of its starter; a new starter of the task keeps the transfer open.
+    """Close a transfer by a message of its starter, unless a new starter continues the transfer.
 
     A task uses a transfer name again (qmod -cj) if no message of its first attempt has been read.
     """
@@ -295,7 +295,7 @@ def _closed(transfer: Transfer, message: TransferMessage, now: datetime) -> Tran
 def _ended_by_home(closed: Transfer) -> Transfer:
     """Mark the end of a remote job as caused by the home cluster (-notify).
 
-    Grid Engine may run the task again (qmod -rj), and the starter left the task's guard in place.
+    Grid Engine may run the task again (qmod -rj), and a hold or start time still keeps the task from starting.
     """
     return closed.but(desired=DesiredLocalJobState.DEAD, reguarded=closed.guard != HomeStartGuard.NONE)
 

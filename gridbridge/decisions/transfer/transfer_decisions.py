@@ -137,7 +137,7 @@ def _find_end(transfer: Transfer, policy: PollerSection) -> list[TransferAction]
 
 
 def _publish_end(transfer: Transfer, situation: TransferDecisionInputs) -> list[TransferAction]:
-    """Plan to tell the starter the job's end; a rescheduled task needs a new starter first."""
+    """Plan to tell the starter how the remote job ended; a rescheduled task needs a new starter first."""
     assert transfer.verdict
     if transfer.wake in situation.asleep:
         return [_action(TransferActKind.PUBLISH, transfer, describe_job_end(transfer.verdict), transfer.verdict)]
@@ -190,8 +190,8 @@ def _delete_overdue(transfer: Transfer, situation: TransferDecisionInputs) -> li
 def _may_still_run(transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None) -> bool:
     """Say whether home may still run the task of a transfer that is being deleted.
 
-    Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. A task without a guard may
-    run again already: its new starter waits for an answer, or its queue is no transfer queue.
+    Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. A task that nothing keeps
+    from starting may run again already: its new starter waits for an answer, or its queue is no transfer queue.
     """
     if transfer.guard == HomeStartGuard.NONE or transfer.key in situation.with_new_starter:
         return False
@@ -217,8 +217,8 @@ def _is_number_reused(
 ) -> bool:
     """Say whether another job with a transfer's job number runs in an ordinary home queue.
 
-    Job numbers start again when a qmaster's spool is restored. The transfer's own job, rescheduled without a guard,
-    is marked as restarted.
+    Job numbers start again when a qmaster's spool is restored. A rescheduled job that runs again is marked as
+    restarted, so it counts as the transfer's job.
     """
     if home is None or not transfer.is_older_than(home.taken_at):
         return False
@@ -246,12 +246,12 @@ def _has_no_starter(transfer: Transfer, situation: TransferDecisionInputs) -> bo
 
 
 def _is_to_be_adopted(transfer: Transfer) -> bool:
-    """Say whether a rescheduled task without a guard waits for a new starter, which adopts the remote job."""
+    """Say whether a rescheduled task may start again, so that its new starter can continue the remote job."""
     return transfer.guard == HomeStartGuard.NONE and transfer.local_state.is_put_back
 
 
 def _is_adopted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a new starter has adopted a transfer, and no task of the job waits for adoption.
+    """Say whether a new starter continues the remote job, and no other task of the job waits for a new starter.
 
     The restriction to one queue holds for the whole job (qalter(1): -q works on jobs, not on tasks).
     """

@@ -1,7 +1,7 @@
-"""The one rule for when a transfer queue is closed, for the load sensor, setup, status and check.
+"""Decide when a transfer queue is closed, for the load sensor, setup, status and check.
 
-Grid Engine closes a queue whose load value reaches a load threshold (queue_conf(5)). The poller says by load values
-whether a remote cluster answers, and how many jobs wait there. The load sensor, a hot program, loads this module.
+Grid Engine closes a queue whose load value reaches a load threshold (queue_conf(5)). The poller's load values tell
+whether a remote cluster answers, and how many jobs wait there. Keep imports few: the load sensor loads this module.
 """
 
 from gridbridge.model.transfer.load_values import CLOSED, FREE, PENDING, UP, load_value_complex_attribute
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
     from gridbridge.model.cluster_snapshot import ClusterSnapshot
 
-AHEAD_S = 1  # how far the poller's clock may be ahead of the reader's
+AHEAD_S = 1  # largest lead of the poller's clock over the reader's clock
 
 
 def are_load_values_fresh(age_s: float, stale_s: float) -> bool:
-    """Say whether load values are neither too old nor, after a change of the clock, from the future."""
+    """Say whether load values are not too old, and not from the future, as after a change of the clock."""
     return -AHEAD_S <= age_s <= stale_s
 
 
 def remote_cluster_load_values(
     remote: "ClusterSnapshot | None", cluster: str, now: "datetime", stale: "timedelta"
 ) -> dict[str, str]:
-    """Return the load values of a remote cluster; None or a stale snapshot closes its queues.
+    """Return the load values for a remote cluster; without a fresh job list they close the cluster's queues.
 
-    The poller passes None for a drained cluster, a cluster whose breaker is open, and while a disk is full.
+    The poller passes None for a drained cluster, for a cluster at which jobs fail, and while a disk is full.
     """
     values = CLOSED
     if remote is not None and now - remote.taken_at <= stale:
@@ -35,7 +35,7 @@ def remote_cluster_load_values(
 
 
 def transfer_queue_load_thresholds(cluster: str, pending_limit: int) -> str:
-    """Return a queue's load_thresholds without np_load_avg: transferred jobs use no CPU here.
+    """Return the load_thresholds of a transfer queue, without np_load_avg because transferred jobs use no CPU at home.
 
     A limit of 0 waiting jobs means no limit.
     """
@@ -44,9 +44,9 @@ def transfer_queue_load_thresholds(cluster: str, pending_limit: int) -> str:
 
 
 def closing_load_value(values: "Mapping[str, str]", cluster: str, pending_limit: int) -> str:
-    """Return the load value (UP or PENDING) that closes a queue with these thresholds; '' for an open queue.
+    """Return which load value, UP or PENDING, closes a queue with these thresholds; '' for an open queue.
 
-    Missing values close the queue, as a threshold without its load value does.
+    A missing load value closes the queue.
     """
     if values.get(load_value_complex_attribute(cluster, UP)) != "1":
         return UP

@@ -147,7 +147,7 @@ def uids_claiming_unproved_task(transfers: Sequence[Transfer]) -> frozenset[int]
 
 
 def may_everybody_see_transfer(transfer: Transfer, young: datetime) -> bool:
-    """Say whether all users may see a transfer: its owner is proved, or it began after `young`."""
+    """Say whether all users may see a transfer: the owner is proved, or the transfer began after `young`."""
     return transfer.listed == OwnershipProof.YES or (not transfer.listed and transfer.created_at > young)
 
 
@@ -156,7 +156,7 @@ def usage_records_of_proved_owner(
 ) -> Sequence[RemoteJobRunAccounting]:
     """Return the accounting records of a task's proved owner; all records if no owner is proved.
 
-    Anybody may submit a remote job with the name of a transfer as its account.
+    Anybody may submit a remote job with the name of a transfer as account.
     """
     by_name = {transfer.name: transfer for transfer in transfers if transfer.listed == OwnershipProof.YES}
     if not by_name:

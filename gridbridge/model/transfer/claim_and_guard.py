@@ -16,36 +16,36 @@ HOME, JOB = "home", "job"  # the two possible holders of a claim
 FENCED = "fenced"  # the remote job ended because nobody could tell who holds the claim
 MAX_TOKEN = 64
 FOLDER = "claims"  # folder of claim files, below the spool folder
-NOT_SERVICES = "not owned by the service; `gridbridge setup host` makes the folder"  # the claims folder
+NOT_SERVICES = "not owned by the service; `gridbridge setup host` makes the folder"
 KEY = ".key"
 
 
 def split_claim(claim: str) -> tuple[str, str]:
-    """Split the name of a claim into kind and token; both are empty for an empty name."""
+    """Split the name of a claim to run a task into kind and token; both are empty for an empty name."""
     kind, _, token = claim.partition(".")
     return kind, token
 
 
 def claim_file_name(claim: str, uid: int) -> str:
-    """Return the name of a claim's file. The name begins with the owner's uid."""
+    """Return the name of the file by which one side claims a task; the name begins with the owner's uid."""
     return f"{uid}.{split_claim(claim)[1]}"
 
 
 def claim_key_file(claim: str, uid: int) -> tuple[str, str]:
-    """Return name and contents of a claim key file. The contents are the second half of the claim's token."""
+    """Return name and contents of the file with the secret half of a claim's token."""
     token = split_claim(claim)[1]
     half = len(token) // 2
     return f"{uid}.{token[:half]}{KEY}", token[half:]
 
 
 def is_valid_claim_name(text: str) -> bool:
-    """Say whether a text is a valid claim name. The token of a valid name is safe in a path."""
+    """Say whether a text is the valid name of a claim, so that its token is safe in a path."""
     kind, token = split_claim(text)
     return kind in (FILE, GRANT) and token.isascii() and token.isalnum() and len(token) <= MAX_TOKEN
 
 
 def does_claim_need_home_grant(claim: str) -> bool:
-    """Say whether a claim is of kind `grant`: the remote job may run only after a grant from home."""
+    """Say by a claim's name whether the remote job may run only after a grant from home."""
     return split_claim(claim)[0] == GRANT
 
 
@@ -58,7 +58,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class HomeStartGuard:
-    """The kinds of guard: what keeps a task from starting at home while its remote job may run."""
+    """What keeps a task from starting at home while its remote job may run (guard)."""
 
     NONE = "none"  # no guard, because the task fits only transfer queues
     START = "start"  # a start time far in the future, for a whole job (qalter -a)
@@ -66,7 +66,7 @@ class HomeStartGuard:
 
 
 def choose_home_start_guard(hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_array: bool) -> str:
-    """Return the kind of guard that a task with these resource requests and queues needs at home."""
+    """Choose what keeps a task with these requests from starting at home: a hold, a start time, or nothing."""
     if asks_for_remote(hard) or does_list_name_only_queues(queues, transfer_queues):
         return HomeStartGuard.NONE
     return HomeStartGuard.HOLD if is_array else HomeStartGuard.START

@@ -14,5 +14,5 @@ def load_value_complex_attribute(cluster: str, value: str) -> str:
 
 
 def queue_closing_load_values(names: "list[str]") -> "dict[str, str]":
-    """Return values for the named load values, such that every transfer queue closes."""
+    """Return values for the named load values that close every transfer queue."""
     return {name: CLOSED.get(name.rpartition("_")[2], "0") for name in names}

@@ -1,4 +1,4 @@
-"""Answer starters: publish verdicts, wake starters by their FIFOs, and tell restarted tasks their transfer."""
+"""Answer starters: publish the results of remote jobs, wake starters, and tell restarted tasks their transfer."""
 
 from datetime import datetime, timedelta
 
@@ -51,7 +51,7 @@ class VerdictFilesAndStarterFifos:
         self._policy = policy
 
     def publish(self, action: TransferAction) -> None:
-        """Publish a transfer's verdict, if any, and wake the starter."""
+        """Publish the result of a remote job, if known, and wake the starter."""
         transfer = action.transfer
         if action.verdict:
             path = published_file_formats.transfer_verdict_path(transfer.name, transfer.uid, self._folder)
@@ -72,7 +72,7 @@ class VerdictFilesAndStarterFifos:
             spool.wake_starter(wake, self._spool, owner=uid)
 
     def hide_names(self) -> None:
-        """Make the folders of verdicts unlistable, because file names there are names of FIFOs."""
+        """Make the folders of answers to starters unlistable, because file names there are names of FIFOs."""
         published_file_formats.set_verdict_folder_modes(UNLISTED, self._folder)
 
     def is_asleep(self, transfer: Transfer) -> bool:
@@ -80,11 +80,11 @@ class VerdictFilesAndStarterFifos:
         return spool.is_starter_asleep(transfer.wake, transfer.uid, self._spool)
 
     def retract(self, name: str, uid: int) -> None:
-        """Remove the published verdict or request of a transfer."""
+        """Remove the published result of a remote job, or the published request to a starter."""
         safe_files.remove_file(published_file_formats.transfer_verdict_path(name, uid, self._folder))
 
     def tidy(self, closed: Transfer) -> None:
-        """Remove the verdict and the FIFO of a closed transfer; safe to repeat."""
+        """Remove the published result and the FIFO of a closed transfer; safe to repeat."""
         self.retract(closed.name, closed.uid)
         spool.remove_starter_wake_fifo(closed.wake, self._spool)
 

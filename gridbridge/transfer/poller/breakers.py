@@ -1,4 +1,4 @@
-"""Store, publish and log the breakers, which close the queues to clusters at which jobs fail fast."""
+"""Count each cluster's fast job failures (breaker), and publish and log which transfer queues the failures close."""
 
 import logging
 from collections.abc import Collection, Iterable
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClusterBreakers:
-    """Holds a breaker for each remote cluster; published breakers survive a restart of the poller."""
+    """Counts the fast job failures at each remote cluster; published counts survive a restart of the poller."""
 
     def __init__(self, policy: BreakerSection, views: TransferStatePublisher, clock: Clock) -> None:
         self._policy = policy
@@ -31,7 +31,7 @@ class ClusterBreakers:
         self._known: dict[str, PublishedClusterBreaker] = clock.dated(_moved)
         # if the clock was set back, a published pause is too long
         self._known.update({state.cluster: self._shortened(state) for state in views.shown_breakers()})
-        self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # by owner and cluster, then job id
+        self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # by owner and cluster
         self._proved: set[TransferKey] = set()  # transfers whose task the home job list has shown in its queue
         self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # by cluster
 
@@ -80,7 +80,7 @@ class ClusterBreakers:
         return {job for waiting in self._unproved.values() for job in waiting}
 
     def begin_anew(self) -> None:
-        """Drop unproved job results, and publish all breakers, after the clock was set."""
+        """Drop unproved job results, and publish all counts of failures, after the clock was set."""
         self._unproved.clear()
         self._show()
 

@@ -43,7 +43,7 @@ class ReusedRemoteJobIdDetector:
         return frozenset(self._found)
 
     def note_found(self, transfers: list[Transfer]) -> None:
-        """Record transfers whose remote job gridbridge-as-user found to be another job."""
+        """Record transfers whose remote job id belongs to another job, as gridbridge-as-user has found."""
         for transfer in transfers:
             self._find(transfer.key, transfer)
         transfers.clear()
@@ -124,7 +124,7 @@ class TransferDecisionInputGatherer:
     reused_ids: ReusedRemoteJobIdDetector
     spool: str
     clock: Clock
-    since_s: float = field(init=False)  # begin of the queries without a gap
+    since_s: float = field(init=False)  # start of the uninterrupted queries
     looked_at_s: float = field(init=False)
     deleted_at_home: dict[str, datetime] = field(init=False)  # deletion time by transfer name
 

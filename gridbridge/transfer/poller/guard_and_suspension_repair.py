@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 class MissingGuardRestorer:
-    """Sets guards again that people removed from tasks whose remote jobs may run."""
+    """Sets holds and start times again that people removed from tasks whose remote jobs may run."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class MissingGuardRestorer:
         self._policy = policy
 
     def take_answers(self, came: tuple[ClusterQueryResult, ...], home: str) -> None:
-        """Check all guards if the home cluster has answered."""
+        """Check which tasks have lost their hold or start time, if the home cluster has answered."""
         for answer in came:
             if answer.cluster == home and answer.snapshot:
                 self._check_holds(answer.snapshot)
@@ -95,7 +95,7 @@ class MissingGuardRestorer:
             self._ask(home_and_remote_mismatches.jobs_with_guard_besides_hold(self._ledger.all(), local))
 
     def _ask(self, jobs: tuple[int, ...]) -> None:
-        """Query the guards of at most a hundred local jobs; other jobs follow in the next query."""
+        """Query the start times of at most a hundred local jobs; other jobs follow in the next query."""
         next_ones = [job for job in jobs if job > self._after]
         due = next_ones if next_ones and len(jobs) > AT_ONCE else list(jobs)
         if batch := tuple(due[:AT_ONCE]):
@@ -117,14 +117,14 @@ class MissingGuardRestorer:
         self._missing.append(transfer)
 
     def send(self) -> None:
-        """Set the guards that the state file has recorded."""
+        """Set the holds and start times that the state file has recorded."""
         missing, self._missing = self._missing, []
         for transfer in missing:
             self._act(TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=RESTORED_WHY))
 
 
 class StaleGuardRemover:
-    """Removes guards that keep tasks of closed transfers from starting at home."""
+    """Removes holds and start times that keep tasks of closed transfers from starting at home."""
 
     def __init__(
         self, database: StateFile, ledger: TransferLedger, dispatcher: TransferActDispatcher, clock: Clock
@@ -135,12 +135,12 @@ class StaleGuardRemover:
         self._left: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
 
     def load(self, now: datetime) -> None:
-        """Watch the closed transfers whose tasks may still have a guard of an earlier process."""
+        """Watch the closed transfers whose tasks an earlier process may have kept from starting."""
         for transfer in self._transfers.reguarded():
             self.remember(transfer.not_after(now))
 
     def remember(self, closed: Transfer) -> None:
-        """Watch a closed transfer if its task may still have a guard."""
+        """Watch a closed transfer if a hold or start time may still keep its task from starting."""
         if home_and_remote_mismatches.may_restored_guard_be_stale(closed):
             self._left[closed.key] = closed
 
@@ -149,7 +149,7 @@ class StaleGuardRemover:
         return {parse_transfer_name(transfer.name).job for transfer in self._left.values()}
 
     def take_answer(self, local: ClusterSnapshot) -> None:
-        """Remove the guards of listed tasks whose transfer is closed, except tasks that were sent again."""
+        """Let listed tasks of closed transfers start at home, except tasks that were sent again."""
         for transfer in tuple(self._left.values()):
             if is_ended_task_gone_from_home(transfer, local) or self._is_sent_anew(transfer):
                 self.forget_released(transfer)
@@ -157,12 +157,12 @@ class StaleGuardRemover:
                 self._let_go(transfer)
 
     def forget_released(self, transfer: Transfer) -> None:
-        """Record that the task of a closed transfer has no guard any more or is gone."""
+        """Record that nothing keeps the task of a closed transfer from starting, or that the task is gone."""
         if self._left.pop(transfer.key, None):
             self._ledger.release(transfer)
 
     def _let_go(self, transfer: Transfer) -> None:
-        """Remove a task's guard, unless a thread is about to set this guard."""
+        """Remove the hold or start time of a task, unless a thread is about to set it."""
         action = TransferAction(act=TransferActKind.RELEASE_LOCAL, transfer=transfer, why=WHY)
         guarding = TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=WHY)
         if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):
@@ -173,7 +173,7 @@ class StaleGuardRemover:
 
 
 class CopiedGuardRemover:
-    """Finds copies that qresub made of guarded jobs, and removes the copied guards."""
+    """Finds jobs whose far start time qresub has copied from a job that is away, and removes the copied time."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class CopiedGuardRemover:
         self._look = RepeatedBackgroundQuery(workers, home, "look_for_copies", self._free_copies, clock, LOOK_S)
 
     def take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
-        """Look for copied guards once a minute, while the home cluster answers."""
+        """Look for copied start times once a minute, while the home cluster answers."""
         if any(answer.cluster == self._home and answer.snapshot for answer in came):
             if reply := self._look.answer():
                 self._others = reply[1]
@@ -250,13 +250,13 @@ class SuspensionReconciler:
         self._policy = policy
 
     def forget(self) -> None:
-        """Forget the mismatches that earlier job lists showed, after the clock was set."""
+        """Forget which jobs did not follow their job at home, after the clock was set."""
         self._seen.clear()
 
     def decide(self, situation: TransferDecisionInputs, busy: Container[TransferKey]) -> None:
-        """Request starters to correct each mismatch that two successive job lists show; withdraw all other requests.
+        """Request a starter to suspend or resume its remote job if two successive job lists show the need.
 
-        Transfers in `busy` are being brought home, and use the same files.
+        Requests without need are withdrawn. Transfers in `busy` are being brought home, and use the same files.
         """
         shows = frozenset(
             name for name, cluster in self._policy.clusters.items() if ADAPTERS[cluster.kind].shows_suspension
@@ -296,7 +296,7 @@ class SuspensionReconciler:
         )
 
     def _take_back(self, key: TransferKey, busy: Container[TransferKey]) -> None:
-        """Withdraw a request to a starter, unless a verdict has replaced the request."""
+        """Withdraw a request to a starter, unless a result of the remote job has replaced the request."""
         del self._out[key]
         self._forget(key)
         transfer = self._ledger.open.get(key)

@@ -249,7 +249,7 @@ def _observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:
 
 
 def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
-    """Return the transfer queues if a cluster is home; their slots are at remote clusters."""
+    """Return the transfer queues for the home cluster, and no queue for a remote cluster."""
     return tuple(policy.queues) if name == policy.site.cluster else ()
 
 

@@ -1,8 +1,9 @@
-"""Decide by claims whether a task runs at home or remotely, and keep the files of claims and grants.
+"""Decide whether a task runs at home or remotely: the side that holds the claim runs the task.
 
-A claim belongs to its first creator: creating a missing name is atomic, on NFS, too (open(2), O_EXCL; symlink(2)).
-Home's claim is a symlink to itself; a remote job's claim is a file that the job's wrapper script creates as the
-owner. Without a shared spool home grants the claim: the state file has each grant before the poller sends the grant.
+A claim is a file that belongs to its first creator: creating a missing name is atomic, on NFS, too (open(2), O_EXCL;
+symlink(2)). Home's claim is a symlink to itself; a remote job's claim is a file that the job's wrapper script
+creates. Without a shared spool a remote job needs a grant from home; the state file has each grant before the poller
+sends it.
 """
 
 import logging
@@ -55,7 +56,7 @@ REMOVE = f'rm -f -- "{GRANTS}/$1"'
 
 
 def take_home_claim(name: str, uid: int, spool: str = SPOOL) -> bool:
-    """Take the claim on a task for home; return False if the remote job has the claim. Safe to repeat.
+    """Claim a task for home; return False if the remote job has the claim. Safe to repeat.
 
     Raises StateError if nobody can tell who has the claim.
     """
@@ -93,7 +94,7 @@ def _refuse_foreign(folder: str) -> None:
 
 
 def remove_claim(name: str, spool: str = SPOOL) -> None:
-    """Remove the claim file of a remote job that can't run any more."""
+    """Remove the file by which a remote job has claimed its task, once the job can't run any more."""
     try:
         safe_files.remove_file(f"{spool}/{FOLDER}/{name}")
     except OSError as error:
@@ -103,9 +104,9 @@ def remove_claim(name: str, spool: str = SPOOL) -> None:
 def remove_old_claim_files(
     claimed: Container[str], now_s: float, spool: str = SPOOL, names: ResumableFolderScan | None = None
 ) -> None:
-    """Remove old claim files that remote jobs without a transfer have left; home's claims stay.
+    """Remove old files by which remote jobs without a transfer have claimed tasks; home's claims stay.
 
-    A claim of home stops a late remote job. The next call with the same `names` goes on where this call ended.
+    A claim of home stops a late remote job. The next call with these `names` goes on where this call ended.
     """
     try:
         _refuse_foreign(f"{spool}/{FOLDER}")
@@ -127,7 +128,7 @@ def _remove_old(path: str, now_s: float) -> None:
 
 
 def create_remote_grant_files(remote: Away, names: tuple[str, ...]) -> None:
-    """Create grant files at a remote cluster, which let jobs run; CommandFailed unless all files exist."""
+    """Let jobs at a remote cluster run, by one grant file for each job; CommandFailed unless all files exist."""
     _ask(remote, GIVE, names)
 
 
@@ -153,7 +154,7 @@ class ClaimAndGrantFiles:
 
     @property
     def is_amid_sweep(self) -> bool:
-        """Whether the clean-up of the folder of claims is unfinished."""
+        """Whether the clean-up of the folder of claim files is unfinished."""
         return self._names.is_amid
 
     def follow(self, policy: Policy) -> None:
@@ -161,11 +162,11 @@ class ClaimAndGrantFiles:
         self._policy = policy
 
     def take(self, transfer: Transfer) -> bool:
-        """Take the claim on a transfer's task for home; return False if the remote job has the claim."""
+        """Claim the task of a transfer for home; return False if the remote job has the claim."""
         return take_home_claim(claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool)
 
     def remove(self, transfer: Transfer) -> None:
-        """Remove a transfer's claim key first, so that no job can take the claim, and then the claim's file."""
+        """Remove the files of a transfer's claim, the key first, so that no remote job can claim the task."""
         remove_claim(claim_key_file(transfer.claim, transfer.uid)[0], self._spool)
         remove_claim(claim_file_name(transfer.claim, transfer.uid), self._spool)
 
@@ -179,16 +180,16 @@ class ClaimAndGrantFiles:
         create_remote_grant_files(configured_cluster_address(self._policy, cluster), names)
 
     def remove_grant(self, transfer: Transfer) -> None:
-        """Remove the grant file of a remote job that is gone."""
+        """Remove the file that let a remote job run, once the job is gone."""
         remove_remote_grant_file(
             configured_cluster_address(self._policy, transfer.remote), claim_file_name(transfer.claim, transfer.uid)
         )
 
 
-AT_ONCE = 500  # largest number of grants in one command
+AT_ONCE = 500  # largest number of jobs in one command
 FIRST_S, LONGEST_S = 2.0, 20.0  # first and longest pause before a retry
 
-DOUBT_S = 30.0  # a job without a grant ends within this time after claim_wait_s
+DOUBT_S = 30.0  # a job without permission to run ends within this time after claim_wait_s
 
 _log = logging.getLogger(__name__)
 
@@ -205,7 +206,7 @@ class RemoteJobClaimService:
         self._workers = workers
         self._clock = clock
         self._backoff = BackoffBySubject(clock.steady_s, FIRST_S, LONGEST_S)
-        self._due: dict[str, dict[TransferKey, Transfer]] = {}  # transfers whose grant is not sent yet, by cluster
+        self._due: dict[str, dict[TransferKey, Transfer]] = {}  # transfers with unsent permission to run, by cluster
         self._sent: dict[str, tuple[tuple[Transfer, ...], Future[None]]] = {}
         self._removing: dict[TransferKey, Future[None]] = {}
 
@@ -214,13 +215,13 @@ class RemoteJobClaimService:
         self._policy = policy
 
     def load(self) -> None:
-        """Send again all grants that an earlier poller process may not have sent."""
+        """Send again each permission to run (grant) that an earlier poller process may not have sent."""
         for transfer in self._ledger.all():
             if does_claim_need_home_grant(transfer.claim) and transfer.claimed == JOB and not transfer.verdict:
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def decide(self, situation: TransferDecisionInputs) -> None:
-        """Record a grant for each remote job that waits for home's permission to run."""
+        """Record a permission to run (grant) for each remote job that waits for it."""
         for transfer in tuple(self._ledger.all()):
             if transfer.claim and does_job_wait_for_claim_grant(transfer, situation):
                 self._ledger.keep(transfer.but(claimed=JOB))
@@ -228,7 +229,7 @@ class RemoteJobClaimService:
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def send(self) -> None:
-        """Send the recorded grants to the remote clusters, by one command at a time for each cluster."""
+        """Send the recorded permissions to run to the remote clusters, by one command at a time for each cluster."""
         for cluster in tuple(self._sent):
             self._take(cluster)
         for cluster, due in tuple(self._due.items()):
@@ -242,7 +243,7 @@ class RemoteJobClaimService:
                 self._sent[cluster] = batch, self._workers.do(f"cluster {cluster}", give, batch)
 
     def recall(self, transfer: Transfer, why: str) -> bool:
-        """Take the claim on a waiting task for home, so that the task runs at home; return whether that worked.
+        """Claim a waiting task for home, so that the task runs at home; return whether that worked.
 
         Return False, too, if nobody can tell who holds the claim.
         """
@@ -272,7 +273,7 @@ class RemoteJobClaimService:
         return does_claim_need_home_grant(transfer.claim) or self._files.take(transfer)
 
     def limited(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:
-        """Return a remote job's end; after too many jobs without a grant, the end is an error of the task."""
+        """Return the result of a remote job; an error of the task after too many jobs without permission to run."""
         self._doubt(transfer, end)
         queue = self._policy.queues.get(transfer.queue)
         if end.claim != FENCED or queue is None:
@@ -285,7 +286,7 @@ class RemoteJobClaimService:
         return end.but(outcome=TransferOutcome.ERROR, reason=f"{end.reason}, {times} times")
 
     def _doubt(self, transfer: Transfer, end: TransferMessage) -> None:
-        """Log a remote job that ended for lack of its grant, although the grant was sent."""
+        """Log a remote job that ended for lack of its permission to run, although the permission was sent."""
         cluster = self._policy.clusters.get(transfer.remote)
         if not cluster or not does_claim_need_home_grant(transfer.claim) or end.exit_status != str(REQUEUE):
             return
@@ -295,7 +296,7 @@ class RemoteJobClaimService:
             self._ledger.note(transfer, f"ended with 99 after {waited_s:.0f} s: the grant may be unseen")
 
     def are_removed(self, ended: Transfer) -> bool:
-        """Return whether a transfer's files of claim and grant are gone; if not, begin to remove the files."""
+        """Return whether a transfer's files of claim and permission are gone; if not, begin to remove the files."""
         kind, _ = split_claim(ended.claim)
         if kind == FILE:
             return self._is_removed(ended)
@@ -326,7 +327,7 @@ class RemoteJobClaimService:
 
     @property
     def is_amid_sweep(self) -> bool:
-        """Whether the clean-up of the folder of claims is unfinished."""
+        """Whether the clean-up of the folder of claim files is unfinished."""
         return self._files.is_amid_sweep
 
     def sweep(self) -> None:

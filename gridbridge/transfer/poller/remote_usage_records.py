@@ -297,7 +297,7 @@ class RemoteUsageService:
         ]
 
     def tell_end(self, transfer: Transfer) -> None:
-        """Store and publish a remote job's usage by its verdict, unless the accounting file shows the usage soon.
+        """Store and publish the usage in a job's end message, unless the accounting file shows the usage soon.
 
         The epilog at home gets the usage in either case.
         """
@@ -322,7 +322,7 @@ class RemoteUsageService:
             _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
     def _may_tell(self, transfer: Transfer) -> bool:
-        """Return whether to store a job's usage by its verdict; the number of unproved jobs is limited.
+        """Return whether to store the usage in a job's end message; the number of unproved jobs is limited.
 
         A short job may end before the home job list shows the job, and anybody may invent a job.
         """

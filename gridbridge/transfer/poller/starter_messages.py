@@ -1,4 +1,4 @@
-"""Read starters' messages from the spool, and limit each person's transfers without proved owner.
+"""Read starters' messages from the spool, and limit each person's transfers whose owner is not proved.
 
 Anybody may write messages about invented jobs. Above the limit, the first message of a transfer stays in the spool
 until home has been queried. No real job is lost, because the home job list shows each job that is away.
@@ -46,7 +46,7 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 _log = logging.getLogger(__name__)
 
-KEPT = timedelta(hours=1)  # storage time of closed transfers without proved owner
+KEPT = timedelta(hours=1)  # storage time of closed transfers whose owner is not proved
 SWEEP_S = 600.0
 
 
@@ -55,7 +55,7 @@ class _Waiting(NamedTuple):
 
     transfer: Transfer
     since: datetime
-    others: tuple[str, ...] = ()  # paths of further messages
+    others: tuple[str, ...] = ()  # paths of the transfer's further messages
 
     def moved(self, step: timedelta) -> "_Waiting":
         """Return the waiting transfer with its time shifted, after the clock was set."""
@@ -63,7 +63,7 @@ class _Waiting(NamedTuple):
 
 
 class UnconfirmedTransferQuota:
-    """Counts each uid's transfers without proved owner, and lets new transfers above the limit wait."""
+    """Counts each uid's transfers whose owner is not proved, and lets new transfers above the limit wait."""
 
     def __init__(self, ledger: TransferLedger, inbox: SpoolInbox, clock: Clock) -> None:
         self.most = MOST_UNPROVED
@@ -76,7 +76,7 @@ class UnconfirmedTransferQuota:
         self._swept_s = 0.0
 
     def begin(self) -> None:
-        """Count the transfers without proved owner anew, at the start of a round."""
+        """Begin a new count of the transfers whose owner is not proved."""
         self._count = None
 
     def keeps(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> bool:
@@ -108,7 +108,7 @@ class UnconfirmedTransferQuota:
         return transfer.but(listed=self._admitted.pop(transfer.key, ""))
 
     def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> list[str]:
-        """Judge the waiting transfers by new job lists; return the paths of rejected messages."""
+        """Accept or reject the waiting transfers by new job lists; return the paths of rejected messages."""
         refused: list[str] = []
         uids: Counter[int] = Counter()
         for name, entry in tuple(self._waiting.items()):
@@ -147,7 +147,7 @@ class UnconfirmedTransferQuota:
         return self._count
 
     def _forget(self, asked_at: datetime) -> None:
-        """Delete closed transfers without proved owner, above a person's limit or after an hour."""
+        """Delete a person's closed transfers whose owner is not proved, above a limit or after an hour."""
         for uid, rested in self._ledger.rested.items():
             while len(rested) > self.most and rested[0][1] < asked_at:
                 self._ledger.forget_unproved(rested.popleft()[0], uid)
@@ -254,7 +254,7 @@ class StarterMessageReader:
         return tuple(self._ledger.open[key] for key in changed)
 
     def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> None:
-        """Judge the transfers that wait for the home job list."""
+        """Accept or reject the transfers that waited for the home job list."""
         self._done += self.unproved.take_answer(home, snapshots)
 
     def put_away(self) -> None:

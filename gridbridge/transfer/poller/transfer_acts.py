@@ -75,7 +75,7 @@ class RemoteJobActs:
         )
 
     def give_up(self, action: TransferAction) -> TransferMessage:
-        """Delete a remote job that is in error state; return a verdict with the error that the cluster shows."""
+        """Delete a remote job that is in error state; return a result with the error that the cluster shows."""
         transfer = action.transfer
         where = configured_cluster_address(self._policy, transfer.remote)
         details = cluster_status_reader(where).query_job_details(where, transfer.remote_id)
@@ -85,14 +85,14 @@ class RemoteJobActs:
         return _error(transfer, TransferFailureCause.BLOCKED, reason)
 
     def look_up_end(self, action: TransferAction) -> TransferMessage | None:
-        """Return the verdict on a remote job by its accounting record; None without a record."""
+        """Return the result of a remote job by its accounting record; None without a record."""
         transfer = action.transfer
         where = configured_cluster_address(self._policy, transfer.remote)
         end = cluster_status_reader(where).query_job_end(where, transfer.remote_id, transfer.name)
         return self.judge(end, transfer) if end else None
 
     def judge(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
-        """Return the verdict on a remote job's end; if nobody saw the end, query whether the job may run again."""
+        """Return the result of an ended remote job; if nobody saw the end, query whether the job may run again."""
         if end.is_unseen and not transfer.rerun:
             transfer = transfer.but(rerun=self._tasks.rerun(transfer))
         return home_verdict_from_accounting(transfer, end)
@@ -136,14 +136,14 @@ def _delete_own(where: Away, transfer: Transfer) -> None:
 
 
 def untraceable_job_verdict(action: TransferAction) -> TransferMessage:
-    """Return the verdict on a remote job that its cluster neither lists nor has in its accounting."""
+    """Return an error as the result of a remote job that its cluster neither lists nor accounts for."""
     transfer = action.transfer
     reason = f"{transfer.remote} has no trace of job {transfer.remote_id}"
     return _error(transfer, TransferFailureCause.VANISHED, reason)
 
 
 def disputed_end_verdict(action: TransferAction) -> TransferMessage:
-    """Return the verdict on a remote job whose accounting records show different ends."""
+    """Return an error as the result of a remote job whose accounting records show different ends."""
     transfer = action.transfer
     reason = f"two records of job {transfer.remote_id} at {transfer.remote} disagree on its end"
     return _error(transfer, TransferFailureCause.DISPUTED, reason)
@@ -177,11 +177,11 @@ class TransferActRunner:
             subject.follow(policy)
 
     def far(self, action: TransferAction) -> TransferMessage | None:
-        """Run an act that needs a command at a cluster; return a verdict if the act found the job's end."""
+        """Run an act that needs a command at a cluster; return the job's result if the act found the job's end."""
         return self._far[action.act](action)
 
     def judge(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
-        """Return the verdict on a remote job's end."""
+        """Return the result of an ended remote job, for its starter."""
         return self.remote.judge(end, transfer)
 
 
@@ -230,7 +230,7 @@ class TransferActDispatcher:
         self.open[_name(action)] = action, self._future(action)
 
     def take_done(self) -> Iterator[tuple[TransferAction, TransferMessage | None]]:
-        """Yield each finished act, with the verdict if the act found the job's end; log failed acts."""
+        """Yield each finished act, with the remote job's result if the act found one; log failed acts."""
         for name in [name for name, (_, future) in self.open.items() if future.done()]:
             action, future = self.open.pop(name)
             try:

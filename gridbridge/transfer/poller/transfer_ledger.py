@@ -134,10 +134,10 @@ class TransferLedger:
         self.open: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
         # closed transfers whose remote jobs may still be in job lists
         self.ended: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
-        self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # closed transfers without proved owner, by uid
+        self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # closed transfers whose owner is not proved, by uid
         self._told_of = LogLineQuotaByPerson(clock.steady_s, EVENTS_AN_HOUR, 3600.0)
         self._logged_of = LogLineQuotaByPerson(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
-        self._withheld = WithheldLogLines()  # log lines about transfers without proved owner
+        self._withheld = WithheldLogLines()  # log lines about transfers whose owner is not proved
         self._clock = clock
         self._database = database
         self._transfers = TransferRows(database)
@@ -261,7 +261,7 @@ class TransferLedger:
             _log.warning("event=left_out of=%s events=%d", of, count)
 
     def forget(self, transfer: Transfer) -> None:
-        """Take a closed transfer off the open transfers; its remote job is still watched."""
+        """Move a closed transfer from the open to the ended transfers, whose remote jobs are still watched."""
         self.open.pop(transfer.key, None)
         self._told.pop(transfer.key, None)
         if transfer.record:
@@ -277,11 +277,11 @@ class TransferLedger:
             rested.append((transfer.name, transfer.closed_at))
 
     def forget_unproved(self, name: str, uid: int) -> None:
-        """Delete a closed transfer without proved owner from the state file."""
+        """Delete a closed transfer from the state file, if the owner is not proved."""
         self._transfers.forget_unproved(name, uid)
 
     def sweep_unproved(self, before: datetime) -> None:
-        """Delete transfers without proved owner that closed before the given time."""
+        """Delete transfers that closed before the given time, if the owner is not proved."""
         self._transfers.sweep_unproved(before)
         for uid, rested in tuple(self.rested.items()):
             while rested and rested[0][1] < before:

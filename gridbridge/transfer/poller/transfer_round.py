@@ -123,7 +123,7 @@ class PollRoundActionRunner:
     def _end(
         self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None
     ) -> TransferMessage | None:
-        """Return the verdict that a look-up found; for a job that is looked up too long, a verdict of failure."""
+        """Return the result of a job that a look-up found; an error after a look-up of the job for too long."""
         is_sought = action.act is TransferActKind.LOOK_UP_END
         if is_disputed := is_sought and transfer.key in self.dispatcher.disputed:
             self.ledger.note(transfer, disputed_end_verdict(action).reason)
@@ -143,7 +143,7 @@ class PollRoundActionRunner:
         self.forget(closed)
 
     def forget(self, closed: Transfer) -> None:
-        """Remove the published verdict and the FIFO of a closed transfer."""
+        """Remove the published result and the FIFO of a closed transfer."""
         self.over(closed)
         self.verdicts.tidy(closed)
 
@@ -279,7 +279,7 @@ class PollRoundReconcilers:
         self.suspensions.decide(everything, self.recalls.out())
 
     def send(self) -> None:
-        """Let remote jobs run and guard local tasks again, as the state file has recorded."""
+        """Send to clusters what the state file has recorded: permissions to run, holds and start times."""
         self.claims.send()
         self.guards.send()
 

@@ -43,7 +43,7 @@ class TransferService:
 
     @classmethod
     def of(cls, policy: Policy, resources: PollerResources) -> Self:
-        """Build the service from groups of components, each group after the groups that it needs."""
+        """Build the service from groups of components, each group after the groups on which the group depends."""
         state = poller_components.build_poller_state(policy, resources)
         acts = poller_components.build_poller_acts(policy, resources, state)
         looks_after = poller_components.build_poller_reconcilers(policy, resources, state, acts)
@@ -57,7 +57,7 @@ class TransferService:
         )
 
     def load(self) -> None:
-        """Load the transfers, claims and recalls that an earlier process left in the state file."""
+        """Load all transfers and their pending acts that an earlier process left in the state file."""
         verdicts, clock, state = self.resources.acts.verdicts, self.resources.clock, self.known
         clock.step()  # first, because a change of the clock moves the loaded times
         verdicts.hide_names()
@@ -118,7 +118,7 @@ class TransferService:
         self.known.situations.notice_pause()
 
     def has_unasked(self) -> bool:
-        """Return whether the poller does not query a configured cluster that has open transfers.
+        """Return whether an open transfer is at a configured cluster that the poller does not query yet.
 
         The poller stops querying a cluster whose last transfer queue was removed; a message about a transfer may come
         later.

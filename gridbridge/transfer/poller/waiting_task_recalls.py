@@ -1,7 +1,7 @@
 """Bring waiting tasks home from remote clusters, into free slots or on the way to another cluster.
 
-Home takes the claim of a task with a claim. For any other task the service publishes a request, which the task's
-starter carries out; the verdict later replaces the request in the same file.
+If the task has a claim, home takes the claim. For any other task the service publishes a request, which the task's
+starter carries out; the result of the job later replaces the request in the same file.
 """
 
 import logging
@@ -130,7 +130,7 @@ class WaitingTaskRecallService:
         return transfer.key in self._out
 
     def may(self, transfer: Transfer) -> bool:
-        """Return whether a waiting task may come home: its owner is proved, and its limit of returns is not reached.
+        """Return whether a waiting task may come home: the owner is proved, and the limit of returns is not reached.
 
         Without a claim, the remote batch system must be able to show whether the job has started.
         """
@@ -254,7 +254,7 @@ class WaitingTaskMoveService:
             self._kept.forget(self._clock.now() - KEPT)
 
     def _bring(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
-        """Bring the task of a move home; give up the move if the task can't come home."""
+        """Bring a task home that moves to another cluster; give up the move if the task can't come home."""
         keeping = self._keeping.get(transfer.key)
         if keeping and not keeping.done():
             return  # a queue list is changed before it is restored

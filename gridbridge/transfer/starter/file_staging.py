@@ -73,7 +73,7 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
 
 
 def _make_at_home(step: "StarterStepContext", stage: RemoteStagingFolder) -> str:
-    """Create the folder below the home directory of the remote account instead, and note its path."""
+    """Create and note a folder for copied files below the remote account's home directory."""
     stage.folder = f"{remote_stage_folder.STAGE_DIR}/{step.record.transfer}"
     _note(step.task, stage)
     step.note(stage=stage.folder)

@@ -46,7 +46,7 @@ def remove_task_guard(step: "StarterStepContext") -> None:
 
 
 def _put_by_the_service(step: "StarterStepContext") -> str:
-    """Return the kind of guard that the service set after the job's request was changed."""
+    """Return whether the service has set a hold or a start time, after the job's request was changed."""
     context = dict(step.request.context)
     if OWN_START in context:
         return HomeStartGuard.START

@@ -85,7 +85,7 @@ class LocalTask:
         return route.away_as(own_login_name()) if route.remote_ssh else route.away
 
     def verdict(self, transfer: str) -> str:
-        """Return the path of the file in which the service publishes a transfer's verdict."""
+        """Return the path of the file in which the service publishes the result of a transfer."""
         return published_file_formats.transfer_verdict_path(transfer, os.getuid(), self.published)
 
     def was_sent_before(self) -> bool:
@@ -195,7 +195,7 @@ class LocalTask:
         return desired
 
     def learn(self, desired: str, order: task_notes.Order) -> None:
-        """Note a state of the local job that no method has noted, as if a method had noted the state."""
+        """Note the local job's state as a method would, because no method has noted the state."""
         if task_notes.is_intent_older(task_notes.newest_intent_note(self.private), order):
             task_notes.note_method_intent(self.private, desired, order)
 

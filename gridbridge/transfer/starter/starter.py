@@ -41,7 +41,7 @@ from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, mess
 from gridbridge.transfer.starter.remote_job_state_match import delete_remote_job, match_remote_job_state
 from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
 
-LOOK_S = 60  # a sleeping starter looks for a verdict this often
+LOOK_S = 60  # a sleeping starter looks for an answer this often
 LOOK = "look"  # the shell's argument after a long sleep
 DOUBT_S = 1  # pause while the terminate method checks whether the job is to end
 DELETE_S = 3  # timeout of a deletion, because the terminate method kills a slow starter
@@ -123,7 +123,7 @@ class DueStarterStep(StarterStepContext):
         return self.go_on()
 
     def go_on(self) -> str:
-        """Do the next step of a submitted job, by the service's verdict and the local job's state."""
+        """Do the next step of a submitted job, by the service's answer and the local job's state."""
         message = published_file_formats.read_verdict_or_reply(self.task.verdict(self.record.transfer))
         agreement = message if message and message.outcome == TransferOutcome.AGREE else None
         if answer := self.obey_service(None if agreement else message):
@@ -136,7 +136,7 @@ class DueStarterStep(StarterStepContext):
         return starter_step_and_answers.retry_step_later(self.task, self.record) if agreement else self.wait()
 
     def obey_service(self, verdict: TransferMessage | None) -> str:
-        """Do what the service's verdict or request says; return '' without either."""
+        """Do what the service's result or request says; return '' if there is neither."""
         begun = self.task.begun_recall()
         request = verdict or begun
         if request and request.outcome == TransferOutcome.RECALL:
@@ -228,7 +228,7 @@ class DueStarterStep(StarterStepContext):
         return f"exit {REQUEUE}" if self.task.is_done(BACK) else f"signal {SIGKILL}"
 
     def finish(self, verdict: TransferMessage, has_run: bool = True) -> str:
-        """End the starter as the verdict says; a task that is to run again may start at home from now on."""
+        """End the starter as the result says; a task that is to run again may start at home from now on."""
         if not self.is_home(has_run):
             return self.end_deleted()
         if starter_step_and_answers.verdict_exit_status(verdict) in (REQUEUE, ERROR):

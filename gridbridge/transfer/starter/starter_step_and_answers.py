@@ -68,7 +68,7 @@ class StarterStepContext:
         return self._request
 
     def note(self, **values: str) -> None:
-        """Note a change of the transfer and send it to the service, before the starter's next act."""
+        """Note a change of the transfer and tell the service, before the starter's next act."""
         self.record = self.record.but(at=message_timestamp(), cause="", reason=self.left_out, **values)
         self.task.save(self.record)
 
@@ -157,7 +157,7 @@ def retry_step_later(task: LocalTask, record: TransferMessage) -> str:
 
 
 def tell_starter_shell_to_sleep(task: LocalTask, verb: str, how_long_s: int, record: TransferMessage) -> str:
-    """Tell the starter's shell to sleep until a time has passed, the FIFO wakes it, or the verdict exists."""
+    """Tell the starter's shell to sleep until a time has passed, the FIFO is written, or the answer exists."""
     if not record.wake:
         return f"{verb} {how_long_s} - -"
     verdict = task.verdict(record.wake if record.kind == TransferMessageKind.ASK else record.transfer)
@@ -165,14 +165,14 @@ def tell_starter_shell_to_sleep(task: LocalTask, verb: str, how_long_s: int, rec
 
 
 def starter_shell_verdict_answer(verdict: TransferMessage) -> str:
-    """Return the answer to the shell for a verdict: an exit status or a signal."""
+    """Return the answer to the shell for the result of a transfer: an exit status or a signal."""
     if verdict.outcome == TransferOutcome.SIGNAL:
         return f"signal {verdict.signal}"
     return f"exit {verdict_exit_status(verdict)}"
 
 
 def verdict_exit_status(verdict: TransferMessage) -> int:
-    """Return the exit status by which the starter reports a verdict to the shepherd."""
+    """Return the exit status by which the starter reports the transfer's result to the shepherd."""
     if verdict.outcome == TransferOutcome.REQUEUE:
         return REQUEUE
     if verdict.outcome == TransferOutcome.ERROR:

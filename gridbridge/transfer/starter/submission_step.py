@@ -278,7 +278,7 @@ def _judged(step: "StarterStepContext", error: SshLoginRefused) -> GridbridgeErr
 
 
 def claim_wrapper_lines(step: "StarterStepContext") -> str:
-    """Return the shell lines by which the remote job checks its claim, whether the job may run.
+    """Return the shell lines by which the remote job checks whether the job may run (claim).
 
     A retried submission keeps its claim, unless the configuration no longer has claims of this kind. The claim's key
     is written before the script that names the key becomes readable.
@@ -298,7 +298,7 @@ def claim_wrapper_lines(step: "StarterStepContext") -> str:
 
 
 def write_claim_key(step: "StarterStepContext") -> None:
-    """Write the key file of the transfer's claim, if any; an earlier file is replaced."""
+    """Write the file with the secret key by which the remote job may claim its task."""
     if step.record.claim:
         from gridbridge.batch import remote_job_claim_script
 
