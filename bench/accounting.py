@@ -42,8 +42,8 @@ LINE = (
 INSIDE = """
 import json, os, subprocess, sys, time
 from dataclasses import replace
-from gridbridge.model.policy import ClusterSection
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import ClusterSection
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher

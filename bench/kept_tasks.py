@@ -19,7 +19,7 @@ from bench.brief import sized
 from bench.rows import Row
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttemptOutcome

@@ -21,7 +21,7 @@ from bench.rows import Row
 from gridbridge.campaigns.runner import campaign_runner
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger
 from gridbridge.model.campaigns.campaign import RootLedgerArray, TaskAttempt, TaskAttemptOutcome
@@ -29,9 +29,9 @@ from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
-    CampaignTaskSend,
     JobRatioInputs,
     JobRatioUpdate,
+    PlannedCampaignTaskSend,
     TaskRetry,
 )
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
@@ -140,7 +140,7 @@ def _restored(tasks: int) -> dict[str, Longest]:
             database, CycleStatisticsRecorder(database), Clock(), CampaignFailuresSection(), _Ledger(tasks)
         )
         database.told()
-        actions.do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=number, cluster="beta", tasks=1),)))
+        actions.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=number, cluster="beta", tasks=1),)))
         assert not CampaignRows(database).waiting()
         return {"  taken over": database.told()}
 

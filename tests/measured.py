@@ -30,8 +30,8 @@ from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanFigures,
     BalancePlanReason,
-    NewNodeOrRemovalRefusal,
-    NewNodeOrRemovalRefusalCause,
+    NodeAddOrRemoveRefusal,
+    NodeAddOrRemoveRefusalCause,
 )
 from gridbridge.model.elastic.published_balance import (
     PublishedBalancerFigures,
@@ -135,8 +135,8 @@ def balance() -> PublishedBalancerFigures:
         seen, RecentlyEndedTasks(place=AccountingFilePosition(), minutes=minutes), "all.q"
     )
     refused = (
-        NewNodeOrRemovalRefusal(job=8, cause=NewNodeOrRemovalRefusalCause.HELD),
-        NewNodeOrRemovalRefusal(host="n1", cause=NewNodeOrRemovalRefusalCause.BUSY),
+        NodeAddOrRemoveRefusal(job=8, cause=NodeAddOrRemoveRefusalCause.HELD),
+        NodeAddOrRemoveRefusal(host="n1", cause=NodeAddOrRemoveRefusalCause.BUSY),
     )
     plan = BalancePlan(verdict=BalancePlanReason.WAITS, figures=FIGURES, add=1, pool="usual", refused=refused)
     done = BalancerRoundNodeChanges(

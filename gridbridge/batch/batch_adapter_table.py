@@ -24,7 +24,7 @@ from gridbridge.batch.gridengine import site as gridengine_site
 from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
 from gridbridge.batch.gridengine import tasks as gridengine_tasks
-from gridbridge.batch.gridengine import user_job_queries as gridengine_tools
+from gridbridge.batch.gridengine import user_job_queries_and_changes as gridengine_tools
 from gridbridge.batch.oar import oar_demand
 from gridbridge.batch.oar import oar_node_power_and_tags as oar_nodes
 from gridbridge.batch.oar import site as oar_site
@@ -34,7 +34,7 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job_request import JobRequest, JobSpec, Variant
 from gridbridge.model.jobs_and_accounting import JobAccountAndErrors, JobEnd
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
-from gridbridge.model.policy import ClusterKind
+from gridbridge.model.site_configuration import ClusterKind
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer_route import Away, EmbeddedClusterAccess, GridEngineCellAccess, Home, OarServerAccess
 

@@ -10,7 +10,7 @@ from gridbridge.batch.oar import oar_commands
 from gridbridge.errors import ConfigError
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
 from gridbridge.model.key_settings import QueueDefaultRequests
-from gridbridge.model.policy import (
+from gridbridge.model.site_configuration import (
     ClusterKind,
     ClusterSection,
     JobClaimKind,
@@ -27,7 +27,7 @@ from gridbridge.model.transfer.request_mapping_rules import (
     RequestMapping,
     RequestMappingRule,
 )
-from gridbridge.model.transfer.transfer_config_sections import AnyRule, ClusterOfShownJobId, Rules, TransferQueueSection
+from gridbridge.model.transfer.transfer_config_sections import AnyRule, JobIdVariableSource, Rules, TransferQueueSection
 from gridbridge.model.transfer_route import (
     Away,
     EmbeddedClusterAccess,
@@ -102,7 +102,7 @@ def keep_ssh_connections_open(policy: Policy) -> None:
     A repeated call changes nothing. Sites without ssh clusters do not import the ssh modules.
     """
     if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.uses_persistent_ssh():
-        from gridbridge.shell.shared_ssh_connections import LazyKeptSshConnections
+        from gridbridge.shell.ssh_connections_shared_by_threads import LazyKeptSshConnections
 
         ssh.set_ssh_request_carrier(LazyKeptSshConnections())
 
@@ -111,7 +111,7 @@ def log_in_to_ssh_clusters(policy: Policy) -> None:
     """Log in to all ssh clusters at once, for a short program with a few queries."""
     candidates = (_login(policy, cluster) for cluster in policy.clusters.values())
     if (logins := [login for login in candidates if login]) and not ssh.uses_persistent_ssh():
-        from gridbridge.shell.shared_ssh_connections import IdleSshSessions
+        from gridbridge.shell.ssh_connections_shared_by_threads import IdleSshSessions
 
         pool = IdleSshSessions()
         for login in logins:
@@ -135,7 +135,7 @@ def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
         remote_ends=oar_job_end_fifo(policy, cluster),
         remote_stage_dir=cluster.stage_dir,
         remote_claim=_claim(policy, cluster),
-        identity="" if section.identity is ClusterOfShownJobId.HOME else section.identity.value,
+        identity="" if section.identity is JobIdVariableSource.HOME else section.identity.value,
         staged="yes" if section.staged and cluster.ssh else "",
         stage_in=section.stage_in,
         stage_out=section.stage_out,

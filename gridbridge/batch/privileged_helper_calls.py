@@ -5,7 +5,7 @@ import os
 
 from gridbridge.errors import RemoteJobNotOurs
 from gridbridge.model.fixed_paths import AS_ROOT, AS_USER, LEDGER_CUT, NOT_OURS, PYTHON
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, run_program
 
 SUDO = ("/usr/bin/sudo", "-n")

@@ -4,7 +4,7 @@ Letters come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`. Each letter is pars
 keeps its known facts.
 """
 
-from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
@@ -30,17 +30,17 @@ OF_JOBS = {
     "z": (JobStateFact.FINISHED,),
 }
 OF_QUEUES = {
-    "E": (QueueInstanceStateFact.ERROR,),  # qmod -cq
-    "d": (QueueInstanceStateFact.DISABLED,),
-    "D": (QueueInstanceStateFact.OFF_HOURS,),
-    "s": (QueueInstanceStateFact.SUSPENDED, QueueInstanceStateFact.BY_HAND),  # qmod -sq
-    "S": (QueueInstanceStateFact.SUSPENDED,),  # suspended by a superordinate queue of the host
-    "C": (QueueInstanceStateFact.SUSPENDED, QueueInstanceStateFact.OFF_HOURS),
-    "u": (QueueInstanceStateFact.UNREACHABLE,),
-    "a": (QueueInstanceStateFact.LOADED,),
-    "A": (QueueInstanceStateFact.OVERLOADED,),
+    "E": (QueueStartBlocker.ERROR,),  # qmod -cq
+    "d": (QueueStartBlocker.DISABLED,),
+    "D": (QueueStartBlocker.OFF_HOURS,),
+    "s": (QueueStartBlocker.SUSPENDED, QueueStartBlocker.BY_HAND),  # qmod -sq
+    "S": (QueueStartBlocker.SUSPENDED,),  # suspended by a superordinate queue of the host
+    "C": (QueueStartBlocker.SUSPENDED, QueueStartBlocker.OFF_HOURS),
+    "u": (QueueStartBlocker.UNREACHABLE,),
+    "a": (QueueStartBlocker.LOADED,),
+    "A": (QueueStartBlocker.OVERLOADED,),
 }
-UNKNOWN, UNKNOWN_QUEUE = (JobStateFact.UNKNOWN,), (QueueInstanceStateFact.UNKNOWN,)
+UNKNOWN, UNKNOWN_QUEUE = (JobStateFact.UNKNOWN,), (QueueStartBlocker.UNKNOWN,)
 
 
 def parse_job_state_letters(letters: str) -> JobState:
@@ -62,7 +62,7 @@ BEFORE = (
     (JobStateFact.RESTARTED, "R"),
 )
 OF_HOSTS = ((JobStateFact.SUSPENDED, "s"), (JobStateFact.STARTING, "t"), (JobStateFact.RUNNING, "r"))
-LETTER_OF_QUEUE_FACT = ((QueueInstanceStateFact.UNREACHABLE, "u"), (QueueInstanceStateFact.DISABLED, "d"))
+LETTER_OF_QUEUE_FACT = ((QueueStartBlocker.UNREACHABLE, "u"), (QueueStartBlocker.DISABLED, "d"))
 
 
 def render_job_state_letters(facts: "Collection[str]") -> str:

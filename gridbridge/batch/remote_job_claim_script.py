@@ -28,7 +28,10 @@ def write_remote_job_claim_key(of: str, spool: str, uid: int) -> None:
     """
     if claim_and_guard.split_claim(of)[0] != claim_and_guard.FILE:
         return
-    folder, (name, word) = f"{spool}/{claim_and_guard.FOLDER}", claim_and_guard.claim_key_file(of, uid)
+    folder, (name, word) = (
+        f"{spool}/{claim_and_guard.FOLDER}",
+        claim_and_guard.claim_key_file_name_and_contents(of, uid),
+    )
     try:
         is_services = os.lstat(folder).st_uid == os.stat(spool).st_uid
     except OSError as error:
@@ -42,9 +45,8 @@ def remote_job_claim_shell_lines(of: str, route_says: str, spool: str, uid: int)
     """Return the sh lines by which a remote job claims its task before the start."""
     kind = claim_and_guard.split_claim(of)[0]
     if kind == claim_and_guard.FILE:
-        assignments = (
-            f"gb_key={quote_for_sh(f'{spool}/{claim_and_guard.FOLDER}/{claim_and_guard.claim_key_file(of, uid)[0]}')}\n"
-        )
+        name, _ = claim_and_guard.claim_key_file_name_and_contents(of, uid)
+        assignments = f"gb_key={quote_for_sh(f'{spool}/{claim_and_guard.FOLDER}/{name}')}\n"
     else:
         _, patience_s, account = route_says.split()
         name = claim_and_guard.claim_file_name(of, uid)

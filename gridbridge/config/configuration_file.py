@@ -26,7 +26,7 @@ from gridbridge.config.section_parsing import (
 )
 from gridbridge.errors import ConfigError
 from gridbridge.model.fixed_paths import CONFIG, ELSEWHERE
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import safe_files
 
 CAPABILITIES: tuple[CapabilityConfigModule, ...] = (site, transfer, campaigns, elastic, rebalance)

@@ -22,7 +22,7 @@ from gridbridge.model.key_settings import (
     RemoteAccounts,
     config_key_description,
 )
-from gridbridge.model.policy import ClusterKind
+from gridbridge.model.site_configuration import ClusterKind
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Table: TypeAlias = Mapping[str, object]
 
 TABLE_TYPES = (RemoteAccounts, QueueDefaultRequests)  # types of tables of texts within a section
-MAX_VALUE_CHARS = 80  # most characters of a wrong value in a message
+MAX_VALUE_CHARS = 80  # at most this many characters of a wrong value in a message
 BARE_KEY = re.compile("[A-Za-z0-9_-]+")
 SECRET = re.compile('://[^"]*(@|password=)[^"]*')
 

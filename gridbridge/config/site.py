@@ -14,14 +14,14 @@ from gridbridge.config.section_parsing import (
     subtable_or_empty,
 )
 from gridbridge.model.key_settings import CLUSTER_NAME
-from gridbridge.model.policy import (
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import (
     MAX_PORT,
     ClusterKind,
     ClusterSection,
     JobClaimKind,
     JobEndPushKind,
 )
-from gridbridge.model.site.site_section import SiteSection
 
 A_PORT = f"a whole number, 1 to {MAX_PORT}"
 NEEDS_PORTS = dict.fromkeys(("qmaster_port", "execd_port"), A_PORT)

@@ -23,7 +23,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts
 from gridbridge.model.job_request import is_home_only_resource
 from gridbridge.model.key_settings import CLUSTER_NAME, OBJECT_NAME
-from gridbridge.model.policy import why_no_transfer_queues_at_home
+from gridbridge.model.site_configuration import why_no_transfer_queues_at_home
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfer_config_sections import (
     KINDS,

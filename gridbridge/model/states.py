@@ -26,7 +26,7 @@ class JobStateFact:
     UNKNOWN = "unknown"  # a letter or word of the job's state is unknown
 
 
-class QueueInstanceStateFact:
+class QueueStartBlocker:
     """The facts of which a queue instance's state consists; each fact keeps batch jobs from starting."""
 
     ERROR = "error"  # queue error, until somebody clears the error

@@ -27,7 +27,7 @@ from gridbridge.model.fixed_paths import CONFIG, SPOOL
 from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import Away, remote_cluster_access_of_person
-from gridbridge.privileged.acting_as_owner import (
+from gridbridge.privileged.as_user_request_steps import (
     LIMIT_S,
     AsUserRequestRefusal,
     continue_in_time_limited_child,

@@ -2,12 +2,15 @@
 
 from gridbridge.errors import FileWritableByOthers, ParseError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
-from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges
+from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.transfer_name import is_valid_cluster_name
 from gridbridge.model.transfer_route import Away, remote_cluster_access_of_person
-from gridbridge.privileged import acting_as_owner
-from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal, OwnerRequestNotYetPossible
+from gridbridge.privileged import as_user_request_steps
+from gridbridge.privileged.as_user_request_steps import (
+    AsUserRequestRefusal,
+    OwnerRequestNotYetPossible,
+)
 
 SEND, SEND_COPIES, RELEASE, DELETE = "send-arrays", "send-copies", "release-array", "delete-array"
 DELETE_WAITING = "delete-waiting"
@@ -89,7 +92,7 @@ def is_short_ascii_number(text: str) -> bool:
 def read_config_or_not_yet_possible() -> "dict[str, dict[str, object]]":
     """Read root's configuration; OwnerRequestNotYetPossible if the file is invalid."""
     try:
-        return acting_as_owner.read_root_configuration(CONFIG)
+        return as_user_request_steps.read_root_configuration(CONFIG)
     except (AsUserRequestRefusal, FileWritableByOthers) as error:
         raise OwnerRequestNotYetPossible(str(error)) from error
 
@@ -115,5 +118,5 @@ class ArraySendProgress:
         """Return the line that send-arrays prints: exit status, job id or 0, and error."""
         if not self.error:
             return f"0 {self.job or 0} "
-        status = acting_as_owner.as_user_exit_status(self.error)
-        return f"{status} {self.job or 0} {acting_as_owner.limited_error_line(self.error)}"
+        status = as_user_request_steps.as_user_exit_status(self.error)
+        return f"{status} {self.job or 0} {as_user_request_steps.limited_error_line(self.error)}"

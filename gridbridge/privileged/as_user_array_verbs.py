@@ -13,10 +13,12 @@ from typing import NoReturn
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignFileChanged, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign_names import campaign_file_name
-from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges, parse_attempt_ranges
+from gridbridge.model.campaigns.task_index_and_attempt_texts import (
+    parse_array_index_ranges,
+    parse_attempt_ranges,
+)
 from gridbridge.model.fixed_paths import CAMPAIGNS
-from gridbridge.privileged import acting_as_owner
-from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
+from gridbridge.privileged import as_user_request_steps
 from gridbridge.privileged.as_user_array_arguments import (
     DELETE,
     DELETE_WAITING,
@@ -26,6 +28,7 @@ from gridbridge.privileged.as_user_array_arguments import (
     is_short_ascii_number,
     read_config_or_not_yet_possible,
 )
+from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
 from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerConnection
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker
 
@@ -102,12 +105,12 @@ def _claims_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str)
         return False
     try:
         if (uid := uid_blocking_campaign_file(campaign, folder)) is not None:
-            acting_as_owner.require_ordinary_account(
+            as_user_request_steps.require_ordinary_account(
                 read_config_or_not_yet_possible(), campaign_file_name(campaign), uid
             )
             return True
         brought = RootVerifiedCampaignFiles(campaign, folder)
-        acting_as_owner.require_ordinary_account(read_config_or_not_yet_possible(), brought.file, brought.uid)
+        as_user_request_steps.require_ordinary_account(read_config_or_not_yet_possible(), brought.file, brought.uid)
         brought.claim(ledger)
     except (AsUserRequestRefusal, CampaignFileChanged):
         return False
@@ -132,7 +135,7 @@ def _acted(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> s
         return ""  # no array of the campaign was submitted
     if not ledger.uid:  # only a submitted array can be released
         raise RootLedgerUnreadable(f"{order.file}: root's ledger lacks the campaign")
-    acting_as_owner.require_ordinary_account(order.config, order.file, ledger.uid)
+    as_user_request_steps.require_ordinary_account(order.config, order.file, ledger.uid)
     (array,) = order.arrays
     if order.verb == DELETE_WAITING:
         _require_there(order, ledger, array.array)

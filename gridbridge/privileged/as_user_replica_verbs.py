@@ -12,8 +12,8 @@ import sys
 from typing import NoReturn
 
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, KEPT_DATASET
-from gridbridge.privileged import acting_as_owner
-from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
+from gridbridge.privileged import as_user_request_steps
+from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
 from gridbridge.shell import safe_files
 
 MAX_BYTES = 1024
@@ -33,7 +33,7 @@ def perform_as_user_replica_verb(arguments: list[str]) -> NoReturn:
     files_, names = (words, []) if verb == "look" else (words[:1], words[1:])
     if not 0 < len(files_) <= MOST_LOOKED_AT or not least <= len(names) <= most:
         raise AsUserRequestRefusal(f"usage: gridbridge-as-user {verb} FILE {shown}".rstrip())
-    config = acting_as_owner.read_root_configuration(CONFIG)
+    config = as_user_request_steps.read_root_configuration(CONFIG)
     areas = config.get("storage", {})
     for name in names:
         if name not in areas:
@@ -42,9 +42,9 @@ def perform_as_user_replica_verb(arguments: list[str]) -> NoReturn:
     if len({uid for _, uid in let}) > 1:
         raise AsUserRequestRefusal("the files have several owners; expected one owner")
     uid = let[0][1]
-    acting_as_owner.require_ordinary_account(config, files_[0], uid)
-    acting_as_owner.continue_in_time_limited_child(acting_as_owner.LIMIT_S if verb == "look" else LONG_S)
-    _run(acting_as_owner.switch_to_user(uid), verb, [dataset for dataset, _ in let], names)
+    as_user_request_steps.require_ordinary_account(config, files_[0], uid)
+    as_user_request_steps.continue_in_time_limited_child(as_user_request_steps.LIMIT_S if verb == "look" else LONG_S)
+    _run(as_user_request_steps.switch_to_user(uid), verb, [dataset for dataset, _ in let], names)
 
 
 def read_delegated_dataset(name: str) -> tuple[str, int]:
@@ -61,7 +61,7 @@ def read_delegated_dataset(name: str) -> tuple[str, int]:
         _require_own(f"{CAMPAIGNS}/{person}", int(number))
         data, facts = safe_files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", MAX_BYTES, int(number))
         dataset = json.loads(data)["dataset"]
-    except acting_as_owner.UNREADABLE as error:
+    except as_user_request_steps.UNREADABLE as error:
         raise AsUserRequestRefusal(f"{name}: {error!r}") from error
     if not _is_dataset(dataset):
         raise AsUserRequestRefusal(f"{name}: the dataset has an invalid name")

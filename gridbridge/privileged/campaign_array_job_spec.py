@@ -10,10 +10,13 @@ from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_host_properties,
     parse_required_host_properties,
 )
-from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task, parse_attempt_ranges
+from gridbridge.model.campaigns.task_index_and_attempt_texts import (
+    is_prologue_or_epilogue_task,
+    parse_attempt_ranges,
+)
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
 from gridbridge.privileged.campaign_prologues import PrologueAndEpilogueTasks
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
@@ -25,7 +28,7 @@ ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # excep
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
-    from gridbridge.model.campaigns.task_attempt_ranges import Attempts
+    from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts
 
 Header = dict[str, object]
 

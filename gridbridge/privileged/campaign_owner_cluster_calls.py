@@ -4,21 +4,21 @@ from gridbridge.batch import load_campaign_array_adapter
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.campaigns.campaign_names import released_array_name
-from gridbridge.model.campaigns.task_attempt_ranges import (
+from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     format_array_index_ranges,
     group_into_ranges,
     parse_array_index_ranges,
 )
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.job_request import JobSpec
-from gridbridge.privileged.acting_as_owner import (
-    JobNeverAcceptedByCluster,
-    OwnerRequestNotYetPossible,
-)
 from gridbridge.privileged.as_user_array_arguments import (
     DELETE,
     DELETE_WAITING,
     AsUserArrayArguments,
+)
+from gridbridge.privileged.as_user_request_steps import (
+    JobNeverAcceptedByCluster,
+    OwnerRequestNotYetPossible,
 )
 from gridbridge.state import published_file_formats
 

@@ -1,13 +1,15 @@
 """Makes the job of a campaign's prologue or epilogue at a cluster: a single task with one slot."""
 
 from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask
-from gridbridge.model.campaigns.task_attempt_ranges import step_and_cluster_of_task_number
-from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
+from gridbridge.model.campaigns.task_index_and_attempt_texts import (
+    step_and_cluster_of_task_number,
+)
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
-    from gridbridge.model.campaigns.task_attempt_ranges import Attempts
+    from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts
 
 RUN = "sh -c"  # command that runs a prologue or epilogue
 PLAIN = {"exec_file": RUN, "slots": 1, "nodes": 1, "environment": "", "outputs": ""}

@@ -12,8 +12,12 @@ from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.fixed_paths import CAMPAIGNS, TAKEN_REQUEST
-from gridbridge.privileged.acting_as_owner import UNREADABLE, AsUserRequestRefusal, OwnerRequestNotYetPossible
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.as_user_request_steps import (
+    UNREADABLE,
+    AsUserRequestRefusal,
+    OwnerRequestNotYetPossible,
+)
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker
 from gridbridge.shell import safe_files
 

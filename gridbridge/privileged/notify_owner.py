@@ -12,8 +12,8 @@ from typing import NoReturn
 from gridbridge.errors import CommandFailed
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, WISH
 from gridbridge.model.transfer_name import is_valid_cluster_name
-from gridbridge.privileged import acting_as_owner
-from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
+from gridbridge.privileged import as_user_request_steps
+from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
 from gridbridge.shell import safe_files
 from gridbridge.shell.program_runs import run_discarding_output
 
@@ -29,11 +29,11 @@ def run_owner_notification_program(arguments: list[str]) -> NoReturn:
         raise AsUserRequestRefusal("usage: gridbridge-as-user notify-owner FILE CAMPAIGN:CODE:CLUSTER:TASKS...")
     name, *words = arguments
     lines = "".join(f"{_line(word)}\n" for word in words)
-    config = acting_as_owner.read_root_configuration(CONFIG)
+    config = as_user_request_steps.read_root_configuration(CONFIG)
     path, uid = read_notification_request_file(name)
-    acting_as_owner.require_ordinary_account(config, name, uid)
-    acting_as_owner.continue_in_time_limited_child()
-    acting_as_owner.switch_to_user(uid)
+    as_user_request_steps.require_ordinary_account(config, name, uid)
+    as_user_request_steps.continue_in_time_limited_child()
+    as_user_request_steps.switch_to_user(uid)
     _run(path, uid, lines.encode("ascii"))
 
 
@@ -46,7 +46,7 @@ def read_notification_request_file(name: str) -> tuple[str, int]:
         data, facts = safe_files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", MAX_BYTES)
         request = json.loads(data)
         verb, way, path = request["verb"], request["way"], request["identity"]
-    except acting_as_owner.UNREADABLE as error:
+    except as_user_request_steps.UNREADABLE as error:
         raise AsUserRequestRefusal(f"{name}: {error!r}") from error
     if (verb, way) != ("subscribe", "program") or not isinstance(path, str) or path[:1] != "/":
         raise AsUserRequestRefusal(f"{name}: invalid; expected a request for notification by a program")
@@ -63,7 +63,7 @@ def _run(path: str, uid: int, text: bytes) -> NoReturn:
         environment = {**identity, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
         run_discarding_output((path,), environment, PROGRAM_S, text).checked()
     except CommandFailed as error:
-        acting_as_owner.print_as_user_error_and_exit(error)
+        as_user_request_steps.print_as_user_error_and_exit(error)
     os._exit(0)
 
 

@@ -12,8 +12,8 @@ from typing import NoReturn
 
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.fixed_paths import NO_OWNER, NOT_NOW, NOT_OURS, REFUSED_THERE
-from gridbridge.privileged import acting_as_owner
-from gridbridge.privileged.acting_as_owner import (
+from gridbridge.privileged import as_user_request_steps
+from gridbridge.privileged.as_user_request_steps import (
     FAILED,
     AsUserRequestRefusal,
     JobNeverAcceptedByCluster,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Begin = Callable[[str], Answers]  # makes Answers for the owner's login name
 
 ANSWERED = {
-    acting_as_owner.REFUSED: AsUserRequestRefusal,
+    as_user_request_steps.REFUSED: AsUserRequestRefusal,
     NOT_OURS: RemoteJobNotOurs,
     REFUSED_THERE: JobNeverAcceptedByCluster,
 }
@@ -47,7 +47,7 @@ class OwnerWorkerLoss(GridbridgeError):
 class CampaignOwnerWorker:
     """A process of a campaign's owner that answers requests until root has no more."""
 
-    def __init__(self, uid: int, begin: "Begin", limit_s: float = acting_as_owner.LIMIT_S) -> None:
+    def __init__(self, uid: int, begin: "Begin", limit_s: float = as_user_request_steps.LIMIT_S) -> None:
         """Start the owner's process; root ends it after `limit_s`, because the owner can stop it."""
         asks, self._ask = os.pipe()
         self._answers, tells = os.pipe()
@@ -112,13 +112,12 @@ def _answer(answers: "Answers", words: list[str]) -> bytes:
 
 
 def _error_line(error: Exception) -> bytes:
-    return f"{acting_as_owner.as_user_exit_status(error)} {acting_as_owner.limited_error_line(error)}\n".encode(
-        "utf-8", "replace"
-    )
+    status = as_user_request_steps.as_user_exit_status(error)
+    return f"{status} {as_user_request_steps.limited_error_line(error)}\n".encode("utf-8", "replace")
 
 
 def _become(uid: int) -> str:
     try:
-        return acting_as_owner.switch_to_user(uid)
+        return as_user_request_steps.switch_to_user(uid)
     except MissingUserAccount as error:
         raise OwnerAccountUnavailable(str(error)) from error

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
-from gridbridge.privileged import acting_as_owner
-from gridbridge.privileged.acting_as_owner import OwnerAccountUnavailable
+from gridbridge.privileged import as_user_request_steps
 from gridbridge.privileged.as_user_array_arguments import (
     ArraySendProgress,
     AsUserArrayArguments,
     is_short_ascii_number,
 )
+from gridbridge.privileged.as_user_request_steps import OwnerAccountUnavailable
 from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
 from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerConnection
 from gridbridge.privileged.new_attempt_conditions import require_earlier_attempts_ended
@@ -42,7 +42,7 @@ def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmit
     """
     ids = [ledger.job(array.array) for array in order.arrays]
     content = None if all(ids) else _read(order, ledger)
-    acting_as_owner.require_ordinary_account(order.config, order.file, ledger.uid)
+    as_user_request_steps.require_ordinary_account(order.config, order.file, ledger.uid)
     sending = CampaignArraySender(order, ledger, content)
     sent = sending.submitted()
     sending.release(sent)
@@ -51,7 +51,7 @@ def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmit
 
 def _read(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> VerifiedCampaignTasks:
     brought = RootVerifiedCampaignFiles(order.campaign)
-    acting_as_owner.require_ordinary_account(order.config, brought.file, brought.uid)
+    as_user_request_steps.require_ordinary_account(order.config, brought.file, brought.uid)
     brought.note(ledger)
     return VerifiedCampaignTasks(order, brought, ledger)
 
@@ -109,7 +109,7 @@ class CampaignArraySender:
         if not (sent.job or order.is_of_copies):
             require_earlier_attempts_ended(order, ledger, sent.place)
         if not sent.job:
-            acting_as_owner.require_existing_account(ledger.uid)
+            as_user_request_steps.require_existing_account(ledger.uid)
         ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
         sent.is_new = not (sent.job or ledger.was_repeated(number))
 

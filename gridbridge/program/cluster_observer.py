@@ -369,7 +369,7 @@ def _summary(answer: ClusterQueryResult) -> dict[str, object]:
     return {"pending": answer.snapshot.pending, "free_slots": answer.snapshot.free_slots}
 
 
-def publish_non_forwarding_queues(
+def publish_local_only_queues(
     snapshot: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
 ) -> None:
     """Publish which queues of a cluster send no jobs on to another cluster, if the list has changed.

@@ -14,9 +14,9 @@ from gridbridge.config import configuration_file
 from gridbridge.decisions.site.service_fault_findings import AwayJob, find_unreloadable_changes
 from gridbridge.errors import ConfigError, GridbridgeError, StateError
 from gridbridge.model.fixed_paths import CONFIG, IN_FORCE
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import PublishedConfigurationStatus, replace_control_characters
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 

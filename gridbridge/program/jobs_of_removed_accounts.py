@@ -10,7 +10,7 @@ from gridbridge.batch import load_campaign_array_adapter, load_submit_adapter
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import GridbridgeError, OwnerAccountGone
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 
 
 class OwnerlessJobNotDeleted(OwnerAccountGone):

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program.configuration_in_force import ReloadableConfiguration
 from gridbridge.program.threads_and_backoff import double_pause_after_failure, is_thread_start_failure
 from gridbridge.shell import log_rotation_and_quota, poller_lock

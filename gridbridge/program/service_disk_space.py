@@ -8,8 +8,8 @@ from gridbridge.batch import load_home_job_control
 from gridbridge.batch.configured_cluster_routes import configured_home_address
 from gridbridge.decisions.site.service_fault_findings import why_a_folder_takes_no_files
 from gridbridge.model.fixed_paths import CAMPAIGNS
-from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_check_facts import FolderFreeSpace
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program.threads_and_backoff import OwnerThreadPools, RepeatedBackgroundQuery
 from gridbridge.shell import local_host_facts
 

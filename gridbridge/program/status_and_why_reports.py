@@ -20,7 +20,6 @@ from gridbridge.decisions.transfer.transfer_status_explanation import (
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.jobs_and_accounting import JobRunAccounting
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import (
     LocalTaskExplanation,
     PublishedFilesSnapshot,
@@ -34,6 +33,7 @@ from gridbridge.model.published_status_and_reports import (
 )
 from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_name import parse_local_job_and_task, parse_transfer_name
 from gridbridge.program import configuration_in_force
 from gridbridge.program.service_disk_space import free_space_of_campaign_filesystem

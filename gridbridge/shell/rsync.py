@@ -167,7 +167,7 @@ def _run(
 ) -> tuple[int | None, str]:
     source = program_runs.open_memory_file(stdin)
     ours, theirs = program_runs.open_output_pipes()
-    printed = RsyncOutput(*ours)
+    printed = RsyncProgressAndErrors(*ours)
 
     def looks() -> bool:
         if pace:
@@ -191,7 +191,7 @@ def _run(
         program_runs.close_files(ours)
 
 
-class RsyncOutput:
+class RsyncProgressAndErrors:
     """The last progress line and the first errors of a running rsync."""
 
     def __init__(self, output: int, errors: int) -> None:
@@ -232,7 +232,7 @@ class RsyncOutput:
         return bytes(self._words[:MAX_BYTES]).decode("utf-8", "replace")
 
 
-def _wait(pid: int, output: RsyncOutput, is_unwanted: "Callable[[], bool]") -> int | None:
+def _wait(pid: int, output: RsyncProgressAndErrors, is_unwanted: "Callable[[], bool]") -> int | None:
     end = os.pidfd_open(pid)
     poll = select.poll()
     for descriptor in (end, *output.unread):

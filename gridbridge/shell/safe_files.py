@@ -195,7 +195,7 @@ def _is_passed(file: "BinaryIO | BufferedIOBase", part: bytes) -> bool:
 
 ROOT = 0
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH  # in files with an ACL, the group's bits are the mask
-MAX_LINKS = 40  # most symlinks in a path, path_resolution(7)
+MAX_LINKS = 40  # at most this many symlinks in a path, path_resolution(7)
 PLAIN = "/-_.+@%"
 
 Doubt = tuple[str, str]  # fault of a path, command that corrects the fault

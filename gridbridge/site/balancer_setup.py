@@ -12,13 +12,13 @@ from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.fixed_paths import AS_ROOT, BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_SUDOERS, BALANCE_UNIT
-from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.site.site_check_facts import (
-    BalancerCellRights,
+    BalancerCellFacts,
     BalancerFacts,
     LastPublishedBalancerRound,
 )
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_route import BARE
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
@@ -118,13 +118,13 @@ def _facts(policy: Policy) -> BalancerFacts:
     )
 
 
-def _cell(policy: Policy) -> BalancerCellRights | None:
+def _cell(policy: Policy) -> BalancerCellFacts | None:
     home = configured_cluster_address(policy, policy.site.cluster)
     makes = batch_adapter_of_cluster(home).makes_queues
     if makes is None:
         return None
     setup = makes.read_home_setup(home, local_host_facts.this_host_name())
-    return BalancerCellRights(
+    return BalancerCellFacts(
         name=policy.site.cluster,
         master=setup.master,
         managers=setup.managers,

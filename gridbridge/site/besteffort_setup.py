@@ -16,13 +16,13 @@ from gridbridge.decisions.site.besteffort_findings import (
 )
 from gridbridge.errors import ConfigError, GridbridgeError, SshAccessRejected
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import (
     BestEffortCellFacts,
     BestEffortSetupRequest,
     CheckFinding,
     FindingSeverity,
 )
+from gridbridge.model.site_configuration import Policy
 from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
 from gridbridge.site.transfer_queue_setup import (
     SetupStep,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.campaigns.store import campaign_files, published_campaign_files
+from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.decisions.site import account_and_file_findings, service_fault_findings
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -28,9 +28,9 @@ from gridbridge.model.fixed_paths import (
     PUBLISHED,
     RUNNER_LOCK,
 )
-from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_route import BARE, Away
 from gridbridge.shell import local_host_facts, poller_lock, ssh
 from gridbridge.shell.clock import Clock
@@ -161,6 +161,8 @@ def _untaken(folder: str) -> int:
     """Return the number of files that wait for the runner; 0 if the folder can't be listed."""
     with suppress(OSError, GridbridgeError):
         return len(
-            campaign_files.list_unprocessed_inbox_files(campaign_files.list_campaign_inbox_files(folder), folder)
+            campaign_files_of_owners.list_unprocessed_inbox_files(
+                campaign_files_of_owners.list_campaign_inbox_files(folder), folder
+            )
         )
     return 0

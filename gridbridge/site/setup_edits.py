@@ -9,8 +9,8 @@ from gridbridge.batch.configured_cluster_routes import configured_cluster_addres
 from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import StateError
 from gridbridge.model.fixed_paths import FORMER
-from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb, SharedSettingUndo
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import safe_files
 from gridbridge.shell.program_runs import run_program
 

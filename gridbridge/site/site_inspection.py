@@ -20,7 +20,6 @@ from gridbridge.decisions.site.account_and_file_findings import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
 from gridbridge.model.fixed_paths import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, ROOTS, SPOOL, SUDOERS
 from gridbridge.model.key_settings import RemoteAccounts
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_check_facts import (
     ClusterFacts,
     FolderFreeSpace,
@@ -32,6 +31,7 @@ from gridbridge.model.site.site_check_facts import (
     StageDirFacts,
     TransferHostFacts,
 )
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.states import QueueInstanceState
 from gridbridge.model.transfer_route import BARE, parse_ssh_login_address
 from gridbridge.program.service_disk_space import free_space_of_campaign_filesystem

@@ -20,9 +20,9 @@ from gridbridge.model.campaigns.campaign_names import is_campaign_array_name
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.site.site_section import QueueOrder
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import staged_paths
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer_name import TransferAttemptId, is_transfer_name, parse_local_job_and_task

@@ -10,9 +10,9 @@ from gridbridge.decisions.site.transfer_queue_findings import queue_slots_and_pe
 from gridbridge.errors import ConfigError
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
 from gridbridge.model.key_settings import OBJECT_NAME
-from gridbridge.model.policy import Policy
 from gridbridge.model.qconf_attributes import is_transfer_queue
 from gridbridge.model.site.setup_findings_and_edits import WantedTransferQueue, queue_runs_gridbridge_starter
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfer_config_sections import (
     MAX_SLOTS,
     PeMappingRule,

@@ -19,7 +19,6 @@ from gridbridge.decisions.site.transfer_queue_findings import is_existing_non_tr
 from gridbridge.decisions.site.transfer_queue_setup_findings import transfer_queue_removal_edits
 from gridbridge.errors import CommandFailed, GridbridgeError, StateError
 from gridbridge.model.fixed_paths import ORDERED, PUBLISHED
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
 from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
 from gridbridge.model.site.setup_findings_and_edits import (
@@ -33,6 +32,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     WantedTransferQueue,
 )
 from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQueue, TransferQueueWithClusterLoad
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.site import configuration_wait, setup_edits

@@ -19,9 +19,9 @@ from gridbridge.state.column_types import (
 )
 from gridbridge.state.state_file import StateFile
 
-KEPT_BYTES = 64 << 20  # most bytes of all decisions; the oldest are deleted first
-ROWS = 100  # most transfers, tasks or nodes in one entry
-MOST_TOLD = 20  # most actions in the sentence of an entry
+KEPT_BYTES = 64 << 20  # at most this many bytes of all decisions; the oldest are deleted first
+ROWS = 100  # at most this many transfers, tasks or nodes in one entry
+MOST_TOLD = 20  # at most this many actions in the sentence of an entry
 
 
 class InputsNotJournalled(GridbridgeError):

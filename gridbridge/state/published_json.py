@@ -210,7 +210,7 @@ def _path(kind: RebalanceRoundKind, folder: str) -> str:
     return f"{folder}/rebalance-{kind.value}.json"
 
 
-MOST = 1000  # most unverified histories of one user
+MOST = 1000  # at most this many unverified histories of one user
 
 
 def unverified_history_paths(folder: str, local: str) -> Iterator[str]:

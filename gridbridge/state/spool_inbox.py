@@ -22,10 +22,10 @@ from gridbridge.state import spool_reader
 from gridbridge.state.spool import MARK, WAKE
 from gridbridge.state.spool_reader import MessageWithAuthorUid, ResumableFolderScan, SpoolFile, SpoolReader
 
-MESSAGES_A_SCAN = 200  # most messages of one uid in a scan, so that no user delays other users
-UIDS_TOLD = 5  # most uids in one log line
-NAMES_A_SCAN = 20_000  # most names in a scan: 50,000 names took up to 4 s on a busy host
-REMOVALS_A_SCAN = 10_000  # most removed files in a scan: a tenth of a second on ext4
+MESSAGES_A_SCAN = 200  # at most this many messages of one uid in a scan, so that no user delays other users
+UIDS_TOLD = 5  # at most this many uids in one log line
+NAMES_A_SCAN = 20_000  # at most this many names in a scan: 50,000 names took up to 4 s on a busy host
+REMOVALS_A_SCAN = 10_000  # at most this many removed files in a scan: a tenth of a second on ext4
 ASLEEP_S = 86400  # age of the FIFO of a starter that has given up
 
 _log = logging.getLogger(__name__)

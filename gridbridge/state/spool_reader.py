@@ -17,7 +17,7 @@ from gridbridge.shell import safe_files
 from gridbridge.state.spool import IN_PLACE
 
 UNFINISHED_S = 3600  # age after which the writer of an unfinished file counts as dead
-MOST = 5000  # most names in a portion; the removal of 5000 files takes a tenth of a second
+MOST = 5000  # at most this many names in a portion; the removal of 5000 files takes a tenth of a second
 WHOLE = b"\n\n"  # the end of a complete message from a shell
 OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (TransferMessageKind.ENDED, TransferMessageKind.CLOSED))
 YEAR_10000_S = 253402300800  # the limit of datetime

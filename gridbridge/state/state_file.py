@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
 
-PORTION = 5000  # most rows in one change; 5000 rows take a tenth of a second
+PORTION = 5000  # at most this many rows in one change; 5000 rows take a tenth of a second
 
 
 class StateFile:

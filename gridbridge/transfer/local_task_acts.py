@@ -10,7 +10,7 @@ from gridbridge.decisions.transfer import refused_job_stay_home_request
 from gridbridge.decisions.transfer.home_and_remote_mismatches import GuardRelevantRequest
 from gridbridge.errors import ConfigError
 from gridbridge.model.job_request import BALANCE, JobRequest, Variant
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction
 from gridbridge.model.transfer_name import TransferAttemptId, parse_transfer_name

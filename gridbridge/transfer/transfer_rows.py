@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from gridbridge.model.transfer.transfers_and_actions import (
     IN_FLIGHT,
-    OwnershipProof,
+    OwnerSeenInHomeJobList,
     TaskMoveStage,
     Transfer,
     TransferEvent,
@@ -106,7 +106,7 @@ _CLOSED_SINCE = _OLDEST_FIRST.where(TRANSFERS.c.closed_at >= bindparam("at"))
 _UNPROVED = and_(
     TRANSFERS.c.closed_at.is_not(None),
     TRANSFERS.c.record == "",
-    TRANSFERS.c.listed != OwnershipProof.YES,
+    TRANSFERS.c.listed != OwnerSeenInHomeJobList.YES,
     ~TRANSFERS.c.reguarded,
 )
 _EVENTS_OF = (

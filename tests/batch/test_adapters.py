@@ -13,7 +13,7 @@ from gridbridge.batch.configured_cluster_routes import REACHED
 from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.site.running_site_findings import JUDGES
 from gridbridge.model.job_request import JobRequest, JobSpec
-from gridbridge.model.policy import ClusterKind
+from gridbridge.model.site_configuration import ClusterKind
 from gridbridge.model.transfer_route import Away, EmbeddedClusterAccess, GridEngineCellAccess, OarServerAccess
 
 CELL = GridEngineCellAccess(root="/r", cell="c", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1)

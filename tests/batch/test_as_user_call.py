@@ -3,8 +3,8 @@
 import pytest
 
 from gridbridge.batch import privileged_helper_calls
-from gridbridge.model.policy import ClusterKind, ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
 from gridbridge.shell.program_runs import CompletedProgram
 
 

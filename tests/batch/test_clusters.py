@@ -15,8 +15,13 @@ from gridbridge.decisions.transfer.request_mapping import HomeOrRemoteRequest, m
 from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import transfer_route
 from gridbridge.model.key_settings import QueueDefaultRequests, RemoteAccounts
-from gridbridge.model.policy import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import (
+    ClusterKind,
+    ClusterSection,
+    JobEndPushKind,
+    Policy,
+)
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfer_config_sections import (
     AnyRule,
@@ -30,7 +35,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
 )
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import ssh
-from gridbridge.shell.shared_ssh_connections import IdleSshSessions
+from gridbridge.shell.ssh_connections_shared_by_threads import IdleSshSessions
 
 MEMORY = ResourceMappingRule(to="memnode", unit=RemoteAmountUnit.MEBI, relation=OarPropertyRelation.AT_LEAST)
 RULES: dict[tuple[str, str], AnyRule] = {

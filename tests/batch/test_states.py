@@ -13,7 +13,7 @@ from gridbridge.batch.qstat_state_letters import (
     render_job_state_letters,
     render_queue_state_letters,
 )
-from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 
 QSTAT = " qw hqw Rq hRq Eqw EhRq t r hr hRr s hs ds dhRs dr dhqw"
 WORDS = {
@@ -102,13 +102,13 @@ def test_no_letters_raise(letters: str) -> None:
     ("letters", "facts"),
     [
         ("", set()),
-        ("au", {QueueInstanceStateFact.LOADED, QueueInstanceStateFact.UNREACHABLE}),
-        ("dE", {QueueInstanceStateFact.DISABLED, QueueInstanceStateFact.ERROR}),
-        ("DA", {QueueInstanceStateFact.OFF_HOURS, QueueInstanceStateFact.OVERLOADED}),
-        ("s", {QueueInstanceStateFact.SUSPENDED, QueueInstanceStateFact.BY_HAND}),
-        ("S", {QueueInstanceStateFact.SUSPENDED}),
-        ("C", {QueueInstanceStateFact.SUSPENDED, QueueInstanceStateFact.OFF_HOURS}),
-        ("c?", {QueueInstanceStateFact.UNKNOWN}),
+        ("au", {QueueStartBlocker.LOADED, QueueStartBlocker.UNREACHABLE}),
+        ("dE", {QueueStartBlocker.DISABLED, QueueStartBlocker.ERROR}),
+        ("DA", {QueueStartBlocker.OFF_HOURS, QueueStartBlocker.OVERLOADED}),
+        ("s", {QueueStartBlocker.SUSPENDED, QueueStartBlocker.BY_HAND}),
+        ("S", {QueueStartBlocker.SUSPENDED}),
+        ("C", {QueueStartBlocker.SUSPENDED, QueueStartBlocker.OFF_HOURS}),
+        ("c?", {QueueStartBlocker.UNKNOWN}),
     ],
 )
 def test_queue_letters_are_facts(letters: str, facts: set[str]) -> None:

@@ -13,7 +13,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.transfer.claim_and_guard import (
     FOLDER,
     claim_file_name,
-    claim_key_file,
+    claim_key_file_name_and_contents,
     is_valid_claim_name,
 )
 from gridbridge.transfer.poller import remote_job_claims
@@ -87,8 +87,8 @@ def test_the_script_does_not_tell_the_name_of_the_claim(site: Site) -> None:
     (key,) = (site.spool / FOLDER).iterdir()
 
     assert str(key) in lines
-    assert claim_key_file(of, ME)[1] not in lines
-    assert len(claim_key_file(of, ME)[1]) * 4 == 128  # bits
+    assert claim_key_file_name_and_contents(of, ME)[1] not in lines
+    assert len(claim_key_file_name_and_contents(of, ME)[1]) * 4 == 128  # bits
     assert key.stat().st_mode & 0o777 == 0o600
 
 
@@ -101,7 +101,7 @@ def test_a_job_without_its_key_gives_way(site: Site) -> None:
 @pytest.mark.parametrize("kind", ["link", "pipe", "file"])
 @pytest.mark.skipif(ME != 0, reason="root alone gives files away")
 def test_a_key_that_another_made_is_none(site: Site, kind: str) -> None:
-    key = site.spool / FOLDER / claim_key_file("file.t0", ME)[0]
+    key = site.spool / FOLDER / claim_key_file_name_and_contents("file.t0", ME)[0]
     target = site.spool / "his"
     target.write_text("0\n")
     if kind == "pipe":
@@ -165,7 +165,7 @@ def test_what_the_log_tells_of_a_claim_does_not_name_it(site: Site) -> None:
     """Everybody may read the log."""
     name = claim_file_name(of := remote_job_claim_script.new_remote_job_claim("file"), 1001)
     (site.spool / FOLDER / name).touch()
-    half, word = claim_key_file(of, 1001)
+    half, word = claim_key_file_name_and_contents(of, 1001)
 
     with pytest.raises(StateError) as failed:
         remote_job_claims.take_home_claim(name, 1001, str(site.spool))

@@ -10,10 +10,10 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.config.section_parsing import SectionGroupOfOneName, Table, UnnamedSection, subtable_or_empty
-from gridbridge.model import policy
+from gridbridge.model import site_configuration
 from gridbridge.model.key_settings import setting
-from gridbridge.model.policy import Policy
 from gridbridge.model.site import site_section as site_sections
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import transfer_config_sections
 
 
@@ -57,7 +57,7 @@ def test_a_group_judges_its_own_section(table: object, expected: list[str]) -> N
     assert expected == list(group.problems(table))
 
 
-@pytest.mark.parametrize("module", [policy, site_sections, transfer_config_sections])
+@pytest.mark.parametrize("module", [site_configuration, site_sections, transfer_config_sections])
 def test_a_key_is_one_line(module: ModuleType) -> None:
     tree = ast.parse(Path(str(module.__file__)).read_text())
     keys = [

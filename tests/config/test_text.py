@@ -27,7 +27,9 @@ from gridbridge.model.key_settings import (
     RemoteAccounts,
     config_key_description,
 )
-from gridbridge.model.policy import (
+from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import (
     MAX_PORT,
     ClusterKind,
     ClusterSection,
@@ -35,8 +37,6 @@ from gridbridge.model.policy import (
     JobEndPushKind,
     Policy,
 )
-from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
-from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_config_sections import (
     AMOUNT,
     ASKED_FOR,

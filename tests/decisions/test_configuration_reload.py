@@ -6,8 +6,8 @@ import pytest
 
 from gridbridge.decisions.site.service_fault_findings import find_unreloadable_changes
 from gridbridge.model.key_settings import RemoteAccounts
-from gridbridge.model.policy import ClusterKind, ClusterSection, Policy
 from gridbridge.model.site.site_section import LogLevel, SiteSection
+from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 
 CLUSTER = ClusterSection(qmaster_port=1, execd_port=2)

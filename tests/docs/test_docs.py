@@ -18,8 +18,8 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.config import configuration_file
 from gridbridge.model.fixed_paths import HOME
 from gridbridge.model.key_settings import ConfigKeyDescription
-from gridbridge.model.policy import ClusterSection
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterSection
 from gridbridge.transfer.starter.sensor import HUNG_S
 from tests.docs.console import PAGES, ROOT, Typed, console, matches
 

@@ -10,7 +10,7 @@ from gridbridge.config import configuration_file
 from gridbridge.elastic.balancer.balance_preview import BalanceRuleOverrides, apply_command_line_rules
 from gridbridge.elastic.balancer.balance_service import BalancerRunOptions, require_balancer_can_act
 from gridbridge.elastic.cli.balance_plan_and_plot import plan
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from tests.docs.console import ROOT
 
 HOW_TO = (ROOT / "docs/how-to/elastic.md").read_text()

@@ -23,20 +23,24 @@ import gridbridge
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDaemon
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunnerCycle
-from gridbridge.campaigns.store import campaign_file_verification, campaign_files, campaign_inbox
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store import (
+    campaign_file_verification,
+    campaign_files_of_owners,
+    campaign_inbox,
+)
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.config import configuration_file
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb
-from gridbridge.model.campaigns.task_attempt_ranges import STEPS
+from gridbridge.model.campaigns.task_index_and_attempt_texts import STEPS
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.privileged import as_user as as_user_program
 from gridbridge.program import service_cycle
-from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
+from gridbridge.rebalance.mover.rebalance_decision import HostOrJobToRebalance, RebalanceScope
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
@@ -54,14 +58,18 @@ HANGS = sandbox.CELLS / "hangs"
 PACKAGE = Path(gridbridge.__file__).parent
 RUNNERS = (
     *("campaigns/runner/", "campaigns/store/camp"),
-    *("campaigns/store/campaign_files", "campaigns/store/campaign_file_verification", "campaigns/store/campaign_inbox"),
+    *(
+        "campaigns/store/campaign_files_of_owners",
+        "campaigns/store/campaign_file_verification",
+        "campaigns/store/campaign_inbox",
+    ),
 )
 NIKITAS = (
     *("campaigns/nikita/", "campaigns/runner/owner_requests", "campaigns/runner/array_commands_as_owner"),
     *(
         "campaigns/store/campaign_task_rows",
         "campaigns/nikita/nikita_queries",
-        "campaigns/store/campaign_files",
+        "campaigns/store/campaign_files_of_owners",
         "campaigns/store/campaign_file_verification",
     ),
 )
@@ -210,8 +218,8 @@ def brought(is_idempotent: bool = False) -> None:
     """Bring alice's campaign."""
     clusters = {name: JdlClusterSettings(exec_file="run") for name in CELLS}
     jdl = asdict(Jdl(name="sweep", clusters=clusters, is_idempotent=is_idempotent))
-    data = campaign_files.encode_campaign_file(jdl | {UNIQUE: "1"}, tuple(map(str, range(TASKS))))
-    hers(f"new.{campaign_files.write_campaign_file_to_inbox(data)}")
+    data = campaign_files_of_owners.encode_campaign_file(jdl | {UNIQUE: "1"}, tuple(map(str, range(TASKS))))
+    hers(f"new.{campaign_files_of_owners.write_campaign_file_to_inbox(data)}")
 
 
 def whole() -> None:
@@ -219,18 +227,18 @@ def whole() -> None:
     wish = JdlClusterSettings(exec_file="run", prologue="make", epilogue="clean")
     jdl = asdict(Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish))) | {UNIQUE: "1"}
     parameters = tuple(map(str, range(TASKS)))
-    data = campaign_files.encode_campaign_file(jdl, parameters[:-ADDED])
-    hers(f"new.{campaign_files.write_campaign_file_to_inbox(data)}")
+    data = campaign_files_of_owners.encode_campaign_file(jdl, parameters[:-ADDED])
+    hers(f"new.{campaign_files_of_owners.write_campaign_file_to_inbox(data)}")
     runner().take_in()
-    data = campaign_files.encode_campaign_file({ADDS_TO: 1}, parameters[-ADDED:])
-    hers(f"new.{campaign_files.write_campaign_file_to_inbox(data)}")
+    data = campaign_files_of_owners.encode_campaign_file({ADDS_TO: 1}, parameters[-ADDED:])
+    hers(f"new.{campaign_files_of_owners.write_campaign_file_to_inbox(data)}")
 
 
 def prepared() -> None:
     """Bring it so, have its prologues run, and cancel it."""
     whole()
     _a_cycle()
-    hers(f"ask.{campaign_files.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files_of_owners.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,))}")
 
 
 def hers(name: str) -> None:
@@ -261,7 +269,7 @@ def cancelled() -> None:
     missing = release.rename(release.with_name("missing"))
     program._actions._submissions._submit([array])
     missing.rename(release)
-    hers(f"ask.{campaign_files.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files_of_owners.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,))}")
 
 
 def flooded() -> None:
@@ -286,7 +294,7 @@ def rebalancer() -> WaitingTaskRebalancer:
     """Return what moves tasks from beta without waiting for anything."""
     policy = _impatient()
     policy = replace(policy, rebalance=replace(policy.rebalance, least_wait_s=0.0, host_rest_s=0.0))
-    return WaitingTaskRebalancer(policy, Clock(), RebalanceTarget(what=RebalanceScope.HOST, name="beta"))
+    return WaitingTaskRebalancer(policy, Clock(), HostOrJobToRebalance(what=RebalanceScope.HOST, name="beta"))
 
 
 def moving() -> None:
@@ -317,7 +325,7 @@ def moved_once() -> list[str]:
 def killed() -> None:
     """Send it so, and have its owner cancel it."""
     flooded()
-    hers(f"ask.{campaign_files.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files_of_owners.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,))}")
 
 
 def reset() -> None:

@@ -16,7 +16,7 @@ from gridbridge.model.transfer_message import (
 )
 from gridbridge.transfer.starter import control_methods
 from gridbridge.transfer.starter.starter import end_without_notes_folder, run_next_starter_step
-from gridbridge.transfer.starter.starter_step_and_answers import ROOM_S
+from gridbridge.transfer.starter.starter_step_context import ROOM_S
 from tests.transfer.starter.cells import TRANSFER, Place
 
 METHODS = Path(__file__).parents[2] / "sge-methods"

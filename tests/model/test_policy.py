@@ -13,8 +13,8 @@ from gridbridge.model.key_settings import (
     ConfigTextFormat,
     config_key_description,
 )
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import (
     KINDS,
     BreakerSection,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.privileged import new_attempt_conditions
-from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
+from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
 from gridbridge.privileged.new_attempt_conditions import require_owner_retry_request
 
 ASKS = {"verb": "resubmit", "campaigns": [7], "of": [12]}

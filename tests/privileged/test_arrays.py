@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignEndInRootLedger, GridbridgeError, RemoteJobNotOurs, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign_names import UNIQUE, split_task_parameters
 from gridbridge.model.fixed_paths import REFUSED_THERE
-from gridbridge.privileged import acting_as_owner, as_user, as_user_array_verbs
+from gridbridge.privileged import as_user, as_user_array_verbs, as_user_request_steps
 from gridbridge.privileged import as_user_array_arguments as order
 from gridbridge.privileged import owner_worker as worker_module
-from gridbridge.privileged.acting_as_owner import (
+from gridbridge.privileged.as_user_array_arguments import ArraySendProgress, AsUserArrayArguments
+from gridbridge.privileged.as_user_request_steps import (
     AsUserRequestRefusal,
     JobNeverAcceptedByCluster,
     OwnerRequestNotYetPossible,
 )
-from gridbridge.privileged.as_user_array_arguments import ArraySendProgress, AsUserArrayArguments
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker, OwnerWorkerLoss
 from gridbridge.privileged.process_scope import FIRST_SIGNAL
 from gridbridge.privileged.send_arrays import CampaignArraySender
@@ -37,13 +37,13 @@ NOBODY = 54321  # a uid that no account has
 
 @pytest.fixture(name="asked")
 def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], AsUserArrayArguments]:
-    monkeypatch.setattr(order.acting_as_owner, "read_root_configuration", lambda _: CONFIG)
+    monkeypatch.setattr(order.as_user_request_steps, "read_root_configuration", lambda _: CONFIG)
     return lambda words: AsUserArrayArguments(words.split())
 
 
 @pytest.fixture(autouse=True)
 def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acting_as_owner, "switch_to_user", lambda uid: f"person {uid}")
+    monkeypatch.setattr(as_user_request_steps, "switch_to_user", lambda uid: f"person {uid}")
 
 
 def test_one_call_sends_several_arrays(asked: Callable[[str], AsUserArrayArguments]) -> None:
@@ -202,10 +202,10 @@ def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
 ) -> None:
     """Before anything of it was submitted, too."""
     asked("delete-array c.12 beta 3")  # the configuration can be read
-    monkeypatch.setattr(acting_as_owner, "require_ordinary_account", lambda *_: None)
+    monkeypatch.setattr(as_user_request_steps, "require_ordinary_account", lambda *_: None)
     folder = tmp_path / "ledger"
     for number in (12, 13):
-        (tmp_path / f"c.{number}").write_bytes(campaign_files.encode_campaign_file({UNIQUE: "a"}, ("1",)))
+        (tmp_path / f"c.{number}").write_bytes(campaign_files_of_owners.encode_campaign_file({UNIQUE: "a"}, ("1",)))
         with RootLedgerOfSubmittedTasks(number, str(folder)) as ledger:
             as_user_array_verbs.note_campaign_end_in_ledger(number, ledger, str(tmp_path))
 
@@ -240,7 +240,7 @@ def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
 ) -> None:
     """Its owner may remove the file; an end that is never noted is told in every cycle."""
     asked("delete-array c.12 beta 3")  # the configuration can be read
-    monkeypatch.setattr(acting_as_owner, "require_ordinary_account", lambda *_: None)
+    monkeypatch.setattr(as_user_request_steps, "require_ordinary_account", lambda *_: None)
     make(tmp_path / "c.12")
     folder = str(tmp_path / "ledger")
     with RootLedgerOfSubmittedTasks(12, folder) as ledger:
@@ -259,7 +259,7 @@ def test_no_ledger_is_begun_for_what_no_person_put_there(
         raise AsUserRequestRefusal("nothing is done as uid 990")
 
     asked("delete-array c.12 beta 3")  # the configuration can be read
-    monkeypatch.setattr(acting_as_owner, "require_ordinary_account", refuse)
+    monkeypatch.setattr(as_user_request_steps, "require_ordinary_account", refuse)
     _make_pipe(tmp_path / "c.12")
     folder = tmp_path / "ledger"
     with RootLedgerOfSubmittedTasks(12, str(folder)) as ledger:
@@ -281,11 +281,11 @@ def test_what_became_of_an_array_is_a_line(asked: Callable[[str], AsUserArrayArg
 
 def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody(uid: int) -> str:
-        raise acting_as_owner.MissingUserAccount(f"uid {uid} has no account")
+        raise as_user_request_steps.MissingUserAccount(f"uid {uid} has no account")
 
-    monkeypatch.setattr(acting_as_owner, "switch_to_user", nobody)
+    monkeypatch.setattr(as_user_request_steps, "switch_to_user", nobody)
 
-    with pytest.raises(acting_as_owner.OwnerAccountUnavailable, match="uid 7 has no account"):
+    with pytest.raises(as_user_request_steps.OwnerAccountUnavailable, match="uid 7 has no account"):
         CampaignOwnerWorker(7, answers).ask("submit")
 
 
@@ -298,7 +298,7 @@ def test_nothing_is_intended_for_an_owner_without_an_account(
         ledger.require(NOBODY, "digest")
         (sent,) = CampaignArraySender(order, ledger, None).submitted()
 
-        assert isinstance(sent.error, acting_as_owner.OwnerAccountUnavailable)
+        assert isinstance(sent.error, as_user_request_steps.OwnerAccountUnavailable)
         assert ledger.arrays() == ()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.privileged import notify_owner
-from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
+from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
 
 PROGRAM = {"verb": "subscribe", "way": "program", "identity": "/home/alice/told"}
 

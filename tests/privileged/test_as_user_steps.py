@@ -17,8 +17,8 @@ from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.job_request import JobSpec
 from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess
 from gridbridge.privileged import campaign_array_job_spec
-from gridbridge.privileged.acting_as_owner import AsUserRequestRefusal
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
 from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
 
 AT: dict[str, Any] = {"exec_file": "run", "slots": 8, "nodes": 1, "environment": "mpi", "walltime_s": 60}

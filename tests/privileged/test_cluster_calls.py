@@ -39,7 +39,7 @@ class Cell:
 
 def act(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have the tasks 1 to 5 deleted if they wait."""
-    monkeypatch.setattr(as_user_array_arguments.acting_as_owner, "read_root_configuration", lambda _: CONFIG)
+    monkeypatch.setattr(as_user_array_arguments.as_user_request_steps, "read_root_configuration", lambda _: CONFIG)
     monkeypatch.setattr(campaign_owner_cluster_calls, "load_campaign_array_adapter", lambda _: cell)
     asked = AsUserArrayArguments(["delete-waiting", "c.12", "beta", "3", "1-5"])
     return CampaignOwnerConnection(asked, "alice").act(NAME, "7", is_repeated=False)

@@ -8,8 +8,8 @@ import pytest
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError
 from gridbridge.privileged import as_user_array_arguments, new_attempt_conditions
-from gridbridge.privileged.acting_as_owner import OwnerRequestNotYetPossible
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
+from gridbridge.privileged.as_user_request_steps import OwnerRequestNotYetPossible
 from gridbridge.privileged.new_attempt_conditions import require_earlier_attempts_ended
 
 CLUSTER = {"kind": "embedded", "folder": "/mnt/x"}
@@ -21,7 +21,7 @@ Asked = list[tuple[str, ...]]
 @pytest.fixture(name="asked")
 def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Asked]:
     """Have each cluster's question answered in these words, and keep what was asked."""
-    monkeypatch.setattr(as_user_array_arguments.acting_as_owner, "read_root_configuration", lambda _: CONFIG)
+    monkeypatch.setattr(as_user_array_arguments.as_user_request_steps, "read_root_configuration", lambda _: CONFIG)
 
     def of(answer: str) -> Asked:
         words: Asked = []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.privileged import acting_as_owner, process_scope
+from gridbridge.privileged import as_user_request_steps, process_scope
 from gridbridge.privileged.process_scope import MORE, MOST_TASKS, UserProcessScope, systemd_scope_command
 
 BOB = 61_000 + os.getpid() % 1000  # nobody has that uid, and no other test
@@ -103,7 +103,7 @@ def test_whom_we_have_become_is_limited(monkeypatch: pytest.MonkeyPatch) -> None
     made = UserProcessScope(LONG_S)
     if not made.pid:
         try:
-            acting_as_owner.switch_to_user(NOBODY)
+            as_user_request_steps.switch_to_user(NOBODY)
             os.write(writes, repr(resource.getrlimit(resource.RLIMIT_NPROC)).encode())
         finally:
             os._exit(0)

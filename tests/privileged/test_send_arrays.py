@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import GridbridgeError
-from gridbridge.privileged import acting_as_owner, as_user_array_arguments, send_arrays
+from gridbridge.privileged import as_user_array_arguments, as_user_request_steps, send_arrays
 from gridbridge.privileged.as_user_array_arguments import ArraySendProgress, AsUserArrayArguments
 from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
 from gridbridge.privileged.send_arrays import CampaignArraySender
@@ -73,8 +73,8 @@ class Cluster:
 @pytest.fixture(name="cluster")
 def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     cluster = Cluster(tmp_path)
-    monkeypatch.setattr(as_user_array_arguments.acting_as_owner, "read_root_configuration", lambda _: CONFIG)
-    monkeypatch.setattr(acting_as_owner, "switch_to_user", lambda uid: f"person {uid}")
+    monkeypatch.setattr(as_user_array_arguments.as_user_request_steps, "read_root_configuration", lambda _: CONFIG)
+    monkeypatch.setattr(as_user_request_steps, "switch_to_user", lambda uid: f"person {uid}")
     monkeypatch.setattr(send_arrays, "CampaignOwnerConnection", lambda *_: cluster)
     return cluster
 

@@ -21,14 +21,14 @@ def test_what_another_program_wrote_from_an_older_answer_is_put_right(tmp_path: 
     """Poller and runner both write it, each as it sees the cluster."""
     folder = str(tmp_path)
     for queues in ((ALL_Q, BACK), (ALL_Q,), (ALL_Q, BACK)):
-        cluster_observer.publish_non_forwarding_queues(seen(*queues), folder=folder)
+        cluster_observer.publish_local_only_queues(seen(*queues), folder=folder)
 
     assert published_file_formats.read_non_forwarding_queues("beta", folder) == b"queues=all.q\nall_say=yes\n"
 
 
 def test_it_is_written_only_when_it_has_changed(tmp_path: Path) -> None:
-    cluster_observer.publish_non_forwarding_queues(seen(ALL_Q, BACK), folder=str(tmp_path))
+    cluster_observer.publish_local_only_queues(seen(ALL_Q, BACK), folder=str(tmp_path))
     before = (tmp_path / "stays/beta").stat().st_ino
-    cluster_observer.publish_non_forwarding_queues(seen(ALL_Q, BACK), folder=str(tmp_path))
+    cluster_observer.publish_local_only_queues(seen(ALL_Q, BACK), folder=str(tmp_path))
 
     assert before == (tmp_path / "stays/beta").stat().st_ino

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program import jobs_of_removed_accounts
 from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
 

@@ -9,7 +9,7 @@ import pytest
 from gridbridge.errors import CommandFailed, ProgramOutputTooLong
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import program_runs, rsync
-from gridbridge.shell.rsync import RsyncLimitAndProgress, RsyncOutput
+from gridbridge.shell.rsync import RsyncLimitAndProgress, RsyncProgressAndErrors
 
 
 def told(_: str) -> None:
@@ -89,7 +89,7 @@ def test_a_pace_limits_the_rate_and_grows_files_in_place() -> None:
 def test_the_last_line_of_progress_is_told(said: bytes, line: str) -> None:
     ours, theirs = program_runs.open_output_pipes()
     os.write(theirs[0], said)
-    heard = RsyncOutput(*ours)
+    heard = RsyncProgressAndErrors(*ours)
     heard.take_rest()
     program_runs.close_files([*ours, *theirs])
 

@@ -14,9 +14,9 @@ import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached
 from gridbridge.model.transfer_route import SshLogin
-from gridbridge.shell import shared_ssh_connections, ssh
+from gridbridge.shell import ssh, ssh_connections_shared_by_threads
 from gridbridge.shell.program_runs import CompletedProgram
-from gridbridge.shell.shared_ssh_connections import IdleSshSessions
+from gridbridge.shell.ssh_connections_shared_by_threads import IdleSshSessions
 from gridbridge.shell.ssh_session import SshClientProcess, SshSessionRequest
 
 FAR = ("/bin/sh", "-c", ssh.FAR_SHELL)
@@ -117,7 +117,7 @@ def test_a_request_that_hangs_keeps_no_other_from_its_answer(tmp_path: Path, mon
     client.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
     client.chmod(0o755)
     monkeypatch.setattr(ssh, "CLIENT", str(client))
-    monkeypatch.setattr(shared_ssh_connections, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(ssh_connections_shared_by_threads, "PATIENCE_S", 0.05)
     login, pool = SshLogin(host="far"), IdleSshSessions()
 
     with ThreadPoolExecutor(1) as threads:

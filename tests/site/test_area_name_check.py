@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.site.account_and_file_findings import misowned_account_folders
-from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
+from gridbridge.model.site_configuration import Policy
 from gridbridge.site import capability_checks
 from gridbridge.site.capability_checks import check_storage_area_owners
 from tests.site.test_queue_order_setup import policy

@@ -6,8 +6,8 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupRequest, FindingSeverity
+from gridbridge.model.site_configuration import Policy
 from gridbridge.site import besteffort_setup
 
 QCONF = """#!/bin/sh

@@ -8,9 +8,9 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.errors import CommandFailed, HostNotReached, SshLoginRefused
-from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, TransferSetupSituation
 from gridbridge.model.site.site_check_facts import PollerProcessFacts, ServiceConfigurationFacts
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.site.cli import check_command as service

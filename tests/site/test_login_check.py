@@ -7,8 +7,8 @@ import pytest
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.key_settings import RemoteAccounts
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.site import site_inspection
 
 

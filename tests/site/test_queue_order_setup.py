@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from gridbridge.config import configuration_file
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import safe_files
 from gridbridge.site import transfer_queue_setup
 from gridbridge.state import published_json

@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import local_host_facts
 from gridbridge.site import transfer_queue_request, transfer_queue_setup
 from gridbridge.site.transfer_queue_request import TransferQueueRequest

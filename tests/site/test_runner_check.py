@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store import campaign_files, published_campaign_files
+from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownCampaigns
@@ -78,8 +78,8 @@ def test_what_waits_for_no_cycle_is_not_told(tmp_path: Path, look: Look, state: 
 
 def test_what_was_brought_and_not_taken_is_told(tmp_path: Path, look: Look) -> None:
     """The first campaign of a site whose runner nobody has started."""
-    campaign_files.write_campaign_file_to_inbox(
-        campaign_files.encode_campaign_file({"name": "n"}, ("a",)), str(tmp_path / "brought")
+    campaign_files_of_owners.write_campaign_file_to_inbox(
+        campaign_files_of_owners.encode_campaign_file({"name": "n"}, ("a",)), str(tmp_path / "brought")
     )
 
     assert look() == [

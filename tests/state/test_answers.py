@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.state.cluster_query_tables import (
     LastClusterQueryResult,
     LastClusterQueryRows,
@@ -36,7 +36,7 @@ QUEUE = QueueInstanceStatus(
     slots_used=1,
     slots_reserved=2,
     slots_total=30,
-    state=QueueInstanceState([QueueInstanceStateFact.LOADED], "a"),
+    state=QueueInstanceState([QueueStartBlocker.LOADED], "a"),
     takes_batch=False,
     is_besteffort=True,
     slots_yielding=1,

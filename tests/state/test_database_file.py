@@ -15,7 +15,7 @@ import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
 
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import StateError
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.state import migrations, state_file

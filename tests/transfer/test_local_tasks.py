@@ -9,8 +9,8 @@ import pytest
 from gridbridge.batch.gridengine.submit import query_job_accounts
 from gridbridge.decisions.transfer.home_and_remote_mismatches import GuardRelevantRequest
 from gridbridge.errors import ConfigError, ParseError
-from gridbridge.model.policy import ClusterKind, ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import TransferAction, TransferActKind
 from gridbridge.model.transfer_route import GridEngineCellAccess

@@ -1,7 +1,7 @@
 """Which acts are done by whom: each that needs a cluster has its method."""
 
-from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import TransferActKind
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
 

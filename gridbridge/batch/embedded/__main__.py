@@ -19,16 +19,16 @@ from gridbridge.batch.embedded.embedded_cluster_rows import (
     EmbeddedJobRequest,
     EmbeddedTransferQueue,
 )
-from gridbridge.batch.embedded.embedded_job_store import (
-    EmbeddedJobStore,
-    EmbeddedRequestRefusal,
-    NoSuchEmbeddedJob,
-)
-from gridbridge.batch.embedded.embedded_program_calls import (
+from gridbridge.batch.embedded.embedded_command_lines_and_answers import (
     PrintedEmbeddedCluster,
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
     encode_embedded_answer,
+)
+from gridbridge.batch.embedded.embedded_job_store import (
+    EmbeddedJobStore,
+    EmbeddedRequestRefusal,
+    NoSuchEmbeddedJob,
 )
 from gridbridge.batch.qstat_state_letters import render_job_state_letters
 from gridbridge.errors import ParseError, StateError
@@ -213,7 +213,7 @@ def _parser() -> argparse.ArgumentParser:
     submit.add_argument("--tasks", type=int, default=0, help="number of array tasks; 0: a single job")
     submit.add_argument("--walltime", type=int, default=0, help="walltime of each task, in seconds")
     submit.add_argument("--yields", action="store_true", help="make the job preemptible")
-    show = verb.add_parser("list", help="list the cluster, and all jobs, one job, or all jobs with a name")
+    show = verb.add_parser("list", help="show the state of the cluster and its jobs: all, one, or those with a name")
     show.add_argument("--job", type=int, default=0)
     show.add_argument("--name", default="")
     verb.add_parser("keep", help="start and supervise jobs until no job can start")

@@ -13,14 +13,14 @@ from signal import SIGCONT, SIGKILL, SIGSTOP, SIGUSR2
 
 from gridbridge.batch.embedded import job_start_and_queue_methods
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
+from gridbridge.batch.embedded.embedded_command_lines_and_answers import OWN
 from gridbridge.batch.embedded.embedded_job_store import (
     EmbeddedJobStore,
     EmbeddedRequestRefusal,
     NoSuchEmbeddedJob,
 )
-from gridbridge.batch.embedded.embedded_program_calls import OWN
 from gridbridge.batch.embedded.living_job_processes import signal_job_process_group
-from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges
+from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges
 
 
 def hold_embedded_job(database: EmbeddedJobStore, number: int) -> None:

@@ -15,7 +15,7 @@ from gridbridge.batch.embedded.embedded_cluster_rows import (
     EmbeddedJobRequest,
     EmbeddedTransferQueue,
 )
-from gridbridge.batch.embedded.embedded_program_calls import OWN
+from gridbridge.batch.embedded.embedded_command_lines_and_answers import OWN
 from gridbridge.batch.embedded.living_job_processes import EmbeddedJobKeeperLocks
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.key_settings import OBJECT_NAME
@@ -82,7 +82,7 @@ def decode_sqlite_text(content: bytes) -> str:
     return content.decode("utf-8", "surrogateescape")
 
 
-def encode_for_sqlite(value: object) -> object:
+def encode_text_as_bytes(value: object) -> object:
     """Encode a text as bytes, and leave other values as they are."""
     return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
 
@@ -129,9 +129,9 @@ def _upgrade(db: sqlite3.Connection) -> None:
 
 def write_embedded_accounting_row(db: sqlite3.Connection, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
     """Write the accounting row of an ended job."""
-    row = (job.id, *map(encode_for_sqlite, (job.name, job.account, job.owner)), job.slots)
+    row = (job.id, *map(encode_text_as_bytes, (job.name, job.account, job.owner)), job.slots)
     times = (job.submitted_at, job.started_at, time.time())
-    values = (*row, *times, *map(encode_for_sqlite, end), job.array, job.place)
+    values = (*row, *times, *map(encode_text_as_bytes, end), job.array, job.place)
     marks = ", ".join("?" * len(values))
     db.execute(f"INSERT INTO ended VALUES ({marks})", values)  # noqa: S608 - marks
 
@@ -254,7 +254,7 @@ class EmbeddedJobStore:
             "place": index,
         }
         into = f"INSERT INTO job ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"  # noqa: S608 - constants
-        job = self._db.execute(into, tuple(map(encode_for_sqlite, values.values()))).lastrowid
+        job = self._db.execute(into, tuple(map(encode_text_as_bytes, values.values()))).lastrowid
         assert job is not None
         return job
 
@@ -263,7 +263,7 @@ class EmbeddedJobStore:
         if number:
             return self._jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
         if name:
-            return self._jobs(f" WHERE name = ?{ORDERED}", encode_for_sqlite(name))
+            return self._jobs(f" WHERE name = ?{ORDERED}", encode_text_as_bytes(name))
         return self._jobs(ORDERED)
 
     def job(self, number: int) -> EmbeddedJob:
@@ -311,7 +311,7 @@ class EmbeddedJobStore:
             if not 0 <= number <= MOST:
                 raise EmbeddedRequestRefusal(f"queue {queue.name}: {number} is invalid; expected 0 to {MOST}")
         with self.change():
-            row = tuple(map(encode_for_sqlite, queue))
+            row = tuple(map(encode_text_as_bytes, queue))
             self._db.execute("INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?)", row)
 
     def next_to_start(self, opened: Container[str] = ()) -> EmbeddedJob | None:
@@ -335,7 +335,7 @@ class EmbeddedJobStore:
 
     def first_in_turn(self, queue: str = OWN) -> EmbeddedJob | None:
         """Return the first waiting job of a queue, even if its slots are not free."""
-        return next(iter(self._jobs(f"{STARTABLE}{ALLOWED}{IN_TURN}", encode_for_sqlite(queue))), None)
+        return next(iter(self._jobs(f"{STARTABLE}{ALLOWED}{IN_TURN}", encode_text_as_bytes(queue))), None)
 
     def running_to_yield(self) -> list[EmbeddedJob]:
         """Return the running preemptible jobs, the newest first."""
@@ -344,12 +344,12 @@ class EmbeddedJobStore:
     def used_in(self, at: str) -> int:
         """Return the number of used slots of a transfer queue, or of queue `embedded` for an empty name."""
         query = "SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND at = ?"
-        return int(self._db.execute(query, (encode_for_sqlite(at),)).fetchone()[0])
+        return int(self._db.execute(query, (encode_text_as_bytes(at),)).fetchone()[0])
 
     def set(self, number: int, **values: object) -> None:
         """Change columns of a job's row."""
         columns = ", ".join(f"{column} = ?" for column in values)
-        row = (*map(encode_for_sqlite, values.values()), number)
+        row = (*map(encode_text_as_bytes, values.values()), number)
         self._db.execute(f"UPDATE job SET {columns} WHERE id = ?", row)  # noqa: S608 - constants
 
     def remove(self, job: EmbeddedJob) -> None:

@@ -1,8 +1,8 @@
 """Answers `gridbridge check` about an embedded cluster, and explains job submissions."""
 
 from gridbridge import __version__
-from gridbridge.batch.embedded import embedded_program_calls
-from gridbridge.batch.embedded.embedded_program_calls import Argv
+from gridbridge.batch.embedded import embedded_command_lines_and_answers
+from gridbridge.batch.embedded.embedded_command_lines_and_answers import Argv
 from gridbridge.batch.embedded.status import query_cluster_snapshot
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import JobRequest, JobSpec
@@ -27,9 +27,9 @@ def list_transfer_queues(folder: EmbeddedClusterAccess) -> dict[str, int]:
 
 def explain_request_refusal(request: JobRequest) -> str:
     """Return the reason why an embedded cluster can't satisfy a request; empty if it can."""
-    return embedded_program_calls.explain_request_refusal(request)
+    return embedded_command_lines_and_answers.explain_request_refusal(request)
 
 
 def build_submission_command(folder: EmbeddedClusterAccess, spec: JobSpec) -> Argv:
     """Return the command line that submits a job."""
-    return embedded_program_calls.submit_held_job_command(folder, spec)
+    return embedded_command_lines_and_answers.submit_held_job_command(folder, spec)

@@ -4,8 +4,8 @@ import time
 from collections.abc import Collection, Container, Mapping, Sequence
 from datetime import UTC, datetime
 
-from gridbridge.batch.embedded import embedded_program_calls
-from gridbridge.batch.embedded.embedded_program_calls import (
+from gridbridge.batch.embedded import embedded_command_lines_and_answers
+from gridbridge.batch.embedded.embedded_command_lines_and_answers import (
     PrintedEmbeddedCluster,
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
@@ -39,7 +39,7 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return a snapshot of the cluster and of the jobs with given ids, and the query's duration in seconds."""
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(folder, embedded_program_calls.list_cluster_and_jobs_command(folder))
+    answer = _ask(folder, embedded_command_lines_and_answers.list_cluster_and_jobs_command(folder))
     took_s = time.monotonic() - began
     whole, listed = parse_embedded_cluster_and_jobs(answer)
     queue, *other_queues = _queues(whole)
@@ -62,7 +62,9 @@ def query_cluster_snapshot(
 
 def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> JobEnd | None:
     """Return a job's end, by job id and account; None if the end is unknown."""
-    line = parse_embedded_job_end(_ask(folder, embedded_program_calls.show_job_end_command(folder, str(job_id))))
+    line = parse_embedded_job_end(
+        _ask(folder, embedded_command_lines_and_answers.show_job_end_command(folder, str(job_id)))
+    )
     if line is None or line.account != account:
         return None
     return _end(line)
@@ -77,7 +79,7 @@ def query_array_ends(
 
 def _array_ends(folder: EmbeddedClusterAccess, array: ArrayEndQuery) -> dict[int, JobEnd | None]:
     lines = parse_embedded_task_ends(
-        _ask(folder, embedded_program_calls.show_array_task_ends_command(folder, str(array.job_id)))
+        _ask(folder, embedded_command_lines_and_answers.show_array_task_ends_command(folder, str(array.job_id)))
     )
     return {int(line.place): _end(line) for line in lines if line.account == array.account}
 
@@ -85,7 +87,7 @@ def _array_ends(folder: EmbeddedClusterAccess, array: ArrayEndQuery) -> dict[int
 def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return, by array id, the indices of waiting and running tasks; ended arrays are left out."""
     _, listed = parse_embedded_cluster_and_jobs(
-        _ask(folder, embedded_program_calls.list_cluster_and_jobs_command(folder))
+        _ask(folder, embedded_command_lines_and_answers.list_cluster_and_jobs_command(folder))
     )
     living: dict[int, list[int]] = {}
     for job in listed:
@@ -115,7 +117,7 @@ def query_array_limits(_: EmbeddedClusterAccess) -> ClusterArrayLimits:
 def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the account and error of a waiting or running job; empty for any other job."""
     _, listed = parse_embedded_cluster_and_jobs(
-        _ask(folder, embedded_program_calls.show_job_command(folder, str(job_id)))
+        _ask(folder, embedded_command_lines_and_answers.show_job_command(folder, str(job_id)))
     )
     return tuple(_detail(job) for job in listed)
 
@@ -167,5 +169,5 @@ def _number(text: str) -> int | None:
     return int(text) if text else None
 
 
-def _ask(folder: EmbeddedClusterAccess, argv: embedded_program_calls.Argv) -> bytes:
+def _ask(folder: EmbeddedClusterAccess, argv: embedded_command_lines_and_answers.Argv) -> bytes:
     return run_program(argv, folder.environment(), folder.timeout_s, most_bytes=LIST_BYTES).checked().stdout

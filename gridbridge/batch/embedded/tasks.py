@@ -6,7 +6,7 @@ The only guard is a hold.
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from gridbridge.batch.embedded import embedded_program_calls, submit
+from gridbridge.batch.embedded import embedded_command_lines_and_answers, submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import JobRequest, Variant
 from gridbridge.model.transfer_name import TransferAttemptId
@@ -86,7 +86,7 @@ def keep_refused_job_home(
 ) -> bool:
     """Restrict a refused job to the queue `embedded`; False if that queue has too few slots."""
     del own, variants
-    argv = embedded_program_calls.keep_on_own_slots_command(folder, job, reason)
+    argv = embedded_command_lines_and_answers.keep_on_own_slots_command(folder, job, reason)
     answer = run_program(argv, folder.environment(), folder.timeout_s)
     return answer.status != os.EX_DATAERR and bool(answer.checked())
 
@@ -94,5 +94,7 @@ def keep_refused_job_home(
 def pin_job_to_queue(folder: EmbeddedClusterAccess, job: str, queue: str) -> None:
     """Restrict a job to one queue; an empty queue lifts the restriction."""
     run_program(
-        embedded_program_calls.pin_to_queue_command(folder, job, queue), folder.environment(), folder.timeout_s
+        embedded_command_lines_and_answers.pin_to_queue_command(folder, job, queue),
+        folder.environment(),
+        folder.timeout_s,
     ).checked()

@@ -30,7 +30,7 @@ from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
 from gridbridge.model.elastic.elastic_nodes import short_host_name
 from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
-    CellHost,
+    CellExecutionHost,
     GridEngineCellSnapshot,
     JobAccessIdentity,
     QueueInstance,
@@ -87,7 +87,7 @@ def parse_cell_demand(
         raise ParseError("qhost: no hosts printed, but qstat printed queue instances")
     if not listed and _have_queues(hosts, laid_out):
         raise ParseError("qstat: no queue on any host, but qconf prints queues with hosts")
-    of_all = next((host for host in hosts if host.name == GLOBAL), CellHost(name=GLOBAL))
+    of_all = next((host for host in hosts if host.name == GLOBAL), CellExecutionHost(name=GLOBAL))
     return GridEngineCellSnapshot(
         hosts=tuple(_with_values(host, of_all) for host in hosts if host is not of_all),
         instances=tuple(rows.instances),
@@ -97,7 +97,7 @@ def parse_cell_demand(
     )
 
 
-def _with_values(host: CellHost, of_all: CellHost) -> CellHost:
+def _with_values(host: CellExecutionHost, of_all: CellExecutionHost) -> CellExecutionHost:
     """Add the cell's resource values to a host's values, which take precedence (complex(5))."""
     if not of_all.values:
         return host
@@ -108,7 +108,7 @@ def _list(cell: GridEngineCellAccess, argv: client_commands.Argv) -> CompletedPr
     return run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
 
 
-def _have_queues(hosts: Iterable[CellHost], laid_out: CellConfiguration) -> bool:
+def _have_queues(hosts: Iterable[CellExecutionHost], laid_out: CellConfiguration) -> bool:
     placed = laid_out.placed
     return any(short_host_name(host.name) in placed for host in hosts)
 
@@ -307,10 +307,10 @@ def _shape(
     )
 
 
-def parse_qhost(document: bytes) -> tuple[CellHost, ...]:
+def parse_qhost(document: bytes) -> tuple[CellExecutionHost, ...]:
     """Parse `qhost -xml`, which shows the whole cell as a host named `global`."""
     walked = iterate_xml_elements(document, HOST)
-    hosts = list[CellHost]()
+    hosts = list[CellExecutionHost]()
     for _, element in walked:
         hosts.append(_host(element))
         free_parsed_element(element)
@@ -319,11 +319,11 @@ def parse_qhost(document: bytes) -> tuple[CellHost, ...]:
     return tuple(hosts)
 
 
-def _host(element: "_Element") -> CellHost:
+def _host(element: "_Element") -> CellExecutionHost:
     values = {child.get("name") or "": child.text or "" for child in element.iterfind("hostvalue")}
     name, resources = element.get("name") or "", list(element.iterfind("resourcevalue"))
     counted = LEFT if name == GLOBAL else LEFT[:1]
-    return CellHost(
+    return CellExecutionHost(
         name=name,
         load=_number(values.get("load_avg", "")),
         left=tuple(_pair(resource) for resource in resources if resource.get("dominance") in counted),

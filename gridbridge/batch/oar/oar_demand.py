@@ -44,7 +44,7 @@ from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
 from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
-    CellHost,
+    CellExecutionHost,
     CellQueue,
     GridEngineCellSnapshot,
     ParallelEnvironment,
@@ -56,7 +56,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
     WaitingJobGroup,
 )
 from gridbridge.model.elastic.grid_engine_cell import CellResourceDefinition as Complex
-from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.program_runs import LIST_BYTES
@@ -186,14 +186,14 @@ def _facts(resources: Iterable[OarResource], is_reachable: bool) -> frozenset[st
     facts = set[str]()
     for resource in resources:
         if resource.is_drained or resource.is_halted:
-            facts.add(QueueInstanceStateFact.DISABLED)
+            facts.add(QueueStartBlocker.DISABLED)
         if not resource.is_alive and not (resource.is_halted and is_reachable):
-            facts.add(QueueInstanceStateFact.UNREACHABLE)
+            facts.add(QueueStartBlocker.UNREACHABLE)
     return frozenset(facts)
 
 
-def _host(name: str, facts: frozenset[str]) -> CellHost:
-    return CellHost(name=name, load=None if QueueInstanceStateFact.UNREACHABLE in facts else 0.0)
+def _host(name: str, facts: frozenset[str]) -> CellExecutionHost:
+    return CellExecutionHost(name=name, load=None if QueueStartBlocker.UNREACHABLE in facts else 0.0)
 
 
 def _instances(

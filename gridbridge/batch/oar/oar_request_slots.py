@@ -60,7 +60,7 @@ class OarNodeSlotCounts(NamedTuple):
 
 
 def slots_per_node_in_pe_name(pe: str) -> int:
-    """Return the number of slots on each node that a parallel environment's name fixes, such as `each-4`."""
+    """Return how many slots per node a parallel environment's name fixes: 4 for `each-4`."""
     return int(pe.rpartition("-")[2])
 
 

@@ -37,7 +37,7 @@ from gridbridge.model.jobs_and_accounting import (
     JobKillReason,
 )
 from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
-from gridbridge.model.states import JobStateFact, QueueInstanceState, QueueInstanceStateFact
+from gridbridge.model.states import JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.model.transfer_name import PREFIX, job_ids_in_pushed_report
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell import ssh
@@ -215,7 +215,7 @@ def _queues(resources: list[OarResource], yielding: Container[str], now: float) 
 
 
 def _state(*, is_silent: bool, is_drained: bool) -> QueueInstanceState:
-    facts = ((QueueInstanceStateFact.UNREACHABLE, is_silent), (QueueInstanceStateFact.DISABLED, is_drained))
+    facts = ((QueueStartBlocker.UNREACHABLE, is_silent), (QueueStartBlocker.DISABLED, is_drained))
     held = [fact for fact, holds in facts if holds]
     return QueueInstanceState(held, render_queue_state_letters(held))
 

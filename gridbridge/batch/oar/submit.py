@@ -145,7 +145,7 @@ def delete_array(server: OarServerAccess, array: str) -> None:
 
 def delete_array_tasks(server: OarServerAccess, array: str, name: str, indices: str) -> None:
     """Delete the array tasks with the given indices; ended tasks are no error."""
-    from gridbridge.model.campaigns.task_attempt_ranges import parse_array_index_ranges
+    from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges
 
     ranges = parse_array_index_ranges(indices)
     living = [

@@ -108,7 +108,7 @@ def parse_campaign_range(text: str) -> Callable[[int], bool]:
     return lambda number: low <= number <= high
 
 
-def task_line(task: PublishedCampaignTask, parameters: Sequence[str]) -> str:
+def format_task_for_display(task: PublishedCampaignTask, parameters: Sequence[str]) -> str:
     """Return a task's line of text, with the task's parameters if they are known."""
     return TASK_ROW.format(*_cells(task, parameters)).rstrip()
 
@@ -128,7 +128,7 @@ def print_task_lines(
     if not is_headless:
         output_and_errors.print_line(TASK_HEAD)
     for task in published_tasks:
-        output_and_errors.print_line(task_line(task, parameters))
+        output_and_errors.print_line(format_task_for_display(task, parameters))
         for line in further_attempt_lines(task) if task.copies else ():
             output_and_errors.print_line(line)
 

@@ -10,7 +10,7 @@ from gridbridge.campaigns.cli import REFUSED, relay_and_runner_wait
 from gridbridge.campaigns.store import (
     campaign_client,
 )
-from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
+from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
 from gridbridge.model.published_status_and_reports import number_with_noun

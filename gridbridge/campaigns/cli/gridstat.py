@@ -13,7 +13,7 @@ from gridbridge.campaigns.cli.campaign_table import HEAD, SUMMARY_HEAD, campaign
 from gridbridge.campaigns.store import (
     campaign_client,
 )
-from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
+from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.cli import output_and_errors, plot_files
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
 from gridbridge.errors import GridbridgeError
@@ -22,9 +22,9 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCa
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.state.published_json import to_json_types
 
-MOST_BYTES = 16 << 20  # most bytes of a task's output that are printed
+MOST_BYTES = 16 << 20  # at most this many bytes of a task's output that are printed
 LAST_BYTES, LAST_LINES = 2000, 5  # end of a failed task's standard error
-MOST_FAILED = 1000  # most failed tasks whose standard error is read
+MOST_FAILED = 1000  # at most this many failed tasks whose standard error is read
 
 
 class UnknownCampaignOrTask(GridbridgeError):
@@ -194,7 +194,7 @@ def _print_failed(
     if not view.is_headless:
         output_and_errors.print_line(campaign_table.TASK_HEAD)
     for task in tasks:
-        output_and_errors.print_line(campaign_table.task_line(task, parameters))
+        output_and_errors.print_line(campaign_table.format_task_for_display(task, parameters))
         for line in texts.get(task.number, "").splitlines()[-LAST_LINES:]:
             output_and_errors.print_line(f"    {replace_control_characters(line)}")
 
@@ -220,8 +220,8 @@ Look = Callable[[], list[ShownCampaign]]
 @click.option("-s", "range_", metavar="ID|n-m|n-*|*-n|*-*", help="Show a summary of these campaigns.")
 @click.option("-j", "--job", metavar="JOB", help="Show one task, by its CIGRI_JOB_ID, as 12.0.")
 @click.option("-C", "--cinfos", "is_there", is_flag=True, help="With -j: show the task's job at the cluster.")
-@click.option("-O", "--stdout", "is_output", is_flag=True, help="With -j: show standard output to the owner.")
-@click.option("-E", "--stderr", "is_error", is_flag=True, help="With -j: show standard error to the owner.")
+@click.option("-O", "--stdout", "is_output", is_flag=True, help="With -j: print the task's output, to its owner.")
+@click.option("-E", "--stderr", "is_error", is_flag=True, help="With -j: print the task's errors, to its owner.")
 @click.option("-J", "--jdl", "is_jdl", is_flag=True, help="Show the campaign's JDL to the owner.")
 @click.option("--failed", "is_failed", is_flag=True, help="Show the failed tasks and why they failed.")
 @click.option("--watch", "is_watch", is_flag=True, help="Show the progress until the campaigns have ended.")

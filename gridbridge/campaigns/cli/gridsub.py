@@ -23,7 +23,7 @@ from gridbridge.campaigns.store.campaign_client import (
     NoRunnerForRequest,
     RunnerAnswerTimeout,
 )
-from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
+from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.submission import campaign_admission, qsub_directives
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, replace
 import click
 
 from gridbridge.campaigns.cli import relay_and_runner_wait
-from gridbridge.campaigns.store import campaign_client, campaign_files
+from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_client import CampaignSubmissionRefusal
-from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
+from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.submission import campaign_admission, campaigns_without_jdl, jdl_and_task_files, jdl_reader
 from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
 from gridbridge.campaigns.submission.jdl_and_task_files import FILE_BYTES, is_json_jdl
@@ -83,7 +83,7 @@ def campaign_of_failed_tasks(
         raise ConfigError((f"no campaign {number}",))
     tasks = campaign_client.finally_failed_tasks(campaign, published)
     failed_tasks = [task for task in tasks if task.outcome is not TaskAttemptOutcome.UNWANTED]
-    header, parameters = campaign_files.read_own_campaign_file(number, folder, is_run=True)
+    header, parameters = campaign_files_of_owners.read_own_campaign_file(number, folder, is_run=True)
     if not failed_tasks:
         raise ConfigError((f"campaign {number}: no task of it has failed",))
     before = model_value_from_json(header, Jdl)
@@ -95,7 +95,7 @@ def campaign_with_added_tasks(
     number: int, file: str | None, text: str | None, folder: str = CAMPAIGNS
 ) -> tuple[ParsedJdl, tuple[str, ...]]:
     """Return the caller's campaign with the old and the added tasks, and the added tasks alone."""
-    header, before = campaign_files.read_own_campaign_file(number, folder, is_run=True)
+    header, before = campaign_files_of_owners.read_own_campaign_file(number, folder, is_run=True)
     earlier = tuple(before)
     lines = (
         jdl_and_task_files.read_added_task_file(str(file))
@@ -112,7 +112,7 @@ def campaign_with_added_tasks(
 
 def encode_jdl_for_transfer_host(parsed: ParsedJdl) -> bytes:
     """Encode a parsed campaign for the transfer host."""
-    return campaign_files.encode_campaign_file(asdict(parsed.jdl), parsed.parameters)
+    return campaign_files_of_owners.encode_campaign_file(asdict(parsed.jdl), parsed.parameters)
 
 
 def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
@@ -314,7 +314,7 @@ def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_ch
     """
     campaign = campaign_client.find_published_campaign(number)
     if campaign and not campaign.state.is_alive:
-        campaign_files.require_own_campaign(number)
+        campaign_files_of_owners.require_own_campaign(number)
         raise CampaignSubmissionRefusal(f"campaign {number} is {campaign.state}; submit the rest as a new campaign")
     path = "/dev/stdin" if file == STANDARD_INPUT else file
     try:

@@ -24,12 +24,12 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, Cluste
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import (
     PublishedClusterAnswer,
     number_with_noun,
     replace_control_characters,
 )
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program import configuration_in_force
 from gridbridge.state import drains, published_file_formats, published_json
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
+from gridbridge.campaigns.store import campaign_files_of_owners
+from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.submission.jdl_value_parsers import OUTPUT
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
@@ -27,7 +27,7 @@ from gridbridge.shell.program_runs import LIST_BYTES
 
 OUT, ERR = "out", "err"
 HOME = "$HOME"
-A_CALL = 200  # most files that one call reads
+A_CALL = 200  # at most this many files that one call reads
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LOOK = """\
 cd -- "$1" || exit
@@ -71,11 +71,11 @@ def own_campaign_output_folders(
     Raises ForeignOrMissingCampaignFile for another user's campaign, even for root: root has no user's ssh keys or home
     directory, and follows no path that a user chose. The error names the owner.
     """
-    uid = campaign_files.uid_of_campaign_owner(number, folder)
+    uid = campaign_files_of_owners.uid_of_campaign_owner(number, folder)
     if not os.geteuid() and uid:
         owner = safe_files.account_name_or_uid(uid)
         raise ForeignOrMissingCampaignFile(f"campaign {number}: {owner} owns the outputs: sudo -u {owner} ...")
-    header, _ = campaign_files.read_own_campaign_file(number, folder)
+    header, _ = campaign_files_of_owners.read_own_campaign_file(number, folder)
     policy, _ = configuration_in_force.load_config_or_one_in_force(config)
     clusters = {name: cluster for name, cluster in header["clusters"].items() if name in policy.clusters}
     folders = {}

@@ -14,7 +14,7 @@ from itertools import groupby
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler, Do, execute_owner_request
-from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows, Marked
 from gridbridge.decisions.campaigns import task_preemption_planning
 from gridbridge.decisions.campaigns.nikita_deletion_planning import (
@@ -42,7 +42,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.fixed_paths import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import local_host_facts, poller_lock, safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
@@ -265,12 +265,14 @@ class NikitaCancelRequestHandler:
 
     def take(self) -> int:
         """Execute cancel requests if no runner is running; return the number of executed requests."""
-        names = campaign_files.list_campaign_inbox_files(self._folder)
-        listed = campaign_files.list_request_files_of_verb(names, CampaignOwnerRequestVerb.CANCEL, self._folder)
+        names = campaign_files_of_owners.list_campaign_inbox_files(self._folder)
+        listed = campaign_files_of_owners.list_request_files_of_verb(
+            names, CampaignOwnerRequestVerb.CANCEL, self._folder
+        )
         if not listed:
             return 0
         with poller_lock.MomentaryPollerLock(self._runners) as is_ours:
-            requests = campaign_files.take_owner_requests(listed, self._folder) if is_ours else ()
+            requests = campaign_files_of_owners.take_owner_requests(listed, self._folder) if is_ours else ()
             return sum(map(self._answer, requests))
 
     def _answer(self, request: CampaignOwnerRequest) -> bool:

@@ -23,7 +23,7 @@ from gridbridge.campaigns.nikita.nikita_queries import (
 from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.array_submitter import OwnerCallPostponement, OwnerCallTimeBudget
 from gridbridge.campaigns.runner.cluster_queries_and_capacities import ClusterSnapshotFetcher, count_usable_slots
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import (
     LocalJobPreemptionRows,
     Marked,
@@ -39,7 +39,6 @@ from gridbridge.decisions.campaigns.task_preemption_planning import (
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
-from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, group_into_ranges
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_OF_MOVES,
     REASONS_ONLY_WAITING,
@@ -52,9 +51,10 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     NikitaTimeouts,
     TasksPreemptedForRequest,
 )
+from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, group_into_ranges
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import NIKITA_CLOCKS
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import (

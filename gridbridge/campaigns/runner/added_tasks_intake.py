@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.store import campaign_files_of_owners
+from gridbridge.campaigns.store.campaign_and_attempt_tables import AddedTaskRows, CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
-from gridbridge.campaigns.store.campaign_files import NewCampaignOrAddedTasksFile
-from gridbridge.campaigns.store.campaign_rows import AddedTaskRows, CampaignRows
+from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAddedTasksFile
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TasksAddedToCampaign
 from gridbridge.model.campaigns.jdl import CampaignType
@@ -15,7 +15,7 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.shell import safe_files
 from gridbridge.state.state_file import StateFile
 
-MOST_PARTS = 1000  # most files of added tasks per campaign: root lists all files for each array
+MOST_PARTS = 1000  # at most this many files of added tasks per campaign: root lists all files for each array
 
 ANOTHER = "another file has the same token"
 
@@ -68,7 +68,7 @@ class AddedTasksIntake:
         part = self._parts.last(campaign.number) + 1
         if campaign.state in (CampaignState.CANCELLED, CampaignState.PURGED):
             return None
-        new_file = campaign_files.read_numbered_campaign_file(campaign.number, self._folder, part)
+        new_file = campaign_files_of_owners.read_numbered_campaign_file(campaign.number, self._folder, part)
         if not new_file or (new_file.adds_to, new_file.uid) != (campaign.number, campaign.uid):
             return None
         is_given = self._given.has(campaign.number, new_file.uid, new_file.digest, part)

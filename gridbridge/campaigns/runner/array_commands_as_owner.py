@@ -14,7 +14,7 @@ from gridbridge.errors import (
 )
 from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, RootLedgerArray, TaskAttempt
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId, released_array_name
-from gridbridge.model.campaigns.task_attempt_ranges import (
+from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     format_array_index_ranges,
     format_attempt_ranges,
     parse_array_index_ranges,
@@ -30,12 +30,12 @@ from gridbridge.model.fixed_paths import (
     REFUSED_THERE,
     SUBMITTED_BEFORE,
 )
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program import jobs_of_removed_accounts
 from gridbridge.shell.program_runs import CompletedProgram
 
 REFUSED = 2
-LATER = (NO_OWNER, NO_LEDGER)  # exit statuses that releases and deletions may also have
+LATER = (NO_OWNER, NO_LEDGER)  # a release or deletion with these exit statuses is tried again later
 
 
 class RootCampaignRefusal(GridbridgeError):

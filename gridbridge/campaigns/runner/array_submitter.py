@@ -10,7 +10,7 @@ from gridbridge.campaigns.runner.array_commands_as_owner import (
     PermanentArrayRefusal,
     RootCampaignRefusal,
 )
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionResult,
@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
 )
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import CampaignTaskSend, TaskCountByExclusions
+from gridbridge.model.campaigns.cycle_plan import PlannedCampaignTaskSend, TaskCountByExclusions
 from gridbridge.shell.clock import Clock
 
 
@@ -158,16 +158,16 @@ class CampaignArraySubmitter:
         self._acts = acts
         self._clock = clock
         self._settle = settle
-        self._most = most  # most tasks of one array
+        self._most = most  # at most this many tasks of one array
         self._turns = turns
         self.begun: list[TaskAttempt] = []
 
-    def send(self, send: CampaignTaskSend) -> None:
+    def send(self, send: PlannedCampaignTaskSend) -> None:
         """Split tasks into arrays, record the arrays, and submit all arrays by one call."""
         most = min(self._most, send.array_tasks or self._most)
         self.begin([self._intended(part) for part in _parts(send, most)])
 
-    def _intended(self, part: CampaignTaskSend) -> CampaignArray | None:
+    def _intended(self, part: PlannedCampaignTaskSend) -> CampaignArray | None:
         now = self._clock.now()
         return self._campaigns.intend(part.campaign, part.cluster, part.tasks, now, part.kept_off)
 
@@ -222,7 +222,7 @@ def _has_failed(sent: Iterable[ArraySubmissionResult]) -> bool:
     return any(sent_task.error and not isinstance(sent_task.error, ANSWERS) for sent_task in sent)
 
 
-def _parts(send: CampaignTaskSend, most: int) -> Iterator[CampaignTaskSend]:
+def _parts(send: PlannedCampaignTaskSend, most: int) -> Iterator[PlannedCampaignTaskSend]:
     for begin in range(0, send.tasks, most):
         end = min(begin + most, send.tasks)
         kept_off = tuple(_between(send.kept_off, begin, end))

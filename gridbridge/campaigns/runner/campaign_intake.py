@@ -20,10 +20,10 @@ from gridbridge.campaigns.runner.owner_requests import (
     execute_owner_request,
     ignore_campaigns_to_change,
 )
-from gridbridge.campaigns.store import campaign_files, published_campaign_files
+from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
+from gridbridge.campaigns.store.campaign_and_attempt_tables import AddedTaskRows, CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
-from gridbridge.campaigns.store.campaign_files import NewCampaignOrAddedTasksFile
-from gridbridge.campaigns.store.campaign_rows import AddedTaskRows, CampaignRows
+from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAddedTasksFile
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.submission import campaign_admission
 from gridbridge.campaigns.submission.campaign_admission import (
@@ -53,9 +53,9 @@ from gridbridge.state.state_file import StateFile
 
 TRIED = "failed tasks were retried after the backup"
 KEPT = timedelta(days=30)  # time for which the files of ended campaigns are kept for retries
-PURGED_AT_ONCE = 500  # most campaigns purged in a cycle: a purge is slow
+PURGED_AT_ONCE = 500  # at most this many campaigns purged in a cycle: a purge is slow
 ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # gridsub reads the answer within minutes
-MOST_REFUSAL = 4000  # most characters of a refusal, which may quote the campaign file
+MOST_REFUSAL = 4000  # at most this many characters of a refusal, which may quote the campaign file
 NOBODY = -1  # uid for the unknown sender of an unreadable file
 NO_WISHES = NotificationsSection()
 USUAL = CampaignRunnerSection()
@@ -106,10 +106,10 @@ class CampaignAndRequestIntake:
 
     def take(self) -> int:
         """Accept new campaign files and answer owners' requests; return how many were accepted or answered."""
-        listed = campaign_files.list_campaign_inbox_files(self._folder)
+        listed = campaign_files_of_owners.list_campaign_inbox_files(self._folder)
         self._quota.tell_left_out(_log)
         intake_count = 0
-        for token, new_file in campaign_files.take_new_campaign_files(listed, self._folder):
+        for token, new_file in campaign_files_of_owners.take_new_campaign_files(listed, self._folder):
             with self._isolated(token):
                 intake_count += self._take(token, new_file)
         return intake_count + self._answer(listed)
@@ -129,18 +129,18 @@ class CampaignAndRequestIntake:
             self._waiting.add(token)
         except Exception:
             _log.exception("event=not_taken token=%s", token)
-            campaign_files.remove_refused_inbox_file(token, self._folder)
+            campaign_files_of_owners.remove_refused_inbox_file(token, self._folder)
 
     def untaken(self) -> list[str]:
         """Return the names of the inbox files that `take` would process."""
-        return campaign_files.list_unprocessed_inbox_files(
-            campaign_files.list_campaign_inbox_files(self._folder), self._folder
+        return campaign_files_of_owners.list_unprocessed_inbox_files(
+            campaign_files_of_owners.list_campaign_inbox_files(self._folder), self._folder
         )
 
     def _answer(self, listed: list[str]) -> int:
         answered = 0
         self._requests.begin()
-        for request in campaign_files.take_owner_requests(listed, self._folder):
+        for request in campaign_files_of_owners.take_owner_requests(listed, self._folder):
             with self._isolated(request.token):
                 answered += execute_owner_request(request, self._does, self._folder, self._published)
         return answered
@@ -180,7 +180,7 @@ class CampaignAndRequestIntake:
             self._campaigns.note_done(token, campaign, self._clock.now())
 
     def _recover(self, number: int) -> None:
-        new_file = campaign_files.read_numbered_campaign_file(number, self._folder)
+        new_file = campaign_files_of_owners.read_numbered_campaign_file(number, self._folder)
         if not new_file or not self._given.has(number, new_file.uid, new_file.digest):
             return
         # a paused campaign needs no account, so the uid may stand for the owner's name
@@ -220,12 +220,12 @@ class CampaignAndRequestIntake:
         everything is kept for longer.
         """
         now = self._clock.now()
-        answers = campaign_files.published_answer_path("", self._published)
+        answers = campaign_files_of_owners.published_answer_path("", self._published)
         published_files.remove_old_published_files(answers, now - ANSWERS_KEPT, MOST_ANSWERS)
         before = now - KEPT - sum_clock_jumps(self._watch.look())
         self._watch.keep()
         for number in self._campaigns.ended_before(before):
-            campaign_files.remove_campaign_files(number, self._folder)
+            campaign_files_of_owners.remove_campaign_files(number, self._folder)
         self._events.close_of_ended(before, now, but=ROOT_EVENTS)
         self._events.forget(before)
         self._campaigns.forget_done(before)
@@ -261,8 +261,8 @@ class CampaignAndRequestIntake:
             campaign = replace(campaign, number=self._free_number())
             self._campaigns.add(campaign, token)
         self._given.note(campaign.number, campaign.uid, campaign.digest)
-        campaign_files.publish_answer_to_sender(token, {"campaign": campaign.number}, self._published)
-        campaign_files.rename_file_to_campaign_number(token, campaign.number, self._folder)
+        campaign_files_of_owners.publish_answer_to_sender(token, {"campaign": campaign.number}, self._published)
+        campaign_files_of_owners.rename_file_to_campaign_number(token, campaign.number, self._folder)
         return not existing
 
     def _take_part(self, new_file: NewCampaignOrAddedTasksFile) -> bool:
@@ -272,29 +272,31 @@ class CampaignAndRequestIntake:
             return False
         self._given.note(part.campaign, new_file.uid, part.digest, part.number)
         reply = {"campaign": part.campaign, "tasks": part.tasks}
-        campaign_files.publish_answer_to_sender(new_file.token, reply, self._published)
-        campaign_files.rename_file_to_campaign_number(new_file.token, part.campaign, self._folder, part.number)
+        campaign_files_of_owners.publish_answer_to_sender(new_file.token, reply, self._published)
+        campaign_files_of_owners.rename_file_to_campaign_number(
+            new_file.token, part.campaign, self._folder, part.number
+        )
         return True
 
     def _free_number(self) -> int:
         """Return a number that no campaign ever had, even before a restore of the state file."""
         after = max(self._campaigns.last_number(), self._given.highest()) + 1
-        free = (n for n in counting(after) if not campaign_files.is_campaign_number_taken(n, self._folder))
+        free = (n for n in counting(after) if not campaign_files_of_owners.is_campaign_number_taken(n, self._folder))
         return next(free)
 
     def _refuse(self, token: str, problem: str, uid: int) -> None:
         if self._quota.allows(uid):
             _log.warning("event=no_campaign token=%s uid=%d why=%r", token, uid, shorten_reason_for_storage(problem))
         message = problem if len(problem) <= MOST_REFUSAL else f"{problem[:MOST_REFUSAL]}..."
-        campaign_files.publish_answer_to_sender(token, {"refused": message}, self._published)
-        campaign_files.remove_refused_inbox_file(token, self._folder)
+        campaign_files_of_owners.publish_answer_to_sender(token, {"refused": message}, self._published)
+        campaign_files_of_owners.remove_refused_inbox_file(token, self._folder)
 
     def _new(self, new_file: NewCampaignOrAddedTasksFile) -> Campaign | str:
         return self._too_much(new_file) or self._campaign(new_file)
 
     def _too_much(self, new_file: NewCampaignOrAddedTasksFile) -> str:
         parts = self._kept_parts.of_person(new_file.uid)
-        held, size = campaign_files.measure_person_campaign_files(parts, new_file.uid, self._folder)
+        held, size = campaign_files_of_owners.measure_person_campaign_files(parts, new_file.uid, self._folder)
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
         if held < most and size + new_file.size <= most_mb * MB:
             return ""

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from gridbridge.campaigns.runner import stress_and_mail_programs
-from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store import campaign_files_of_owners
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.event_and_subscription_rows import (
     EventAndSuccessRecordRows,
     NotificationSubscriptionRows,
@@ -37,7 +37,7 @@ from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
-MOST = 20  # most subscriptions of one user
+MOST = 20  # at most this many subscriptions of one user
 ROOT = 0
 ONE = 0  # key of the reply in the answer
 
@@ -79,15 +79,15 @@ class SubscriptionRequestHandler:
             return CampaignOwnerRequestReply.TOO_MANY
         before = self._subscriptions.put(subscription)
         if subscription.way is NotificationChannel.PROGRAM:
-            campaign_files.keep_subscription_file_for_root(subscription.token, self._folder)
+            campaign_files_of_owners.keep_subscription_file_for_root(subscription.token, self._folder)
         if before and before.token != subscription.token:
-            campaign_files.remove_root_subscription_file(before.token, self._folder)
+            campaign_files_of_owners.remove_root_subscription_file(before.token, self._folder)
         return CampaignOwnerRequestReply.DONE
 
     def _unsubscribe(self, subscription: NotificationSubscription) -> CampaignOwnerRequestReply:
         before = self._subscriptions.remove(subscription)
         if before:
-            campaign_files.remove_root_subscription_file(before.token, self._folder)
+            campaign_files_of_owners.remove_root_subscription_file(before.token, self._folder)
         return CampaignOwnerRequestReply.DONE if before else CampaignOwnerRequestReply.UNKNOWN
 
     def _checked(self, request: CampaignOwnerRequest) -> NotificationSubscription | CampaignOwnerRequestReply:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Protocol
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import describe_error
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program import service_cycle
 from gridbridge.program.configuration_in_force import ReloadableConfiguration
 from gridbridge.program.service_cycle import CycleDaemon, ReloadingDaemon

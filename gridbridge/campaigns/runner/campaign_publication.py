@@ -13,7 +13,7 @@ from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
 )
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
@@ -33,10 +33,10 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     sum_task_end_counts_by_cluster,
 )
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
-from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
+from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 

@@ -19,7 +19,7 @@ from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, 
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts, CycleStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows, CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.campaigns import campaign_cycle
@@ -39,7 +39,7 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.fixed_paths import CONFIG, RUNNER_SITE
 from gridbridge.model.grid_engine_amounts import HOUR_S
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program import cluster_observer
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.shell import local_host_facts, safe_files
@@ -157,7 +157,7 @@ class CampaignRunnerCycle:
     def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Carry out the plan, then publish campaigns, tasks and events."""
         for answer in self._updator.news():
-            cluster_observer.publish_non_forwarding_queues(
+            cluster_observer.publish_local_only_queues(
                 answer, self._policy.queues_at(answer.cluster)
             )  # published first, because submitted jobs obey this list of queues
         self._shares.count(situation, plan)

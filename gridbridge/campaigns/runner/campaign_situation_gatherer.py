@@ -29,7 +29,7 @@ from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
 )
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RootLedgerStateComparison
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import (
     Marked,
@@ -66,17 +66,17 @@ from gridbridge.model.campaigns.cycle_plan import (
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_WAITING
+from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import RUNNER_RAN
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.state_file import StateFile
 
 USUAL_S = 15.0  # default time until Grid Engine writes an accounting record
-ARRAYS_AT_ONCE = 20  # most arrays that one call submits
+ARRAYS_AT_ONCE = 20  # at most this many arrays that one call submits
 
 _log = logging.getLogger(__name__)
 

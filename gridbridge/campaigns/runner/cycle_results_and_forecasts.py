@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import (
     TaskDeletionMarkRows,
@@ -60,7 +60,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaignAtCluster,
     ShownForecastErrors,
 )
-from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
+from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.grid_engine_amounts import HOUR_S
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from heapq import nlargest
 
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import Place, TaskMissingAtClusterRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.schedulers.speculative import is_campaign_near_end
@@ -29,13 +29,13 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
 from gridbridge.model.campaigns.speculation import CampaignStragglers, CompetingAttempt, LiveAttempt
-from gridbridge.model.campaigns.task_attempt_ranges import (
+from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
+from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     format_array_index_ranges,
     group_into_ranges,
     is_prologue_or_epilogue_task,
     parse_array_index_ranges,
 )
-from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import RUNNER_RAN
 from gridbridge.shell import safe_files
@@ -168,7 +168,7 @@ def _indices(text: str) -> frozenset[int]:
     return frozenset(index for indices in parse_array_index_ranges(text) for index in indices)
 
 
-MOST = 1000  # most attempts of a campaign that are considered, the longest-running first
+MOST = 1000  # at most this many attempts of a campaign that are considered, the longest-running first
 
 Answers = Mapping[str, ClusterSnapshot]
 

@@ -16,9 +16,9 @@ from gridbridge.campaigns.runner.cycle_results_and_forecasts import (
     CycleStatisticsRecorder,
     TaskAndCampaignEndRecorder,
 )
-from gridbridge.campaigns.store import campaign_files, published_campaign_files
+from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
@@ -61,8 +61,8 @@ TRUSTING = {
 }
 GIVEN_UP = (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED)  # events about tasks with unknown outcomes
 ROOT = 0
-TAKEN_UP_AT_ONCE = 20  # most ended campaigns that a request reopens: each needs a call of root's helper
-AT_ONCE = 200  # most campaigns or events in a transaction, which then takes 1/6 s
+TAKEN_UP_AT_ONCE = 20  # at most this many ended campaigns that a request reopens: each needs a call of root's helper
+AT_ONCE = 200  # at most this many campaigns or events in a transaction, which then takes 1/6 s
 AGAIN_S = 10.0  # time for retries in a cycle: a million tasks take minutes
 
 _log = logging.getLogger(__name__)
@@ -91,8 +91,8 @@ def execute_owner_request(
         reply = does[request.verb](request)
     except PartlyDoneOwnerRequest:
         return False
-    campaign_files.publish_answer_to_sender(request.token, reply, published)
-    campaign_files.remove_answered_request_file(request.token, folder)
+    campaign_files_of_owners.publish_answer_to_sender(request.token, reply, published)
+    campaign_files_of_owners.remove_answered_request_file(request.token, folder)
     return True
 
 
@@ -298,7 +298,7 @@ class CampaignOwnerRequestHandler:
     def _purge(self, campaign: Campaign, token: str = "") -> CampaignOwnerRequestReply:
         if self._campaigns.is_unfinished(campaign.number):
             return CampaignOwnerRequestReply.NOT_ENDED
-        campaign_files.remove_campaign_files(campaign.number, self._folder)
+        campaign_files_of_owners.remove_campaign_files(campaign.number, self._folder)
         published_campaign_files.remove_published_campaign_tasks(campaign.number, self._published)
         self._events.drop(campaign.number)
         self._tasks.drop_attempts(campaign.number)

@@ -25,7 +25,7 @@ from gridbridge.campaigns.runner.submission_failure_events import (
     ArraySubmissionResultRecorder,
     log_array_failure,
 )
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
@@ -45,15 +45,15 @@ from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEven
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
 from gridbridge.model.campaigns.speculation import SupersededAttempts
-from gridbridge.model.campaigns.task_attempt_ranges import MAX_ARRAY_TASKS
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionReason,
 )
+from gridbridge.model.campaigns.task_index_and_attempt_texts import MAX_ARRAY_TASKS
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
-AT_ONCE = 20  # most campaigns closed in one cycle: each needs a call of root's helper
+AT_ONCE = 20  # at most this many campaigns closed in one cycle: each needs a call of root's helper
 _log = logging.getLogger(__name__)
 
 

@@ -51,7 +51,7 @@ def _query_stress_factor(script: str, cluster: str) -> float:
 
 NOTIFY_TIMEOUT_S = 30.0
 LONGEST_S = privileged_helper_calls.PATIENCE_S + 5.0  # longer than any notification program may run
-MOST_BYTES = 1 << 16  # most bytes of a notification program's output
+MOST_BYTES = 1 << 16  # at most this many bytes of a notification program's output
 NOTIFY_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 NO_ANSWER = "\n-- \ngridnotify -l lists your subscriptions, and gridnotify -u ends a subscription.\n"
 

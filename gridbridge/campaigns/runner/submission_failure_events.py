@@ -16,7 +16,7 @@ from gridbridge.campaigns.runner.array_submitter import (
     PauseAfterHungOwnerCall,
 )
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import TaskAndCampaignEndRecorder
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME, record_failed_task_events
@@ -26,7 +26,10 @@ from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     repeat_event_with_longer_pause,
 )
 from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_recovery_from_root_ledger
-from gridbridge.decisions.campaigns.task_retries_and_copies import number_retries_after_copies, plan_task_retries
+from gridbridge.decisions.campaigns.task_retries_and_copies import (
+    assign_retry_numbers_above_attempts,
+    plan_task_retries,
+)
 from gridbridge.errors import (
     ArrayTasksAlreadyInLedger,
     CampaignFileUnreadable,
@@ -48,9 +51,9 @@ from gridbridge.model.campaigns.campaign_events import (
     ROOT_EVENTS,
     SUBMISSION_EVENTS,
     CampaignEvent,
-    CampaignEventChanges,
     CampaignEventCode,
     CampaignEventSubject,
+    EventsChangedInCycle,
 )
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
@@ -59,7 +62,7 @@ from gridbridge.model.published_status_and_reports import replace_control_charac
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
-MOST_WORDS = 200  # most characters of an event's error message
+MOST_WORDS = 200  # at most this many characters of an event's error message
 WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # prefix that is left out of events' messages
 
 
@@ -194,7 +197,7 @@ class ArraySubmissionResultRecorder:
             again, book = self._again(array, none.ended), OpenCampaignEventsInCycle(self._events.open())
             ended, runs = ([(attempt, array.cluster) for attempt in none.ended], set(map(_task, again)))
             record_failed_task_events(book, ended, runs, self._clock.now())
-            changes = CampaignEventChanges(events=book.changed)
+            changes = EventsChangedInCycle(events=book.changed)
             self._noting.ends(replace(none, again=again, changes=changes))
 
     def _again(self, array: CampaignArray, ended: tuple[TaskAttempt, ...]) -> tuple[TaskRetry, ...]:
@@ -204,7 +207,7 @@ class ArraySubmissionResultRecorder:
         clusters = {} if campaign.jdl.type is CampaignType.TEST else {campaign.number: campaign.jdl.clusters.keys()}
         rivals = self._noting.rivals(array)
         earlier = self._tries.earlier(ended, rivals)
-        return number_retries_after_copies(plan_task_retries(tried, earlier, clusters, self._failures), rivals)
+        return assign_retry_numbers_above_attempts(plan_task_retries(tried, earlier, clusters, self._failures), rivals)
 
     def _refuse_everywhere(self, array: CampaignArray, error: GridbridgeError) -> None:
         """Fail a campaign whose file root refuses, with all unsent tasks.

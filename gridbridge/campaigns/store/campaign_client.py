@@ -11,8 +11,11 @@ from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.campaigns.store.campaign_files import HIGHEST, ForeignOrMissingCampaignFile
+from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
+from gridbridge.campaigns.store.campaign_files_of_owners import (
+    HIGHEST,
+    ForeignOrMissingCampaignFile,
+)
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
 from gridbridge.campaigns.submission.jdl_and_task_files import campaign_to_jdl_table
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
@@ -100,12 +103,12 @@ def _bring_to_inbox(fields: dict[str, object], parameters: tuple[str, ...], fold
         raise CampaignSubmissionRefusal(NOT_ROOT)
     header = {**fields, UNIQUE: safe_files.random_file_name()}
     try:
-        token = campaign_files.write_campaign_file_to_inbox(
-            campaign_files.encode_campaign_file(header, parameters), folder
+        token = campaign_files_of_owners.write_campaign_file_to_inbox(
+            campaign_files_of_owners.encode_campaign_file(header, parameters), folder
         )
     except StateError as error:
         raise NoRunnerForRequest(str(error)) from error
-    if not _is_answered(token, published, ANSWER_S) and campaign_files.withdraw_campaign_file(token, folder):
+    if not _is_answered(token, published, ANSWER_S) and campaign_files_of_owners.withdraw_campaign_file(token, folder):
         raise NoRunnerForRequest(NOBODY)
     answer = _answer(token, published)
     if "campaign" not in answer:
@@ -126,8 +129,8 @@ def ask_runner_to_act_on_campaigns(
     Raises RunnerAnswerTimeout, and NoRunnerForRequest if no runner takes the request, so that nothing was changed.
     Numbers above the service's maximum count as unknown.
     """
-    possible = tuple(number for number in numbers if number <= campaign_files.HIGHEST)
-    if task > campaign_files.HIGHEST:
+    possible = tuple(number for number in numbers if number <= campaign_files_of_owners.HIGHEST)
+    if task > campaign_files_of_owners.HIGHEST:
         return dict.fromkeys(numbers, CampaignOwnerRequestReply.NO_TASK)
     answer = send_request_to_runner(verb, possible, folder, published, task, of=of) if possible else {}
     replies = {int(number): CampaignOwnerRequestReply(word) for number, word in answer.items()}
@@ -140,7 +143,7 @@ def send_request_to_runner(
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
     task: int = 0,
-    subscription: Mapping[str, str] = campaign_files.NO_WISH,
+    subscription: Mapping[str, str] = campaign_files_of_owners.NO_WISH,
     of: tuple[int, ...] = (),
 ) -> dict[str, Any]:
     """Send a request to the runner; return the answer.
@@ -149,10 +152,10 @@ def send_request_to_runner(
     """
     _require_spool(folder, published)
     try:
-        token = campaign_files.write_owner_request_to_inbox(verb, numbers, folder, task, subscription, of)
+        token = campaign_files_of_owners.write_owner_request_to_inbox(verb, numbers, folder, task, subscription, of)
     except StateError as error:
         raise NoRunnerForRequest(str(error)) from error
-    if not _is_answered(token, published, ANSWER_S) and campaign_files.withdraw_owner_request(token, folder):
+    if not _is_answered(token, published, ANSWER_S) and campaign_files_of_owners.withdraw_owner_request(token, folder):
         raise NoRunnerForRequest(NOT_TOLD if verb is CampaignOwnerRequestVerb.SUBSCRIPTIONS else NOT_CHANGED)
     return _answer(token, published)
 
@@ -170,14 +173,14 @@ def _require_spool(folder: str, published: str) -> None:
 def _is_answered(token: str, published: str, limit_s: float) -> bool:
     from gridbridge.shell.retry import poll_until  # tenacity is slow to load
 
-    path = campaign_files.published_answer_path(token, published)
+    path = campaign_files_of_owners.published_answer_path(token, published)
     return poll_until(lambda: os.path.exists(path), limit_s)
 
 
 def _answer(token: str, published: str) -> dict[str, Any]:
     if not _is_answered(token, published, TAKEN_S):
         raise RunnerAnswerTimeout(UNANSWERED)
-    with open(campaign_files.published_answer_path(token, published), encoding="utf-8") as file:
+    with open(campaign_files_of_owners.published_answer_path(token, published), encoding="utf-8") as file:
         answer: dict[str, Any] = json.load(file)
         return answer
 
@@ -234,8 +237,8 @@ def own_notify_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED
 
 
 POLLED_FOR = timedelta(minutes=10)  # greatest age of the poller's snapshot at the time of the runner's cycle
-TAIL_BYTES, TAIL_LINES = 4096, 5  # most bytes and lines of a task's standard error that are shown
-MOST_DIGITS = 1000  # most digits that are parsed as a number
+TAIL_BYTES, TAIL_LINES = 4096, 5  # at most this many bytes and lines of a task's standard error that are shown
+MOST_DIGITS = 1000  # at most this many digits that are parsed as a number
 
 
 def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
@@ -312,7 +315,7 @@ def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> 
         home = os.path.expanduser("~")
         directory = directory.replace("$HOME", home, 1)
         outputs = f"{os.path.join(home, directory)}/campaign.{event.campaign}"
-        is_ours = campaign_files.uid_of_campaign_owner(event.campaign, folder) == os.geteuid()
+        is_ours = campaign_files_of_owners.uid_of_campaign_owner(event.campaign, folder) == os.geteuid()
         words = _last_words(outputs, event) if is_ours else ()  # root opens no path that a user chose
         return _plain(lines[event.first_task]), words
     except (ForeignOrMissingCampaignFile, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
@@ -330,7 +333,7 @@ def failed_start_directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str
 
 
 def _brought(event: CampaignEvent, folder: str) -> tuple[list[str], str]:
-    header, lines = campaign_files.read_own_campaign_file(event.campaign, folder)
+    header, lines = campaign_files_of_owners.read_own_campaign_file(event.campaign, folder)
     return lines, str(header["clusters"][event.cluster].get("exec_directory", ""))
 
 
@@ -395,7 +398,7 @@ def task_end_times_and_clusters(campaign: ShownCampaign, folder: str = PUBLISHED
 def own_task_parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
     """Return the task parameters of the calling user's campaign; empty for another user's campaign."""
     try:
-        return campaign_files.read_own_campaign_file(number, folder)[1]
+        return campaign_files_of_owners.read_own_campaign_file(number, folder)[1]
     except ForeignOrMissingCampaignFile:
         return []
 
@@ -405,7 +408,7 @@ def read_own_jdl(number: int, folder: str = CAMPAIGNS) -> object:
 
     Raises ForeignOrMissingCampaignFile for another user's campaign.
     """
-    header, parameters = campaign_files.read_own_campaign_file(number, folder)
+    header, parameters = campaign_files_of_owners.read_own_campaign_file(number, folder)
     return campaign_to_jdl_table(model_value_from_json(header, Jdl), parameters)
 
 

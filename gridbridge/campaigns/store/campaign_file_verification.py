@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 512 << 20
 MAX_FIRST_BYTES = 4 << 20  # limit of the first line, with up to 60,000 bytes of script per cluster
-FEW = 32  # most lines that are skipped one by one
+FEW = 32  # at most this many lines that are skipped one by one
 
 
 class RootVerifiedCampaignFiles:

@@ -21,11 +21,11 @@ from gridbridge.shell import safe_files
 TOKEN = re.compile("[0-9a-f]{32}")  # form of the names that random_file_name makes
 PERSONS = re.compile(rf"u\.(\d{{1,10}})(?:\.{TOKEN.pattern})?", re.ASCII)
 BEGUN = "begun"  # the service's folder of files in process
-A_SCAN = 10  # most files of one person in one scan
+A_SCAN = 10  # at most this many files of one person in one scan
 # Most bytes of a person's files after the first file in one scan, by kind of file
 A_SCAN_BYTES = {"new": 64 << 20, "in": 64 << 20, "ask": 64 << 10, "took": 64 << 10}
-A_PERSON, A_FOLDER = 20, 50  # most folders of a person; most files of a kind in a folder
-A_LISTING = 20_000  # most names read in a folder: twice the allowed campaign files
+A_PERSON, A_FOLDER = 20, 50  # at most this many folders of a person, and files of a kind in a folder
+A_LISTING = 20_000  # at most this many names read in a folder: twice the allowed campaign files
 FOR_US = 0o770  # mode of a person's inbox folder
 WORD = ".gridbridge/brings"  # file in the home directory with the token of the person's folder
 WORD_BYTES = 100

@@ -20,7 +20,6 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     TaskPreemption,
 )
 from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
-from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_IF_STILL_WAITING,
     ArrayTaskDeletion,
@@ -31,6 +30,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     TaskMissingSince,
     TasksPreemptedForRequest,
 )
+from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK
 from gridbridge.state.campaign_tables import (
     ARRAYS,
     ATTEMPTS,
@@ -181,7 +181,7 @@ class TaskMissingAtClusterRows:
 
 
 OF_WAYS = ("job", "lacked")
-PURGED_AT_ONCE = 50_000  # most tasks deleted in one transaction
+PURGED_AT_ONCE = 50_000  # at most this many tasks deleted in one transaction
 SHOWN = frozenset(field.name for field in fields(PublishedCampaignTask))
 RANKS = {
     TaskAttemptOutcome.SUCCESS: 3,

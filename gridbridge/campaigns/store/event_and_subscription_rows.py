@@ -26,7 +26,7 @@ from sqlalchemy import (
     update,
 )
 
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,

@@ -35,8 +35,8 @@ NAMES: Mapping[type, str] = {
 }
 
 T = TypeVar("T")
-A_FILE = 1000  # most tasks in one published file
-MAX_BYTES = 64 << 20  # most bytes of a published file: a task may have a thousand preemptions
+A_FILE = 1000  # at most this many tasks in one published file
+MAX_BYTES = 64 << 20  # at most this many bytes of a published file: a task may have a thousand preemptions
 ENDS = "ends"
 TOUCHING = "campaigns/touching"
 NONE = "-"

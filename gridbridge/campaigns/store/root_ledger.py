@@ -17,7 +17,7 @@ from gridbridge.errors import (
     RootLedgerUnreadable,
     SpeculativeCopyRefusal,
 )
-from gridbridge.model.campaigns.task_attempt_ranges import parse_attempt_ranges
+from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from gridbridge.model.fixed_paths import LEDGER, LEDGER_CUT
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
@@ -100,7 +100,7 @@ FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 END, TAKEN_UP = "end", "taken-up"
 WITHDRAWN = "withdrawn"  # word of a ledger line: the array was not submitted after all
 COPIES = "copies"  # last word of an array's line if the attempts are speculative
-MOST_COPIES = 2  # most speculative attempts of one task
+MOST_COPIES = 2  # at most this many speculative attempts of one task
 NO_ROOM = 28
 OPTIONS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 NONE = -1  # file descriptor of a missing file

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Integer, and_, bindparam, case, delete, exists, func, insert, or_, select, tuple_, update
 
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.model.campaigns.campaign import (
     AttemptOutcomeAtCluster,
@@ -18,9 +18,9 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
-from gridbridge.model.campaigns.cycle_plan import LastPrologueOrEpilogueAttempt, PrologueOrEpilogueStart
+from gridbridge.model.campaigns.cycle_plan import CampaignPrologueOrEpilogueStart, LastPrologueOrEpilogueAttempt
 from gridbridge.model.campaigns.speculation import CompetingAttempt, SpeculativeAttemptsAtCluster
-from gridbridge.model.campaigns.task_attempt_ranges import (
+from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     FIRST_PROLOGUE_TASK,
     prologue_or_epilogue_task_number,
     step_and_cluster_of_task_number,
@@ -34,7 +34,7 @@ from gridbridge.state.campaign_tables import (
 )
 from gridbridge.state.state_file import StateFile
 
-AT_A_TIME = 500  # most tasks in one query
+AT_A_TIME = 500  # at most this many tasks in one query
 
 _LATER = ATTEMPTS.alias("later")
 _WHERE = and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array)
@@ -265,7 +265,7 @@ class TaskAttemptRows:
         rows = ((name, self._database.rows(_LAST_ARRAY, campaign=campaign, cluster=name)[0]) for name in clusters)
         return {name: int(row["number"]) for name, row in rows if row["number"]}
 
-    def intend_step(self, step: PrologueOrEpilogueStart, at: datetime) -> CampaignArray | None:
+    def intend_step(self, step: CampaignPrologueOrEpilogueStart, at: datetime) -> CampaignArray | None:
         """Create an array for a prologue or epilogue; None if the campaign does not exist."""
         campaign = self._campaigns.find(step.campaign)
         if not campaign:

@@ -41,9 +41,9 @@ from gridbridge.model.campaigns.requested_host_properties import (
 )
 from gridbridge.model.fixed_paths import ADMISSION, CONFIG, PUBLISHED
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.datasets import DATASET_NAME
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program import configuration_in_force
 from gridbridge.shell import local_host_facts, safe_files
 from gridbridge.state.published_file_formats import read_offered_names
@@ -51,7 +51,7 @@ from gridbridge.state.published_file_formats import read_offered_names
 MAX_BYTES = 1 << 20
 ENDING = ".py"
 WHO_MENDS = "the administrator must correct this admission rule, which refuses every campaign"
-LONGEST = 200  # most characters of an error message
+LONGEST = 200  # at most this many characters of an error message
 
 
 def load_site_admission_rules(

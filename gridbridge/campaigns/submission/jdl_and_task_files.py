@@ -190,9 +190,9 @@ def _low(path: Iterable[str]) -> Path:
     return tuple(map(str.lower, path))
 
 
-LINE_BYTES = 65_536  # most bytes of one task's parameters
-FILE_BYTES = 256 << 20  # most bytes of all tasks' parameters
-MOST_TOLD = 1000  # most wrong lines of a file that are reported; further lines are only counted
+LINE_BYTES = 65_536  # at most this many bytes of one task's parameters
+FILE_BYTES = 256 << 20  # at most this many bytes of all tasks' parameters
+MOST_TOLD = 1000  # at most this many wrong lines of a file that are reported; further lines are only counted
 STDIN = "/dev/stdin"
 NO_LINE = ("all of its lines are blank", "expected one line for each task")
 NOT_PLAIN = ("it is no plain file", "expected a file with one line for each task")

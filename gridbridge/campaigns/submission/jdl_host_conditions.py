@@ -29,7 +29,7 @@ TOKEN = re.compile(
 )
 JOINS = ("AND", "OR", "NOT", ",")
 TIMES = ("h_rt", "s_rt")  # Grid Engine's time limits, for which a JDL has walltime
-MOST = 64  # most conditions, in all clauses together
+MOST = 64  # at most this many conditions, in all clauses together
 OPPOSITE = {"=": "<>", "<": ">=", ">": "<=", LIKE: NOT_LIKE, IS_NULL: NOT_NULL}
 OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
 
@@ -51,7 +51,7 @@ class HostCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class HostConditionGroup:
+class JdlAndOrConditions:
     """Conditions joined by AND (all must hold) or by OR (one must hold)."""
 
     parts: "tuple[Wish, ...]"
@@ -80,7 +80,7 @@ class NegatedHostCondition:
         return self.part.clauses(not is_not)
 
 
-Wish = HostCondition | HostConditionGroup | NegatedHostCondition
+Wish = HostCondition | JdlAndOrConditions | NegatedHostCondition
 
 
 def parse_host_conditions(value: object) -> str:
@@ -126,7 +126,7 @@ def _condition(match: "re.Match[str]") -> Wish:
     elif match["list"]:
         values = re.findall(VALUE, match["list"], re.ASCII)
         conditions = tuple(HostCondition(name, "=", value.strip("'")) for value in values)
-        condition = HostConditionGroup(conditions, is_any=True)
+        condition = JdlAndOrConditions(conditions, is_any=True)
     else:
         return HostCondition(name, NOT_NULL if match["present"] else IS_NULL)
     return NegatedHostCondition(condition) if match["not"] else condition
@@ -150,7 +150,7 @@ def _joined(tokens: Tokens, join: str) -> Wish:
     while tokens[:1] == [join]:
         del tokens[0]
         parts.append(part())
-    return parts[0] if len(parts) == 1 else HostConditionGroup(tuple(parts), is_any=join == "OR")
+    return parts[0] if len(parts) == 1 else JdlAndOrConditions(tuple(parts), is_any=join == "OR")
 
 
 def _operand(tokens: Tokens) -> Wish:

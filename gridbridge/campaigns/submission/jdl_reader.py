@@ -59,7 +59,7 @@ A_CLUSTER = "expected at most 32 small letters, digits and -, a letter first"
 ONCE = ("the same key stands there twice", "expected it once")
 AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")  # position in an error message of tomllib
 CLUSTERS, TEST = "clusters", "test_mode"
-MOST_SHOWN = 80  # most characters shown of an unknown key
+MOST_SHOWN = 80  # at most this many characters shown of an unknown key
 WHOLE = (
     "idempotent",
     "outputs",

@@ -40,7 +40,7 @@ TRUTHS = "expected true or false"
 TEXTS = 'expected ["FIRST TASK", "SECOND TASK"]'
 LEAVE_OUT = "expected a JDL without it"
 NUL, UTF_8 = "it has a NUL byte", "expected text in UTF-8"
-PLACES_TOLD = 10  # most positions of empty entries in one message
+PLACES_TOLD = 10  # at most this many positions of empty entries in one message
 IDLE = (  # CiGri keys without effect
     *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
     *("dimensional_grouping", "temporal_grouping"),  # tasks are always grouped in arrays

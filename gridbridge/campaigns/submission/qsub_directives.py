@@ -47,7 +47,7 @@ RANGE = re.compile(r"(\d{1,9})(?:[-:](\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 RANGE_RIGHT = "expected N, N-M or N-M:STEP, from 1 to 999999999"
 SLOT_RANGE = re.compile(r"(?=.*\d)(\d{0,9})(?:([-:])(\d{0,9}))?", re.ASCII)
 SLOT_RANGE_RIGHT = "expected N, N-M, N- or -M, from 1"
-MOST = 9_999_999  # most running tasks, and most slots of a task
+MOST = 9_999_999  # at most this many running tasks, and slots of a task
 TIME = "expected h_rt=H:M:S or seconds, from 1 second"
 OCTAL = re.compile(r"0\d+$", re.ASCII)
 IDLE_HERE = "changes nothing yet"
@@ -205,7 +205,7 @@ class JobScriptRequest:
     places: dict[str, str] = field(default_factory=dict)  # file and line of each option, by the JDL key that it sets
     name: str = ""
     array: QsubTaskRange | None = None
-    most: int = 0  # most tasks that run at once; 0 for no limit
+    most: int = 0  # at most this many tasks that run at once; 0 for no limit
     walltime_s: int = 0  # hard time limit; 0 if not given
     soft_walltime_s: int = 0
     environment: str = ""

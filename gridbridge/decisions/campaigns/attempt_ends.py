@@ -12,13 +12,13 @@ from gridbridge.decisions.campaigns.campaign_event_rules import find_given_up_co
 from gridbridge.decisions.wrapper_end import was_job_preempted, why_job_not_started, wrapper_exit_status
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
-from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_HELD_FIRST,
     REASONS_OF_MOVES,
     NikitaDeletionReason,
     TaskDeletionMark,
 )
+from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
 
 RESUBMIT, RESUBMIT_LAST = 66, 67

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from gridbridge.decisions.campaigns import job_ratio_predictor
+from gridbridge.decisions.campaigns import tasks_per_free_slot_predictor
 from gridbridge.decisions.campaigns.campaign_event_rules import update_events_and_successes
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     OpenCampaignEventsInCycle,
@@ -26,11 +26,11 @@ from gridbridge.decisions.campaigns.speculative_attempt_planning import (
 )
 from gridbridge.decisions.campaigns.task_retries_and_copies import (
     AttemptsByTask,
+    assign_retry_numbers_above_attempts,
     find_superseded_attempts,
     group_attempts_by_task,
     is_unreleased_array_unwanted,
     mark_ended_attempts_as_copies,
-    number_retries_after_copies,
     plan_task_retries,
     select_final_task_ends,
 )
@@ -44,7 +44,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     map_arrays_to_clusters,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEventChanges
+from gridbridge.model.campaigns.campaign_events import EventsChangedInCycle
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculation import SupersededAttempts
@@ -108,7 +108,7 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
         stepped=situation.stepped,
         steps=(*sending.steps, *after, *epilogues),
         missed=situation.missed,
-        changes=CampaignEventChanges(events=book.changed, records=records),
+        changes=EventsChangedInCycle(events=book.changed, records=records),
         behind=situation.behind,
     )
 
@@ -122,7 +122,7 @@ def _settle_ends(situation: CampaignCycleSituation) -> _CycleOutcome:
     alive = {campaign.number for campaign in situation.campaigns if campaign.state is not CampaignState.CANCELLED}
     reached = (array for array in lasting if array.cluster in situation.room)
     living = (array for array in steps.of_tasks(reached) if array.campaign in alive)
-    again = number_retries_after_copies(_retries(situation, alive), rivals)
+    again = assign_retry_numbers_above_attempts(_retries(situation, alive), rivals)
     return _CycleOutcome(
         seen=situation,
         steps=steps,
@@ -140,7 +140,7 @@ def _plan_sends(
     situation, steps = ends.seen, ends.steps
     barred, predicted = (
         derive_cluster_blacklist(book.open, situation.at, situation.failures),
-        job_ratio_predictor.predict_job_ratios(situation),
+        tasks_per_free_slot_predictor.predict_job_ratios(situation),
     )
     reachable = hide_blacklisted_clusters(situation, barred | steps.preparing())
     resumed = tuple(
@@ -165,7 +165,7 @@ def _plan_sends(
         sends=sent,
         steps=before,
         copies=plan_speculative_attempts(reachable, decided),
-        predicted=job_ratio_predictor.select_changed_ratios(predicted, situation.ratios, sent),
+        predicted=tasks_per_free_slot_predictor.select_changed_ratios(predicted, situation.ratios, sent),
     )
 
 
@@ -270,7 +270,7 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
     lines += _of_ends(plan)
     undeleted = len(plan.deleted) - plan.gone
     lines += [number_with_noun(undeleted, "array is deleted", "arrays are deleted") if undeleted else ""]
-    lines += job_ratio_predictor.describe_job_ratio_changes(plan.predicted)
+    lines += tasks_per_free_slot_predictor.describe_job_ratio_changes(plan.predicted)
     lines += [f"sent: {sent}" if sent else ""]
     lines += of_steps(plan.steps)
     lines += [

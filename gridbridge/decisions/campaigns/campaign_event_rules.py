@@ -36,7 +36,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignSuccessAtCluster,
 )
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRetry
-from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
+from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 
 LOST_JOB_REASON = "the cluster has no trace of job {job}"
 EVENT_OF_OUTCOME = {

@@ -26,7 +26,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignSuccessAtCluster,
 )
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, CampaignTaskSend
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, PlannedCampaignTaskSend
 
 
 class OpenCampaignEventsInCycle:
@@ -123,7 +123,7 @@ def _without_blacklisted(campaign: Campaign, barred: Mapping[CampaignCluster, Cl
 
 
 def record_cluster_probes(
-    sends: Iterable[CampaignTaskSend],
+    sends: Iterable[PlannedCampaignTaskSend],
     situation: CampaignCycleSituation,
     barred: Mapping[CampaignCluster, ClusterClosureOrProbe],
     book: OpenCampaignEventsInCycle,

@@ -25,7 +25,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
+from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 
 
 def is_ledger_ahead_of_state_file(arrays: Iterable[CampaignArray], ledger: Iterable[RootLedgerArray]) -> bool:

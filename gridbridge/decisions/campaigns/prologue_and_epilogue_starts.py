@@ -23,11 +23,11 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
-    CampaignTaskSend,
+    CampaignPrologueOrEpilogueStart,
     LastPrologueOrEpilogueAttempt,
-    PrologueOrEpilogueStart,
+    PlannedCampaignTaskSend,
 )
-from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE, STEPS
+from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE, STEPS
 
 MAX_EPILOGUE_ATTEMPTS = 3  # attempts of an epilogue that the cluster ends each time
 ENDED_BY_CLUSTER = {  # outcomes that are no fault of the step, with a sentence about the last attempt
@@ -89,8 +89,8 @@ class PrologueAndEpilogueProgress:
         return frozenset(pair for pair in pairs if not self._is_ready(*pair))
 
     def first(
-        self, sends: Iterable[CampaignTaskSend]
-    ) -> tuple[tuple[CampaignTaskSend, ...], tuple[PrologueOrEpilogueStart, ...]]:
+        self, sends: Iterable[PlannedCampaignTaskSend]
+    ) -> tuple[tuple[PlannedCampaignTaskSend, ...], tuple[CampaignPrologueOrEpilogueStart, ...]]:
         """Split the tasks to send into tasks to send now, and prologues to start first.
 
         Tasks wait until their campaign's prologue has succeeded at the cluster.
@@ -103,7 +103,7 @@ class PrologueAndEpilogueProgress:
                 steps.append(self._next(send.campaign, send.cluster, PROLOGUE))
         return tuple(going), tuple(steps)
 
-    def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[PrologueOrEpilogueStart, ...]]:
+    def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[CampaignPrologueOrEpilogueStart, ...]]:
         """Return the campaigns that end now, and the epilogues to start for the remaining campaigns.
 
         A running prologue is awaited, even if no task needs the prologue any more.
@@ -178,10 +178,10 @@ class PrologueAndEpilogueProgress:
         is_undone = prologue is not None and after is not None and after.array > prologue.array
         return prologue is not None and prologue.outcome is TaskAttemptOutcome.SUCCESS and not is_undone
 
-    def _next(self, campaign: int, cluster: str, step: str) -> PrologueOrEpilogueStart:
+    def _next(self, campaign: int, cluster: str, step: str) -> CampaignPrologueOrEpilogueStart:
         previous = self._last.get((campaign, cluster, step))
         attempt = previous.attempt + 1 if previous else 1
-        return PrologueOrEpilogueStart(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
+        return CampaignPrologueOrEpilogueStart(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
 
     def _epilogues(self, campaign: int) -> Iterator[str]:
         visited = self._situation.last_arrays.get(campaign, {})
@@ -223,6 +223,6 @@ def _pair(phase: LastPrologueOrEpilogueAttempt) -> CampaignCluster:
     return phase.campaign, phase.cluster
 
 
-def describe_started_prologues(steps: Iterable[PrologueOrEpilogueStart]) -> list[str]:
+def describe_started_prologues(steps: Iterable[CampaignPrologueOrEpilogueStart]) -> list[str]:
     """Describe the prologues and epilogues that a cycle starts."""
     return [f"{step.step} of campaign {step.campaign} at {step.cluster} begins" for step in steps]

@@ -11,10 +11,10 @@ from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     ClusterClosureOrProbe,
     derive_cluster_blacklist,
 )
-from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import FreeClusterSlots
 from gridbridge.decisions.campaigns.task_backlog import UnsentTaskBacklog
+from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
 from gridbridge.decisions.campaigns.tasks_that_fit_by_scheduler import TasksPerClusterByScheduler
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEvent

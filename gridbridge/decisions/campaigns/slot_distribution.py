@@ -20,7 +20,7 @@ from gridbridge.decisions.campaigns.task_backlog import EMPTY_BLACKLIST, UnsentT
 from gridbridge.decisions.campaigns.tasks_that_fit_by_scheduler import TasksPerClusterByScheduler
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, CampaignTaskSend, JobRatioUpdate
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, JobRatioUpdate, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.jdl import CampaignType
 
 
@@ -30,7 +30,7 @@ def distribute_slots_to_campaigns(
     campaigns: Sequence[Campaign] = (),
     begun: Sequence[CampaignArray] = (),
     barred: Mapping[CampaignCluster, ClusterClosureOrProbe] = EMPTY_BLACKLIST,
-) -> tuple[CampaignTaskSend, ...]:
+) -> tuple[PlannedCampaignTaskSend, ...]:
     """Return the tasks that one cycle of the runner sends to clusters.
 
     First all free slots are filled; then more tasks are sent to wait. So no task waits at one cluster
@@ -47,7 +47,7 @@ def distribute_slots_to_campaigns(
     for turn in offered:
         distribution.let_wait(turn)
     return tuple(
-        CampaignTaskSend(
+        PlannedCampaignTaskSend(
             campaign=campaign,
             cluster=cluster,
             tasks=tasks,

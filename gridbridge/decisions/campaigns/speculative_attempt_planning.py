@@ -21,7 +21,7 @@ from gridbridge.decisions.campaigns.schedulers.scheduler_registry import specula
 from gridbridge.decisions.campaigns.task_retries_and_copies import AttemptsByTask
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, CampaignTaskSend, TaskRetry
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, PlannedCampaignTaskSend, TaskRetry
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 from gridbridge.model.campaigns.speculation import CampaignStragglers, SpeculativeAttemptsAtCluster
 
@@ -33,7 +33,7 @@ class DecisionsBeforeSpeculation:
     ended: tuple[TaskAttempt, ...]  # ended attempts with their final outcomes
     over: Counter[int]  # number of finally ended tasks by campaign
     again: tuple[TaskRetry, ...]
-    sends: tuple[CampaignTaskSend, ...]
+    sends: tuple[PlannedCampaignTaskSend, ...]
     barred: Set[CampaignCluster]  # campaigns and clusters that are closed, probed or not prepared by the prologue
     rivals: AttemptsByTask
 

@@ -185,7 +185,7 @@ def select_final_task_ends(ended: Iterable[TaskAttempt], again: Iterable[TaskRet
     )
 
 
-def number_retries_after_copies(again: Iterable[TaskRetry], rivals: AttemptsByTask) -> tuple[TaskRetry, ...]:
+def assign_retry_numbers_above_attempts(again: Iterable[TaskRetry], rivals: AttemptsByTask) -> tuple[TaskRetry, ...]:
     """Give each retry a number above the numbers of all attempts of its task."""
     return tuple(
         replace(retry, attempt=max(retry.attempt, *(rival.attempt for rival in of_task)))

@@ -10,8 +10,8 @@ from gridbridge.decisions.elastic.demand.task_requirements import request_expres
 from gridbridge.model.elastic.balance_plan import (
     BalancePlanFigures,
     BalanceSituation,
-    NewNodeOrRemovalRefusal,
-    NewNodeOrRemovalRefusalCause,
+    NodeAddOrRemoveRefusal,
+    NodeAddOrRemoveRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
@@ -21,11 +21,11 @@ from gridbridge.model.elastic.grid_engine_cell import (
     WaitingJobGroup,
 )
 from gridbridge.model.job_request import QNAME, resource_long_name
-from gridbridge.model.states import QueueInstanceStateFact
+from gridbridge.model.states import QueueStartBlocker
 
 UNREADY_PART, UNREADY_HOSTS = 0.45, 3
 NOT_COUNTED = (ElasticNodeState.STANDBY, ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
-BROKEN = frozenset((QueueInstanceStateFact.UNREACHABLE, QueueInstanceStateFact.ERROR))
+BROKEN = frozenset((QueueStartBlocker.UNREACHABLE, QueueStartBlocker.ERROR))
 
 
 def count_slots_and_startable_tasks(situation: BalanceSituation, queue: str) -> BalancePlanFigures:
@@ -84,22 +84,22 @@ def requested_qname_expressions(shape: TaskResourceRequests) -> tuple[str, ...]:
     return tuple(text for name, text in shape.requests if resource_long_name(name) == QNAME)
 
 
-def why_waiting_jobs_are_no_demand(row: WaitingJobGroup) -> NewNodeOrRemovalRefusalCause | None:
+def why_waiting_jobs_are_no_demand(row: WaitingJobGroup) -> NodeAddOrRemoveRefusalCause | None:
     """Return why no node is added for waiting jobs; None if nodes may be added."""
     state = row.state
     if row.is_inner and state.can_start:
-        return NewNodeOrRemovalRefusalCause.INNER
+        return NodeAddOrRemoveRefusalCause.INNER
     if row.can_start and row.fills_gaps:
-        return NewNodeOrRemovalRefusalCause.CAMPAIGN if row.is_campaign else NewNodeOrRemovalRefusalCause.BEST_EFFORT
+        return NodeAddOrRemoveRefusalCause.CAMPAIGN if row.is_campaign else NodeAddOrRemoveRefusalCause.BEST_EFFORT
     if state.can_start:
-        return NewNodeOrRemovalRefusalCause.FUTURE if row.is_deferred else None
+        return NodeAddOrRemoveRefusalCause.FUTURE if row.is_deferred else None
     if state.is_deleting:
-        return NewNodeOrRemovalRefusalCause.DELETED
+        return NodeAddOrRemoveRefusalCause.DELETED
     if state.is_error:
-        return NewNodeOrRemovalRefusalCause.ERROR
+        return NodeAddOrRemoveRefusalCause.ERROR
     if row.is_dependent:
-        return NewNodeOrRemovalRefusalCause.DEPENDENT
-    return NewNodeOrRemovalRefusalCause.HELD if state.is_held else None
+        return NodeAddOrRemoveRefusalCause.DEPENDENT
+    return NodeAddOrRemoveRefusalCause.HELD if state.is_held else None
 
 
 def is_pause_after_node_change_over(figures: BalancePlanFigures, rules: BalanceSection) -> bool:
@@ -183,11 +183,11 @@ def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:
     return bool(instances) and all(instance.state.facts & BROKEN for instance in instances)
 
 
-def reasons_never_to_remove_node(node: ElasticNode, situation: BalanceSituation) -> Iterator[NewNodeOrRemovalRefusal]:
+def reasons_never_to_remove_node(node: ElasticNode, situation: BalanceSituation) -> Iterator[NodeAddOrRemoveRefusal]:
     """Return the reasons why a node is never removed: the master, a kept node, or an unlisted machine."""
     if is_same_host(node.name, situation.master):
-        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.MASTER)
+        yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.MASTER)
     if node.is_kept:
-        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.KEPT)
+        yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.KEPT)
     if node.is_unreachable:
-        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.UNREACHABLE)
+        yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.UNREACHABLE)

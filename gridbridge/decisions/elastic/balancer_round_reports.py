@@ -15,7 +15,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalancePlanFigures,
     BalancePlanReason,
     BalanceSituation,
-    NewNodeOrRemovalRefusal,
+    NodeAddOrRemoveRefusal,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, NodeStateCause
@@ -116,7 +116,7 @@ def describe_balance_plan(
     return verdict if plan.verdict is BalancePlanReason.NO_MAXIMUM else f"{verdict}: {act}"
 
 
-def explain_no_new_node_or_removal(refused: NewNodeOrRemovalRefusal, rules: BalanceSection) -> str:
+def explain_no_new_node_or_removal(refused: NodeAddOrRemoveRefusal, rules: BalanceSection) -> str:
     """Explain in one line why no node is added for a job, or why a host is not removed."""
     return refused.cause.value.format(
         minute=refused.minute,

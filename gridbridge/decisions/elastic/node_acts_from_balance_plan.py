@@ -29,7 +29,7 @@ from gridbridge.model.elastic.elastic_nodes import (
 )
 from gridbridge.model.elastic.grid_engine_cell import QueueInstance
 from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlan
-from gridbridge.model.states import QueueInstanceStateFact
+from gridbridge.model.states import QueueStartBlocker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def busy_or_silent_state_by_host(situation: BalanceSituation) -> Mapping[str, Bu
 
 
 def _is_silent(instance: QueueInstance) -> bool:
-    return QueueInstanceStateFact.UNREACHABLE in instance.state.facts
+    return QueueStartBlocker.UNREACHABLE in instance.state.facts
 
 
 def plan_due_node_acts(

@@ -32,7 +32,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanReason,
     BalanceSituation,
-    NewNodeOrRemovalRefusalCause,
+    NodeAddOrRemoveRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, SqueezeSection, StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, NodesByHostName, is_same_host
@@ -120,8 +120,8 @@ MAY_SHRINK = (  # plan reasons that allow power-offs; the site's own hosts are i
     BalancePlanReason.NONE_IDLE,
 )
 BRIEF = (
-    NewNodeOrRemovalRefusalCause.IDLE_BRIEFLY,
-    NewNodeOrRemovalRefusalCause.HOUR_IS_PAID,
+    NodeAddOrRemoveRefusalCause.IDLE_BRIEFLY,
+    NodeAddOrRemoveRefusalCause.HOUR_IS_PAID,
 )  # reasons for which an idle node stays for a while
 LAST = "auto"  # end of the tag of hosts that are woken last
 

@@ -27,8 +27,8 @@ from gridbridge.model.elastic.balance_plan import (
     BalancePlanFigures,
     BalancePlanReason,
     BalanceSituation,
-    NewNodeOrRemovalRefusal,
-    NewNodeOrRemovalRefusalCause,
+    NodeAddOrRemoveRefusal,
+    NodeAddOrRemoveRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
@@ -110,15 +110,15 @@ def _nodes_for_slots(figures: BalancePlanFigures, node_slots: int, *, is_faithfu
     return max(1, -(-figures.wanted // node_slots) - figures.coming)
 
 
-def _refused_jobs(situation: BalanceSituation, queue: str) -> tuple[NewNodeOrRemovalRefusal, ...]:
+def _refused_jobs(situation: BalanceSituation, queue: str) -> tuple[NodeAddOrRemoveRefusal, ...]:
     rows = ((row, _refusal_cause_in_queue(row, queue)) for row in situation.cell.waiting)
-    return tuple(NewNodeOrRemovalRefusal(job=job, cause=cause) for row, cause in rows if cause for job in row.jobs)
+    return tuple(NodeAddOrRemoveRefusal(job=job, cause=cause) for row, cause in rows if cause for job in row.jobs)
 
 
-def _refusal_cause_in_queue(row: WaitingJobGroup, queue: str) -> NewNodeOrRemovalRefusalCause | None:
+def _refusal_cause_in_queue(row: WaitingJobGroup, queue: str) -> NodeAddOrRemoveRefusalCause | None:
     cause = why_waiting_jobs_are_no_demand(row)
     if cause is None and row.can_start and not do_requests_allow_queue(queue, row.shape):
-        return NewNodeOrRemovalRefusalCause.OTHER_QUEUE
+        return NodeAddOrRemoveRefusalCause.OTHER_QUEUE
     return cause
 
 
@@ -183,14 +183,14 @@ def plan_starcluster_idle_removal(
     if spare <= 0:
         return replace(plan, verdict=BalancePlanReason.AT_MINIMUM)
     own, hosts = {node.name for node in situation.nodes}, _Hosts(situation)
-    refused, idle = list[NewNodeOrRemovalRefusal](), list[str]()
+    refused, idle = list[NodeAddOrRemoveRefusal](), list[str]()
     for node in (node for node in nodes_by_name_without_standby(situation) if node.name in own):
         if hindrance := next(
             _starcluster_removal_hindrances(node, situation, rules, hosts, is_faithful=is_faithful), None
         ):
             refused.append(hindrance)
         elif len(idle) == spare:
-            refused.append(NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.AT_MINIMUM))
+            refused.append(NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.AT_MINIMUM))
         else:
             idle.append(node.name)
     return replace(
@@ -203,22 +203,20 @@ def plan_starcluster_idle_removal(
 
 def _starcluster_removal_hindrances(
     node: ElasticNode, situation: BalanceSituation, rules: BalanceSection, hosts: "_Hosts", *, is_faithful: bool
-) -> Iterator[NewNodeOrRemovalRefusal]:
+) -> Iterator[NodeAddOrRemoveRefusal]:
     yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
-        yield NewNodeOrRemovalRefusal(
-            host=node.name, cause=NewNodeOrRemovalRefusalCause.NOT_READY, has=node.state.value
-        )
+        yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.NOT_READY, has=node.state.value)
     if not (is_faithful or hosts.tells_of(node.name)):
-        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.NOT_LISTED)
+        yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.NOT_LISTED)
     if hosts.seems_busy(node.name) if is_faithful else hosts.is_busy(node.name):
-        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.BUSY)
+        yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.BUSY)
     if node.up_since is None:
-        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.UPTIME_UNKNOWN)
+        yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.UPTIME_UNKNOWN)
         return
     minute = int(elapsed_s(node.up_since, situation.now) // 60) % HOUR_MIN
     if minute < rules.kill_after_min:
-        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.HOUR_IS_PAID, minute=minute)
+        yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.HOUR_IS_PAID, minute=minute)
 
 
 class _Hosts:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from math import ceil
 
-from gridbridge.decisions.rebalance.job_rebalancing import JobCopyRedistribution
+from gridbridge.decisions.rebalance.job_copy_repair_and_spread import JobCopyRedistribution
 from gridbridge.decisions.rebalance.move_plan_draft import (
     MovePlanDraft,
     describe_moves,

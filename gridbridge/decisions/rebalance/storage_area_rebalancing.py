@@ -18,7 +18,7 @@ from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
     last_plan_with_all_rejections,
     plan_lightest_or_heaviest_host,
 )
-from gridbridge.decisions.rebalance.job_rebalancing import draft_job_repair
+from gridbridge.decisions.rebalance.job_copy_repair_and_spread import draft_job_repair
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, describe_moves, draft_moves_owner_round_robin
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement, task_after_move
 from gridbridge.model.published_status_and_reports import number_with_noun

@@ -37,9 +37,9 @@ from gridbridge.model.fixed_paths import (
     BALANCE_SUDOERS,
     BALANCE_UNIT,
 )
-from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
-from gridbridge.model.site.site_check_facts import BalancerCellRights, BalancerFacts
+from gridbridge.model.site.site_check_facts import BalancerCellFacts, BalancerFacts
+from gridbridge.model.site_configuration import Policy
 
 VERBS = ("name", "unname", "export", "unexport", "node")
 SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(f"{AS_ROOT} {verb} *" for verb in VERBS)
@@ -107,7 +107,7 @@ def provider_programs_in_use(policy: Policy) -> dict[str, str]:
     return {name: program for name, program in by_provider.items() if program}
 
 
-def _missing_queues(cell: BalancerCellRights, policy: Policy) -> Iterator[CheckFinding]:
+def _missing_queues(cell: BalancerCellFacts, policy: Policy) -> Iterator[CheckFinding]:
     named = {("queue", policy.balance.queue): "[balance] queue"}
     for name, pool in policy.pools.items():
         for key, kind, text in (("queues", "queue", pool.queues), ("hostgroups", "host group", pool.hostgroups)):
@@ -168,12 +168,12 @@ def _taken_away(path: str, line: str) -> SetupEdit:
     return SetupEdit(verb=SetupEditVerb.SHELL, name=f"file {path}", value=line)
 
 
-def _cell(cell: BalancerCellRights, host: str) -> Iterator[CheckFinding]:
+def _cell(cell: BalancerCellFacts, host: str) -> Iterator[CheckFinding]:
     yield _admitted(cell, "admin host", "admin", host, cell.admin_hosts)
     yield _admitted(cell, "manager", "manager", BALANCE_ACCOUNT, cell.managers)
 
 
-def _admitted(cell: BalancerCellRights, role: str, kind: str, name: str, admitted: tuple[str, ...]) -> CheckFinding:
+def _admitted(cell: BalancerCellFacts, role: str, kind: str, name: str, admitted: tuple[str, ...]) -> CheckFinding:
     item = f"{cell.name}: {role} {name}"
     if any(is_same_host(name, admitted_name) for admitted_name in admitted):
         return CheckFinding(item=item, state=FindingSeverity.OK, found="admitted")
@@ -181,7 +181,7 @@ def _admitted(cell: BalancerCellRights, role: str, kind: str, name: str, admitte
     return broken_finding_with_fix(item, "not admitted", "admitted", edit)
 
 
-def _in_line(cell: BalancerCellRights) -> CheckFinding:
+def _in_line(cell: BalancerCellFacts) -> CheckFinding:
     """Check that the cell orders queues by seq_no, which fill_first of [balance] needs."""
     values = (cell.queue_order, BY_NUMBER)
     item = f"{cell.name}: queue order"

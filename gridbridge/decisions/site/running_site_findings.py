@@ -10,7 +10,6 @@ from gridbridge.decisions.site import service_fault_findings
 from gridbridge.decisions.site.account_and_file_findings import UNSEEN
 from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh
 from gridbridge.model.fixed_paths import CONFIG, HOME, METHODS, PYTHON
-from gridbridge.model.policy import ClusterKind, Policy
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.site_check_facts import (
@@ -20,7 +19,8 @@ from gridbridge.model.site.site_check_facts import (
     StageDirFacts,
     TransferHostFacts,
 )
-from gridbridge.model.states import QueueInstanceState, QueueInstanceStateFact
+from gridbridge.model.site_configuration import ClusterKind, Policy
+from gridbridge.model.states import QueueInstanceState, QueueStartBlocker
 
 MAX_SKEW_S = 5.0  # load values with a timestamp in the future are rejected
 TRIED_OAR = re.compile(r"OAR 2\.5\.")
@@ -29,9 +29,7 @@ MAX_WORDS = 160  # limit of characters of a quoted log line
 BY_SSH = "ssh: "  # prefix of errors from ssh itself
 DENIED = "denied: host"
 NEEDED_SECTION = "[queue.NAME]"
-NEEDS_SOMEBODY = frozenset(
-    (QueueInstanceStateFact.ERROR, QueueInstanceStateFact.DISABLED, QueueInstanceStateFact.UNREACHABLE)
-)
+NEEDS_SOMEBODY = frozenset((QueueStartBlocker.ERROR, QueueStartBlocker.DISABLED, QueueStartBlocker.UNREACHABLE))
 
 
 def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[CheckFinding]:
@@ -271,17 +269,17 @@ def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
 
 def _queue(queue: str, state: QueueInstanceState, policy: Policy) -> Iterator[CheckFinding]:
     item, home = f"queue {queue}: state", policy.site.cluster
-    if QueueInstanceStateFact.ERROR in state.facts:
+    if QueueStartBlocker.ERROR in state.facts:
         clear = SetupEdit(verb=SetupEditVerb.CLEAR, cell=home, name=queue)
         yield _closed(item, FindingSeverity.BROKEN, "in error state (E)", clear)
-    if QueueInstanceStateFact.DISABLED in state.facts:
+    if QueueStartBlocker.DISABLED in state.facts:
         enable = SetupEdit(verb=SetupEditVerb.ENABLE, cell=home, name=queue)
         yield _closed(item, FindingSeverity.WARNING, "disabled by hand (d)", enable)
-    if QueueInstanceStateFact.UNREACHABLE in state.facts:
+    if QueueStartBlocker.UNREACHABLE in state.facts:
         hint = f"start sge_execd on {queue.rpartition('@')[2]}"
         yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found="execd does not answer (u)", hint=hint)
     if not state.facts & NEEDS_SOMEBODY:
-        is_loaded = QueueInstanceStateFact.LOADED in state.facts
+        is_loaded = QueueStartBlocker.LOADED in state.facts
         actual = f"closed by load ({state.text})" if is_loaded else state.text or "open"
         yield CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
 

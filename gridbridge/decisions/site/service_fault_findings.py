@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, PYTHON
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.published_rebalance_rounds import (
     LONGEST_ROUND,
@@ -16,6 +15,7 @@ from gridbridge.model.rebalance.published_rebalance_rounds import (
 )
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.site_check_facts import FolderFreeSpace, PollerProcessFacts
+from gridbridge.model.site_configuration import Policy
 
 CONFIGURATION_ITEM = "poller: gridbridge.toml"
 OLDER_IN_FORCE = "the service has an older gridbridge.toml"

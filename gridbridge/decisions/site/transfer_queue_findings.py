@@ -13,7 +13,6 @@ from gridbridge.decisions.site.transfer_queue_prerequisites import (
 )
 from gridbridge.decisions.transfer.transfer_queue_closing import transfer_queue_load_thresholds
 from gridbridge.model.fixed_paths import CONFIG, METHODS, PYTHON
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.qconf_attributes import (
     QconfSettings,
@@ -35,6 +34,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     WantedTransferQueue,
     queue_runs_gridbridge_starter,
 )
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.load_values import PENDING, UP, load_value_complex_attribute
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 

@@ -12,7 +12,7 @@ from gridbridge.model.published_status_and_reports import (
     PublishedFastJobFailure,
 )
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
-from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause, TransferOutcome
 from gridbridge.model.transfer_name import parse_transfer_name
 
@@ -176,7 +176,7 @@ def is_cluster_used_by_other_owner(observation: BreakerEvidence, transfers: Iter
     return any(
         transfer.remote == observation.cluster
         and transfer.owner != observation.owner
-        and transfer.listed == OwnershipProof.YES
+        and transfer.listed == OwnerSeenInHomeJobList.YES
         for transfer in transfers
     )
 
@@ -239,7 +239,7 @@ def first_probe_time_of_each_owner(
     """
     since: dict[str, datetime] = {}
     for transfer in transfers:
-        is_probe = transfer.remote == breaker.cluster and transfer.listed == OwnershipProof.YES
+        is_probe = transfer.remote == breaker.cluster and transfer.listed == OwnerSeenInHomeJobList.YES
         if breaker.until and is_probe and transfer.created_at > breaker.until:
             since[transfer.owner] = min(transfer.created_at, since.get(transfer.owner, transfer.created_at))
     return since

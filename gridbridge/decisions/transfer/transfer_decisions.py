@@ -16,11 +16,11 @@ from gridbridge.decisions.transfer.transfers_in_job_lists import (
     prove_transfer_owner_by_home,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.states import UNSEEN, QueueInstanceStateFact
+from gridbridge.model.states import UNSEEN, QueueStartBlocker
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer.transfers_and_actions import (
-    OwnershipProof,
+    OwnerSeenInHomeJobList,
     Transfer,
     TransferAction,
     TransferActKind,
@@ -60,7 +60,7 @@ def update_transfer_from_snapshots(
         transfer = transfer.but(local_state=home_row.state if home_row else UNSEEN)
     if not transfer.is_over and _is_number_reused(transfer, local, home_row, situation.queues):
         transfer = transfer.but(desired=DesiredLocalJobState.DEAD)
-    if local and transfer.listed != OwnershipProof.YES:
+    if local and transfer.listed != OwnerSeenInHomeJobList.YES:
         transfer = transfer.but(listed=prove_transfer_owner_by_home(transfer, local))
     remote = situation.snapshots.get(transfer.remote)
     if remote and transfer.remote_id and _is_news(transfer, remote):
@@ -101,7 +101,7 @@ def _observe_remote(transfer: Transfer, remote: ClusterSnapshot, situation: Tran
 
 def _remote_reason(row: JobListRow, remote: ClusterSnapshot) -> str:
     queue = next((queue for queue in remote.queues if queue.name == row.queue), None)
-    if queue and QueueInstanceStateFact.UNREACHABLE in queue.state.facts:
+    if queue and QueueStartBlocker.UNREACHABLE in queue.state.facts:
         return f"unknown: host {queue.host} does not report to {remote.cluster}"
     where = f" on {row.queue}" if row.queue else ""
     return f"{row.state.word} at {remote.cluster} as {row.job_id}{where}"

@@ -24,7 +24,7 @@ from gridbridge.model.published_status_and_reports import (
     number_with_noun,
 )
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
-from gridbridge.model.states import JobState, JobStateFact, QueueInstanceStateFact
+from gridbridge.model.states import JobState, JobStateFact, QueueStartBlocker
 from gridbridge.model.transfer.load_values import PENDING, UP, load_value_complex_attribute
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
@@ -32,13 +32,13 @@ from gridbridge.model.transfer_name import parse_transfer_name
 NOT_YET_REPORTED = "the load values are fine: the queue opens at the next load report"
 
 _CLOSED = (  # reason for each fact; the first fact that a queue has is shown
-    (QueueInstanceStateFact.ERROR, "in error state: after the repair, qmod -cq clears the state"),
-    (QueueInstanceStateFact.DISABLED, "disabled"),
-    (QueueInstanceStateFact.OFF_HOURS, "disabled"),
-    (QueueInstanceStateFact.SUSPENDED, "suspended"),
-    (QueueInstanceStateFact.UNREACHABLE, "the host does not report to the qmaster"),
-    (QueueInstanceStateFact.LOADED, NOT_YET_REPORTED),
-    (QueueInstanceStateFact.OVERLOADED, NOT_YET_REPORTED),
+    (QueueStartBlocker.ERROR, "in error state: after the repair, qmod -cq clears the state"),
+    (QueueStartBlocker.DISABLED, "disabled"),
+    (QueueStartBlocker.OFF_HOURS, "disabled"),
+    (QueueStartBlocker.SUSPENDED, "suspended"),
+    (QueueStartBlocker.UNREACHABLE, "the host does not report to the qmaster"),
+    (QueueStartBlocker.LOADED, NOT_YET_REPORTED),
+    (QueueStartBlocker.OVERLOADED, NOT_YET_REPORTED),
 )
 
 
@@ -318,9 +318,7 @@ def _suspender(state: JobState) -> str:
 def _is_unheard(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> bool:
     cluster = shown.clusters.get(transfer.remote)
     queues = cluster.queues if cluster else ()
-    return any(
-        queue.host == transfer.remote_host and QueueInstanceStateFact.UNREACHABLE in queue.facts for queue in queues
-    )
+    return any(queue.host == transfer.remote_host and QueueStartBlocker.UNREACHABLE in queue.facts for queue in queues)
 
 
 def _local(transfer: PublishedTransfer) -> str:

@@ -12,7 +12,7 @@ from typing import TypeVar
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
 from gridbridge.model.published_status_and_reports import FIRST_EVENTS, LAST_EVENTS
-from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer, TransferKey
+from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer, TransferKey
 from gridbridge.model.transfer_message import DesiredLocalJobState
 from gridbridge.model.transfer_name import parse_transfer_name
 
@@ -112,19 +112,19 @@ def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> 
     NO needs a job list that was queried after the transfer began. A task that may just have ended is not refuted.
     """
     if is_task_listed_as_owners(transfer.name, transfer.owner, local):
-        return OwnershipProof.YES
+        return OwnerSeenInHomeJobList.YES
     may_have_left = transfer.verdict or transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD
     is_asked = local.taken_at > transfer.created_at and not may_have_left
-    return transfer.listed or (OwnershipProof.NO if is_asked else "")
+    return transfer.listed or (OwnerSeenInHomeJobList.NO if is_asked else "")
 
 
 def prove_ended_transfer_owner(ended: Transfer, local: ClusterSnapshot) -> str:
     """Return whether a home job list proves the owner of an ended transfer: YES, NO, or the former result."""
     if is_task_listed_as_owners(ended.name, ended.owner, local):
-        return OwnershipProof.YES
+        return OwnerSeenInHomeJobList.YES
     rows = local.jobs.get(parse_transfer_name(ended.name).job, ())
     is_anothers = bool(rows) and all(row.owner != ended.owner for row in rows)
-    return OwnershipProof.NO if is_anothers else ended.listed
+    return OwnerSeenInHomeJobList.NO if is_anothers else ended.listed
 
 
 def is_task_listed_as_owners(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
@@ -136,19 +136,19 @@ def is_task_listed_as_owners(transfer: str, owner: str, local: ClusterSnapshot) 
 
 def proved_owner_uids(transfers: Iterable[Transfer]) -> frozenset[int]:
     """Return the uids of the owners that the home job list has proved."""
-    return frozenset(transfer.uid for transfer in transfers if transfer.listed == OwnershipProof.YES)
+    return frozenset(transfer.uid for transfer in transfers if transfer.listed == OwnerSeenInHomeJobList.YES)
 
 
 def uids_claiming_unproved_task(transfers: Sequence[Transfer]) -> frozenset[int]:
     """Return the uids that sent messages about a task; none once the home job list proves the owner."""
     if proved_owner_uids(transfers):
         return frozenset()
-    return frozenset(transfer.uid for transfer in transfers if transfer.listed != OwnershipProof.NO)
+    return frozenset(transfer.uid for transfer in transfers if transfer.listed != OwnerSeenInHomeJobList.NO)
 
 
 def may_everybody_see_transfer(transfer: Transfer, young: datetime) -> bool:
     """Say whether all users may see a transfer: the owner is proved, or the transfer began after `young`."""
-    return transfer.listed == OwnershipProof.YES or (not transfer.listed and transfer.created_at > young)
+    return transfer.listed == OwnerSeenInHomeJobList.YES or (not transfer.listed and transfer.created_at > young)
 
 
 def usage_records_of_proved_owner(
@@ -158,7 +158,7 @@ def usage_records_of_proved_owner(
 
     Anybody may submit a remote job with the name of a transfer as account.
     """
-    by_name = {transfer.name: transfer for transfer in transfers if transfer.listed == OwnershipProof.YES}
+    by_name = {transfer.name: transfer for transfer in transfers if transfer.listed == OwnerSeenInHomeJobList.YES}
     if not by_name:
         return records
     people = {transfer.owner for transfer in by_name.values()}

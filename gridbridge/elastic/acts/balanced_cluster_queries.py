@@ -21,7 +21,7 @@ from gridbridge.model.elastic.published_balance import (
     update_learnt_run_times,
 )
 from gridbridge.model.jobs_and_accounting import AccountingFilePosition
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import followed_file, safe_files
 from gridbridge.state import published_json
 
@@ -103,7 +103,7 @@ def _laid_out(table: bytes) -> CellConfiguration:
         raise ParseError(f"qconf.json: {error}") from error
 
 
-STEPS = 32  # most steps of 8 MiB in a round; 32 steps take three seconds
+STEPS = 32  # at most this many steps of 8 MiB in a round; 32 steps take three seconds
 
 
 def read_stored_task_ends(path: str) -> RecentlyEndedTasks:

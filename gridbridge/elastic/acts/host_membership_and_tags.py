@@ -42,7 +42,7 @@ from gridbridge.model.elastic.elastic_nodes import (
 )
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.fixed_paths import AS_ROOT
-from gridbridge.model.policy import ClusterKind, Policy
+from gridbridge.model.site_configuration import ClusterKind, Policy
 from gridbridge.model.transfer_route import Away, GridEngineCellAccess, OarServerAccess
 from gridbridge.shell.clock import Clock
 

@@ -60,7 +60,7 @@ from gridbridge.model.fixed_paths import (
     BALANCE_STATE,
     CONFIG,
 )
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program import service_cycle
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock

@@ -17,8 +17,8 @@ from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState
 from gridbridge.model.fixed_paths import BALANCE_ENDS, BALANCE_STATE, PUBLISHED
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import local_host_facts
 from gridbridge.state import published_json
 

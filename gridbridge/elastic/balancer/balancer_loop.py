@@ -12,7 +12,7 @@ from gridbridge.elastic.balancer.balance_service import (
 )
 from gridbridge.errors import ConfigError
 from gridbridge.model.fixed_paths import BALANCE_LOCK
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program import service_cycle
 from gridbridge.program.configuration_in_force import ActiveConfiguration, ReloadableConfiguration
 from gridbridge.program.service_cycle import ReloadingDaemon

@@ -17,8 +17,8 @@ from gridbridge.model.elastic.balance_plan import (
     BalancePlanReason,
     BalancePolicyName,
     BalanceSituation,
-    NewNodeOrRemovalRefusal,
-    NewNodeOrRemovalRefusalCause,
+    NodeAddOrRemoveRefusal,
+    NodeAddOrRemoveRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
@@ -96,7 +96,7 @@ def balance_plan_report(
     )
 
 
-def _refusal(refusal: NewNodeOrRemovalRefusal, rules: BalanceSection) -> NewNodeOrRemovalRefusalReport:
+def _refusal(refusal: NodeAddOrRemoveRefusal, rules: BalanceSection) -> NewNodeOrRemovalRefusalReport:
     return NewNodeOrRemovalRefusalReport(
         job=refusal.job, host=refusal.host, reason=balancer_round_reports.explain_no_new_node_or_removal(refusal, rules)
     )
@@ -159,7 +159,7 @@ def drop_acts_replaced_by_squeeze(
     if standby_plan.last:
         refused = (
             *refused,
-            NewNodeOrRemovalRefusal(host=standby_plan.last, cause=NewNodeOrRemovalRefusalCause.LAST_AT_WORK),
+            NodeAddOrRemoveRefusal(host=standby_plan.last, cause=NodeAddOrRemoveRefusalCause.LAST_AT_WORK),
         )
     verdict = plan.verdict if remaining else UNSAID.get(plan.verdict, plan.verdict)
     if verdict is BalancePlanReason.NO_NEED and plan.figures.tasks:

@@ -27,7 +27,7 @@ from gridbridge.model.elastic.published_balance import (
     minute_since_epoch,
 )
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_PUBLISHED
-from gridbridge.model.policy import ClusterSection
+from gridbridge.model.site_configuration import ClusterSection
 from gridbridge.shell.program_startup import drop_root_to_account
 from gridbridge.shell.safe_files import iterate_bounded_lines
 from gridbridge.state import published_files, published_json

@@ -22,7 +22,7 @@ from gridbridge.errors import GridbridgeError, ProviderOutcomeUnknown, StateErro
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
 from gridbridge.model.elastic.standby_hosts import OarPowerRequest, OarRequestedPowerState
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program import service_cycle
 from gridbridge.shell import safe_files
 

@@ -22,7 +22,7 @@ from gridbridge.model.elastic.standby_hosts import (
     tags_by_short_host_name,
 )
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program import configuration_in_force
 from gridbridge.shell.program_startup import drop_root_to_account
 

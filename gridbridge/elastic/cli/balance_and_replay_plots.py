@@ -26,7 +26,7 @@ from gridbridge.model.elastic.replay_tasks_and_results import (
 
 mpl.use("Agg")
 SIZE_INCHES, DOTS = (9.0, 4.0), 110
-FEW = 60  # most rows of a plot in which each row gets a mark
+FEW = 60  # at most this many rows of a plot in which each row gets a mark
 GAP = 10  # longest gap without an interruption of the line, in usual distances of rows
 SECOND, MINUTE, HOUR, DAY = ("s", 1), ("min", 60), ("h", 3600), ("d", 86400)
 UNITS = ((DAY, HOUR), (HOUR, MINUTE), (MINUTE, SECOND), (SECOND, SECOND))

@@ -34,7 +34,7 @@ from gridbridge.shell import log_rotation_and_quota
 if TYPE_CHECKING:
     from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
     from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
-    from gridbridge.model.policy import Policy
+    from gridbridge.model.site_configuration import Policy
     from gridbridge.shell.log_rotation_and_quota import StreamLogFile
 
 

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from botocore.loaders import Loader
 
 MISSING = "boto3 is not installed; pip install 'gridbridge[ec2]' in gridbridge's environment"
-PAGE = 500  # most machines in an answer
-CONSOLES = 20  # most consoles that are read for one machine list
+PAGE = 500  # at most this many machines in an answer
+CONSOLES = 20  # at most this many consoles that are read for one machine list
 TELLS = timedelta(hours=2)  # time after a machine's start in which the console may show the host key
-GENERATIONS = 50  # most terminated machines with equal tags in the life of a client token
+GENERATIONS = 50  # at most this many terminated machines with equal tags in the life of a client token
 STATES = {
     "pending": ProviderMachineState.PENDING,
     "running": ProviderMachineState.RUNNING,

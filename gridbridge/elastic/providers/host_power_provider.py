@@ -209,7 +209,7 @@ def make_host_power_provider(
     pool: str,
     note_untold: ReportUnknownPower = log_unknown_power_state,
 ) -> HostPowerProvider:
-    """Return the provider that switches all hosts of a provider section; the section names the hosts' pool."""
+    """Return what switches the hosts of one [provider.NAME] on and off; the section names their pool."""
     make = MAKERS[section.way]
     switches = {name: make(section, name, host) for name, host in hosts.items()}
     return HostPowerProvider(switches=switches, cluster=cluster, pool=pool, tell=note_untold)

@@ -61,13 +61,13 @@ class HostPowerControl(MachineLister, Protocol):
         ...
 
 
-SHOWN = 60  # most characters of an invalid value in a message
+SHOWN = 60  # at most this many characters of an invalid value in a message
 TEXTS = ("id", "name", "address", "state", "host_key")
 ID = re.compile("[!-~]{1,255}")
 LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"  # RFC 1123, 2.1; the qmaster lowers host names
 HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){LABEL}(\.{LABEL})*")
 MOST_TAGS = 100
-TAG = 1024  # most characters of a tag's name or value
+TAG = 1024  # at most this many characters of a tag's name or value
 KEY_TYPES = "ssh-ed25519|ecdsa-sha2-nistp(?:256|384|521)|ssh-rsa"  # RFC 4253, 5656 and 8709
 HOST_KEY = re.compile(f"({KEY_TYPES}) ([A-Za-z0-9+/]{{40,1500}}={{0,2}})( [!-~]{{1,255}})?")
 BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----", "-----END SSH HOST KEY KEYS-----"

@@ -20,7 +20,7 @@ from gridbridge.elastic.providers.site_program_and_secret_files import SiteProgr
 from gridbridge.errors import GridbridgeError, ProviderPermanentFailure
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection, ProviderKind
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 
 Made = TypeVar("Made")
 

@@ -26,7 +26,7 @@ from gridbridge.shell import local_host_facts, program_runs, safe_files
 
 LATER, NO_CAPACITY = 75, 69  # EX_TEMPFAIL and EX_UNAVAILABLE
 MOST_BYTES = 16 << 20  # size limit of output; enough for 20,000 nodes
-WORDS = 200  # most characters of a program's message
+WORDS = 200  # at most this many characters of a program's message
 
 
 def provider_program_environment() -> dict[str, str]:

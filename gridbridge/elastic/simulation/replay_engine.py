@@ -118,7 +118,7 @@ class WorkloadReplay:
         is_dense: bool = False,
     ) -> None:
         self._tasks, self._terms, self._way, self._is_dense = tasks, terms, way, is_dense
-        self._decide = replay_decision_function(way, terms)
+        self._decide = decision_function_for_replay(way, terms)
         self._is_named = way.rules is ComparedReplayRules.DEMAND and way.demand.target_wait_s > 0
         self._machines, self._line = SimulatedNodes(terms), SimulatedTaskQueue(tasks)
         self._events = list[tuple[float, int, int, SimulatedNode | Places]]()
@@ -274,7 +274,7 @@ class WorkloadReplay:
 Decides = Callable[[BalanceSituation], BalancePlan]
 
 
-def replay_decision_function(way: ReplayPolicy, terms: ReplayNodePropertiesAndPrices) -> Decides | None:
+def decision_function_for_replay(way: ReplayPolicy, terms: ReplayNodePropertiesAndPrices) -> Decides | None:
     """Return the function that decides in a replay's rounds; None for a policy without rounds."""
     if way.rules is ComparedReplayRules.ALWAYS_ON:
         return None

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import (
-    CellHost,
+    CellExecutionHost,
     GridEngineCellSnapshot,
     QueueInstance,
     RunningTaskGroup,
@@ -86,7 +86,7 @@ class SimulatedNodes:
         self.terms = terms
         self.all = dict[str, SimulatedNode]()
         self.ready = list[SimulatedNode]()
-        self._hosts = dict[str, CellHost]()
+        self._hosts = dict[str, CellExecutionHost]()
         self._numbers = list[int]()
         self._most = 0
 
@@ -135,7 +135,9 @@ class SimulatedNodes:
         """Return the cell's state for a round; booting nodes are not hosts of the cell yet."""
         slots = self.terms.slots
         return GridEngineCellSnapshot(
-            hosts=tuple(self._hosts.setdefault(machine.name, CellHost(name=machine.name)) for machine in self.ready),
+            hosts=tuple(
+                self._hosts.setdefault(machine.name, CellExecutionHost(name=machine.name)) for machine in self.ready
+            ),
             instances=tuple(machine.as_instance(slots) for machine in self.ready),
             waiting=waiting,
         )

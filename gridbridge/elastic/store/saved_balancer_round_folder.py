@@ -27,7 +27,7 @@ OF_NODE = ("up_since", "state", "since", "idle_since", "failed_at", "pool", "gro
 A_TIME = "an ISO 8601 time such as 2026-11-23T20:00:00+00:00"
 MOST_BYTES = 1 << 30
 INFINITE = float("inf")
-MOST_TOLD = 20  # most mistakes in a message
+MOST_TOLD = 20  # at most this many mistakes in a message
 MOST = 1e300  # upper limit of numbers
 
 Value = TypeVar("Value")

@@ -8,7 +8,7 @@ from typing import Self
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.task_attempt_ranges import Attempts
+from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts
 
 # priorities of waiting tasks, as in CiGri
 PRIORITY_AT_ONCE, PRIORITY_USUAL, PRIORITY_LAST = 20, 10, 0

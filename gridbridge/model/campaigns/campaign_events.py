@@ -102,7 +102,7 @@ class CampaignSuccessAtCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignEventChanges:
+class EventsChangedInCycle:
     """The events and success records that a cycle changes."""
 
     events: tuple[CampaignEvent, ...] = ()

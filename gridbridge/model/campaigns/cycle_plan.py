@@ -11,7 +11,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventChanges, CampaignSuccessAtCluster
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignSuccessAtCluster, EventsChangedInCycle
 from gridbridge.model.campaigns.campaign_sections import (
     CampaignFailuresSection,
     FairShareUnit,
@@ -202,7 +202,7 @@ class LastPrologueOrEpilogueAttempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrologueOrEpilogueStart:
+class CampaignPrologueOrEpilogueStart:
     """A prologue or epilogue that this cycle starts."""
 
     campaign: int
@@ -266,7 +266,7 @@ class CampaignCycleSituation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignTaskSend:
+class PlannedCampaignTaskSend:
     """The tasks of a campaign that a cycle sends to a cluster."""
 
     campaign: int
@@ -293,13 +293,13 @@ class CampaignCyclePlan:
     # live attempts of tasks of which another attempt has succeeded
     losers: tuple[SupersededAttempts, ...] = ()
     resumed: tuple[CampaignArray, ...] = ()  # arrays whose interrupted submission is continued
-    sends: tuple[CampaignTaskSend, ...] = ()
+    sends: tuple[PlannedCampaignTaskSend, ...] = ()
     stepped: tuple[TaskAttempt, ...] = ()
-    steps: tuple[PrologueOrEpilogueStart, ...] = ()  # prologues and epilogues that start
+    steps: tuple[CampaignPrologueOrEpilogueStart, ...] = ()  # prologues and epilogues that start
     copies: tuple[SpeculativeAttemptsAtCluster, ...] = ()
     missed: tuple[TaskMissingSince, ...] = ()
     predicted: tuple[JobRatioUpdate, ...] = ()
-    changes: CampaignEventChanges = field(default_factory=CampaignEventChanges)
+    changes: EventsChangedInCycle = field(default_factory=EventsChangedInCycle)
     behind: tuple[int, ...] = ()  # campaigns whose arrays in root's ledger must be restored first
 
     @property

@@ -97,7 +97,7 @@ class BalancePlanReason(Enum):
     ABOVE_MAXIMUM = "above the maximum"
 
 
-class NewNodeOrRemovalRefusalCause(Enum):
+class NodeAddOrRemoveRefusalCause(Enum):
     """Why no node is added for a job, or why a host is not removed."""
 
     HELD = "the job is held"
@@ -139,12 +139,12 @@ class NewNodeOrRemovalRefusalCause(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewNodeOrRemovalRefusal:
+class NodeAddOrRemoveRefusal:
     """A job for which no node is added, or a host that is not removed, and the reason."""
 
     job: int = 0
     host: str = ""
-    cause: NewNodeOrRemovalRefusalCause
+    cause: NodeAddOrRemoveRefusalCause
     minute: int = 0
     name: str = ""  # requested resource or parallel environment
     wanted: str = ""
@@ -202,7 +202,7 @@ class BalancePlan:
     groups: tuple[str, ...] = ()  # node group of each new node, if the pool has node groups
     wake: tuple[str, ...] | None = None  # standby hosts to wake; None: a squeeze wakes `add` hosts
     remove: tuple[str, ...] = ()
-    refused: tuple[NewNodeOrRemovalRefusal, ...] = ()
+    refused: tuple[NodeAddOrRemoveRefusal, ...] = ()
     watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)  # histories for the next round
 
 

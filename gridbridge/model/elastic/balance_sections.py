@@ -168,7 +168,7 @@ class SqueezeSection:
 
     enabled: bool = setting(False, "whether the balancer switches hosts off and wakes hosts")
     minimal_reserve: float = setting(
-        1.0, "hosts are woken if fewer than this many standard requests can start per working host", "", 0, 100000
+        1.0, "hosts are woken below this number of startable standard requests per working host", "", 0, 100000
     )
     target_reserve: float = setting(
         2.0,

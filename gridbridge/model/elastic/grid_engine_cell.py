@@ -20,7 +20,7 @@ from gridbridge.model.qconf_attributes import (
     parse_qconf_values_by_host,
     parse_qconf_words,
 )
-from gridbridge.model.states import JobState, QueueInstanceState, QueueInstanceStateFact
+from gridbridge.model.states import JobState, QueueInstanceState, QueueStartBlocker
 
 USERS, BARRED_USERS = "user_lists", "xuser_lists"
 PROJECTS, BARRED_PROJECTS = "projects", "xprojects"
@@ -306,7 +306,7 @@ TRUE = ("TRUE", "true", "1")  # how qstat shows a requested boolean (complex(5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellHost:
+class CellExecutionHost:
     """An execution host."""
 
     name: str
@@ -343,7 +343,7 @@ class QueueInstance:
     @property
     def is_usable(self) -> bool:
         """Whether the balancer counts the slots of the queue instance; overload does not matter."""
-        return self.state.facts <= {QueueInstanceStateFact.LOADED}
+        return self.state.facts <= {QueueStartBlocker.LOADED}
 
     @property
     def is_wanted(self) -> bool:
@@ -423,7 +423,7 @@ class WaitingJobGroup:
 class GridEngineCellSnapshot:
     """The hosts, queue instances and waiting jobs of a cell at one moment."""
 
-    hosts: tuple[CellHost, ...]
+    hosts: tuple[CellExecutionHost, ...]
     instances: tuple[QueueInstance, ...]
     waiting: tuple[WaitingJobGroup, ...]  # in the order of the scheduler's list
     granted: tuple[tuple[str, int], ...] = ()  # slots in use, by parallel environment

@@ -84,7 +84,7 @@ class PublishedPoolNodeCounters:
 class PublishedNewNodeRefusalCount:
     """The number of waiting jobs for which the balancer adds no node, for one cause."""
 
-    cause: str  # name of a NewNodeOrRemovalRefusalCause in lower case
+    cause: str  # name of a NodeAddOrRemoveRefusalCause in lower case
     jobs: int
 
 

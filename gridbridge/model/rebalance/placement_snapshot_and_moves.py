@@ -180,7 +180,7 @@ class CampaignTaskAtCluster:
     is_waiting: bool  # has waited for least_wait_s, and is neither held nor being moved
     is_running: bool = False
     is_moving: bool = False
-    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that is not waiting is not moved
+    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that has started or is held stays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +194,7 @@ class TransferredTask:
     is_waiting: bool  # has waited for least_wait_s, and can be recalled to the home cluster
     is_running: bool = False
     is_moving: bool = False
-    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that is not waiting is not moved
+    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that has started or is held stays
     target: str = ""
 
     @property

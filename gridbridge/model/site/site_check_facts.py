@@ -114,7 +114,7 @@ class TransferHostFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalancerCellRights:
+class BalancerCellFacts:
     """Managers, admin hosts and queues of an elastic Grid Engine cell."""
 
     name: str  # cluster name in gridbridge.toml
@@ -147,7 +147,7 @@ class BalancerFacts:
     sudoers: str = ""
     cron: str = ""
     has_unit: bool = False  # systemd runs the balancer instead of cron
-    cell: BalancerCellRights | None = None  # None: the home cluster is not Grid Engine
+    cell: BalancerCellFacts | None = None  # None: the home cluster is not Grid Engine
     has_fixed_nodes: bool = False  # idle nodes are switched off and woken, as in OAR
     may_be_root: bool | None = None  # sudo accepts the sudoers line; None: only root can ask sudo
     service_may_too: bool | None = None

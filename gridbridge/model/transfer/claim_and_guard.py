@@ -31,7 +31,7 @@ def claim_file_name(claim: str, uid: int) -> str:
     return f"{uid}.{split_claim(claim)[1]}"
 
 
-def claim_key_file(claim: str, uid: int) -> tuple[str, str]:
+def claim_key_file_name_and_contents(claim: str, uid: int) -> tuple[str, str]:
     """Return name and contents of the file with the secret half of a claim's token."""
     token = split_claim(claim)[1]
     half = len(token) // 2

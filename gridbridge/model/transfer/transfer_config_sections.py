@@ -34,7 +34,7 @@ MAX_SLOTS = 9_999_999  # largest number of slots of a parallel environment (sge_
 YEAR_S = 31_536_000
 
 
-class ClusterOfShownJobId(StrEnum):
+class JobIdVariableSource(StrEnum):
     """The cluster, home or remote, whose job number a remote job finds in JOB_ID."""
 
     HOME = "home"
@@ -52,7 +52,7 @@ class TransferQueueSection:
     oar_queue: str = setting("", "for OAR: the queue of jobs that request no queue", form=OAR_QUEUE)
     oar_type: str = setting("", "for OAR: types of the queue's jobs, as for oarsub -t", form=OAR_TYPES)
     remote_usage: bool = setting(True, "whether an epilog adds a remote job's usage to the local accounting")
-    identity: ClusterOfShownJobId = setting(ClusterOfShownJobId.HOME, "the cluster whose job id is in JOB_ID")
+    identity: JobIdVariableSource = setting(JobIdVariableSource.HOME, "the cluster whose job id is in JOB_ID")
     staged: bool = setting(True, "by ssh: whether every job's standard output and error are copied home")
     stage_in: str = setting("", "by ssh: the default list of files copied to the cluster for a job", form=STAGED_IN)
     stage_out: str = setting("", "by ssh: the default list of files copied home after a job", form=STAGED_OUT)
@@ -69,7 +69,9 @@ class PollerSection:
     query_share: float = setting(0.05, "the largest share of time that queries of a cluster take", "", 0.001, 1)
     spool_interval_s: float = setting(0.5, "the time between two readings of the spool folder", "s", 0.1, 60)
     stale_s: float = setting(30.0, "the age of load values above which a transfer queue closes", "s", 5, 86400)
-    lost_polls: int = setting(2, "complete answers without a job before the job's end is looked up", "answers", 1, 100)
+    lost_polls: int = setting(
+        2, "how many complete answers must lack a job before its end is looked up", "answers", 1, 100
+    )
     ended_lookup_s: float = setting(600.0, "how long the accounting is searched for a missing job's end", "s", 1, 86400)
     vocabulary_s: float = setting(60.0, "the pause between readings of a cluster's resource names", "s", 5, 86400)
     spool_files_per_uid: int = setting(2000, "the most messages of a user in the spool folder", "files", 1, 1_000_000)

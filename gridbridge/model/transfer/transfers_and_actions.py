@@ -13,7 +13,7 @@ TransferKey = tuple[str, int]  # a transfer's name and its owner's uid
 MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # fields that are compared with times of cluster queries
 
 
-class OwnershipProof:
+class OwnerSeenInHomeJobList:
     """Whether a job list at home has shown the transfer's task with the transfer's owner."""
 
     YES = "yes"  # final: a job list at home showed the task with this owner
@@ -57,7 +57,7 @@ class Transfer:
     claimed: str = ""  # side that may run the task: home, job (the remote job), or empty if unknown
     cause: str = ""  # TransferFailureCause of the last delay or failure
     reason: str = ""  # reason for the last delay or failure, in one sentence
-    listed: str = ""  # value of OwnershipProof
+    listed: str = ""  # value of OwnerSeenInHomeJobList
 
     @property
     def key(self) -> TransferKey:

@@ -13,9 +13,9 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     ValidAndDroppedMoves,
 )
 from gridbridge.rebalance.mover.rebalance_decision import (
+    HostOrJobToRebalance,
     RebalancePlanWithInputs,
     RebalanceScope,
-    RebalanceTarget,
     describe_move,
 )
 from gridbridge.shell import log_rotation_and_quota
@@ -75,7 +75,7 @@ def plan(what: str | None, name: str | None, source: str | None, picture: str | 
     """
     if what and not name:
         raise click.UsageError(f"{what}: no name; expected {what} NAME")
-    question = RebalanceTarget(what=RebalanceScope(what or ""), name=name or "")
+    question = HostOrJobToRebalance(what=RebalanceScope(what or ""), name=name or "")
     planned = _of_file(source, question) if source else _of_site(path, question)
     if picture:
         from gridbridge.rebalance.cli import rebalance_plot  # the import takes half a second
@@ -84,13 +84,13 @@ def plan(what: str | None, name: str | None, source: str | None, picture: str | 
     print_move_plan(planned, None, is_json=is_json)
 
 
-def _of_file(source: str, question: RebalanceTarget) -> RebalancePlanWithInputs:
+def _of_file(source: str, question: HostOrJobToRebalance) -> RebalancePlanWithInputs:
     from gridbridge.rebalance.mover import snapshot_file_plan
 
     return snapshot_file_plan.plan_from_snapshot_file(source, question.what, question.name)
 
 
-def _of_site(path: str, question: RebalanceTarget) -> RebalancePlanWithInputs:
+def _of_site(path: str, question: HostOrJobToRebalance) -> RebalancePlanWithInputs:
     from gridbridge.rebalance.mover.rebalance_service_account import load_policy_begin_ssh_logins
 
     policy = load_policy_begin_ssh_logins(path)
@@ -99,7 +99,7 @@ def _of_site(path: str, question: RebalanceTarget) -> RebalancePlanWithInputs:
     return rebalance_round_runner.plan_rebalance_round(question, policy)
 
 
-def _acting(word: str, question: RebalanceTarget, help_text: str) -> None:
+def _acting(word: str, question: HostOrJobToRebalance, help_text: str) -> None:
     @rebalance.command(word, help=help_text.format(ends=ENDS))
     @APPLY
     @CONFIG_FILE
@@ -117,7 +117,7 @@ def _acting(word: str, question: RebalanceTarget, help_text: str) -> None:
 
 _acting(
     "auto",
-    RebalanceTarget(),
+    HostOrJobToRebalance(),
     """Run one round: repairs after failures, then the lightest and the heaviest host, then a job.
 
     Without --apply the command only prints its plan. Let cron run the rounds. {ends}
@@ -130,7 +130,7 @@ _acting(
 )
 _acting(
     "data",
-    RebalanceTarget(is_of_data=True),
+    HostOrJobToRebalance(is_of_data=True),
     """Run one round about datasets: repairs after failures, then missing replicas, then uneven disks.
 
     Without --apply the command only prints its plan. With --apply the command waits for its copies,
@@ -145,7 +145,7 @@ _acting(
 )
 _acting(
     "host",
-    RebalanceTarget(what=RebalanceScope.HOST),
+    HostOrJobToRebalance(what=RebalanceScope.HOST),
     """Even a host out: move tasks until the host has its share of each job.
 
     Without --apply the command only prints its plan. {ends}
@@ -157,7 +157,7 @@ _acting(
 )
 _acting(
     "job",
-    RebalanceTarget(what=RebalanceScope.JOB),
+    HostOrJobToRebalance(what=RebalanceScope.JOB),
     """Spread the waiting tasks of a job evenly.
 
     The name of a campaign is its number. The name of alpha's job 12 with transferred tasks is
@@ -171,7 +171,7 @@ _acting(
 )
 _acting(
     "fail",
-    RebalanceTarget(what=RebalanceScope.FAIL),
+    HostOrJobToRebalance(what=RebalanceScope.FAIL),
     """Move all waiting tasks or replicas off a drained or failed host.
 
     Without --apply the command only prints its plan. {ends}

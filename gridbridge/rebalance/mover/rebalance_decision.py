@@ -9,7 +9,7 @@ from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
 )
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation, why_host_balancing_waits
 from gridbridge.decisions.rebalance.host_rebalancing import host_loads_before_after, plan_host_balance
-from gridbridge.decisions.rebalance.job_rebalancing import plan_job_repair_or_spread
+from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
 from gridbridge.decisions.rebalance.storage_area_rebalancing import plan_dataset_rebalance_round as plan_replicas
 from gridbridge.errors import ConfigError
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
@@ -33,7 +33,7 @@ class RebalanceScope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RebalanceTarget:
+class HostOrJobToRebalance:
     """The host or job to rebalance; empty fields mean a whole round."""
 
     what: RebalanceScope = RebalanceScope.NONE
@@ -56,7 +56,7 @@ class RebalancePlanWithInputs:
 
 
 def plan_moves_for_target(
-    snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget
+    snapshot: PlacementSnapshot, rules: RebalanceSection, question: HostOrJobToRebalance
 ) -> RebalanceMovePlan:
     """Plan the moves for a round, a host or a job; the snapshot must contain the host or job."""
     if not question.what:
@@ -69,7 +69,12 @@ def plan_moves_for_target(
 
 
 def check_target_and_plan_moves(
-    where: str, snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceTarget, *, why_none: str = ""
+    where: str,
+    snapshot: PlacementSnapshot,
+    rules: RebalanceSection,
+    question: HostOrJobToRebalance,
+    *,
+    why_none: str = "",
 ) -> RebalancePlanWithInputs:
     """Plan the moves for a round, a host or a job, or no moves if `why_none` gives a reason.
 
@@ -80,12 +85,12 @@ def check_target_and_plan_moves(
     return RebalancePlanWithInputs(snapshot=snapshot, rules=rules, advice=advice)
 
 
-def why_not_rebalanced_now(snapshot: PlacementSnapshot, question: RebalanceTarget) -> str:
+def why_not_rebalanced_now(snapshot: PlacementSnapshot, question: HostOrJobToRebalance) -> str:
     """Return why a host or job can't be rebalanced now; empty if rebalancing is possible."""
     return why_host_balancing_waits(snapshot) if question.what in (RebalanceScope.HOST, RebalanceScope.JOB) else ""
 
 
-def _require(where: str, snapshot: PlacementSnapshot, question: RebalanceTarget) -> None:
+def _require(where: str, snapshot: PlacementSnapshot, question: HostOrJobToRebalance) -> None:
     if not question.what:
         return
     is_of_job = question.what is RebalanceScope.JOB

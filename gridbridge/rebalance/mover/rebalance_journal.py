@@ -9,9 +9,9 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSna
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.rebalance.mover.rebalance_decision import (
+    HostOrJobToRebalance,
     RebalancePlanWithInputs,
     RebalanceScope,
-    RebalanceTarget,
     describe_move_plan,
     plan_moves_for_target,
 )
@@ -26,7 +26,7 @@ MOST_ROWS = 10_000  # limit of hosts, jobs and tasks in one journal entry, about
 
 
 def rebalance_journal_entry(
-    planned: RebalancePlanWithInputs, question: RebalanceTarget, now: datetime
+    planned: RebalancePlanWithInputs, question: HostOrJobToRebalance, now: datetime
 ) -> DecisionJournalEntry | None:
     """Return the journal entry of a rebalancing plan; None for a plan without moves."""
     if not planned.advice.moves:
@@ -42,7 +42,7 @@ def rebalance_journal_entry(
     return make_journal_entry(PROGRAM, now, situation, [*describe_move_plan(planned.advice)], [planned.advice.sentence])
 
 
-def _looked_at(snapshot: PlacementSnapshot, question: RebalanceTarget) -> PlacementSnapshot:
+def _looked_at(snapshot: PlacementSnapshot, question: HostOrJobToRebalance) -> PlacementSnapshot:
     if question.what is not RebalanceScope.JOB:
         return snapshot
     return replace(
@@ -67,6 +67,6 @@ def replay_rebalance_decision(situation: Mapping[str, Any]) -> list[str]:
     )
     return [
         *describe_move_plan(
-            plan_moves_for_target(snapshot, rules, model_value_from_json(situation["asked"], RebalanceTarget))
+            plan_moves_for_target(snapshot, rules, model_value_from_json(situation["asked"], HostOrJobToRebalance))
         )
     ]

@@ -13,13 +13,13 @@ from functools import partial
 
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.fixed_paths import CARRYING_LOCK, READING_LOCK, REBALANCE_LOCK, REPLICAS_LOCK
-from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import DelegatedDataset
 from gridbridge.model.rebalance.placement_snapshot_and_moves import NEVER, ValidAndDroppedMoves, past_moment_or_never
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program import service_cycle
-from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs, RebalanceScope, RebalanceTarget
+from gridbridge.rebalance.mover.rebalance_decision import HostOrJobToRebalance, RebalancePlanWithInputs, RebalanceScope
 from gridbridge.rebalance.mover.rebalance_service_account import load_policy_as_service_account
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.rebalance_tables import RebalanceNoteRows
@@ -34,7 +34,7 @@ NAME, LOCKED = "gridbridge rebalance", 1
 
 
 def run_rebalance_round(
-    question: RebalanceTarget, path: str, *, is_acting: bool
+    question: HostOrJobToRebalance, path: str, *, is_acting: bool
 ) -> tuple[RebalancePlanWithInputs, ValidAndDroppedMoves | None]:
     """Plan a rebalancing of tasks or datasets, and apply the plan if `is_acting`.
 
@@ -59,7 +59,7 @@ def run_rebalance_round(
     return outcome
 
 
-def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> RebalancePlanWithInputs:
+def plan_rebalance_round(question: HostOrJobToRebalance, policy: Policy) -> RebalancePlanWithInputs:
     """Plan a rebalancing without acting: of everything, or of the named host or job."""
     if question.what or not policy.storage:
         is_of_data = _is_of_data(question, policy)
@@ -75,7 +75,7 @@ def plan_rebalance_round(question: RebalanceTarget, policy: Policy) -> Rebalance
 def pause_or_resume_rebalancing(path: str, *, is_quiesced: bool) -> None:
     """Pause all moves of tasks and replicas, or resume them."""
     clock = Clock()
-    rebalancer = WaitingTaskRebalancer(load_policy_as_service_account(path), clock, RebalanceTarget())
+    rebalancer = WaitingTaskRebalancer(load_policy_as_service_account(path), clock, HostOrJobToRebalance())
     with closing(rebalancer.database):
         rebalancer.quiesce(is_quiesced=is_quiesced)
     published_json.publish_rebalance_pause(clock.now() if is_quiesced else None)
@@ -94,7 +94,7 @@ def _let_go(going: ExitStack, alone: ExitStack) -> bool:
 
 def _run(
     policy: Policy,
-    question: RebalanceTarget,
+    question: HostOrJobToRebalance,
     *,
     is_of_data: bool,
     is_acting: bool,
@@ -146,7 +146,7 @@ def _untold(_: str) -> None:
     """Print nothing: the caller prints the decision."""
 
 
-def _is_of_data(question: RebalanceTarget, policy: Policy) -> bool:
+def _is_of_data(question: HostOrJobToRebalance, policy: Policy) -> bool:
     """Say whether a target is a storage area or a dataset OWNER/NAME.
 
     Raises ConfigError for a host that is neither a cluster nor a storage area.

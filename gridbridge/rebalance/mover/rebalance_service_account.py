@@ -3,7 +3,7 @@
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.batch.configured_cluster_routes import log_in_to_ssh_clusters
 from gridbridge.config import configuration_file
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.program_startup import switch_process_to_account
 
 

@@ -9,19 +9,18 @@ from functools import partial
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.campaigns.runner.array_commands_as_owner import snapshot_without_foreign_jobs
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEventCode
-from gridbridge.model.campaigns.task_attempt_ranges import is_prologue_or_epilogue_task
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_OF_MOVES,
     TaskDeletionMark,
 )
+from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     AHEAD,
     NEVER,
@@ -32,10 +31,11 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     TransferredTask,
     happened_within,
 )
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.states import JobStateFact
 from gridbridge.model.transfer.claim_and_guard import JOB
 from gridbridge.model.transfer.transfers_and_actions import (
-    OwnershipProof,
+    OwnerSeenInHomeJobList,
     TaskMoveStage,
     Transfer,
     TransferKey,
@@ -256,7 +256,7 @@ class TransferredTaskReader:
 
     def transfers(self) -> tuple[Transfer, ...]:
         """Return the open transfers with a verified owner and an unknown end."""
-        proved = (transfer for transfer in self._transfers.open() if transfer.listed == OwnershipProof.YES)
+        proved = (transfer for transfer in self._transfers.open() if transfer.listed == OwnerSeenInHomeJobList.YES)
         return tuple(transfer for transfer in proved if not transfer.verdict)
 
     def listed(

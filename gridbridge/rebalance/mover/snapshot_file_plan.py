@@ -21,9 +21,9 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover.rebalance_decision import (
+    HostOrJobToRebalance,
     RebalancePlanWithInputs,
     RebalanceScope,
-    RebalanceTarget,
     check_target_and_plan_moves,
 )
 
@@ -63,7 +63,9 @@ def plan_from_snapshot_file(
     Raises ParseError if the file is no JSON, and ConfigError with a line for each fault.
     """
     snapshot, policy = read_placement_snapshot_file(path)
-    return check_target_and_plan_moves(path, snapshot, _rules(path, policy), RebalanceTarget(what=request, name=name))
+    return check_target_and_plan_moves(
+        path, snapshot, _rules(path, policy), HostOrJobToRebalance(what=request, name=name)
+    )
 
 
 def _rules(path: str, policy: Mapping[str, object]) -> RebalanceSection:

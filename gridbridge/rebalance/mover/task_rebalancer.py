@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
-from gridbridge.decisions.rebalance import waiting_task_rebalancing
-from gridbridge.decisions.rebalance.waiting_task_rebalancing import (
+from gridbridge.decisions.rebalance import waiting_task_and_transfer_moves
+from gridbridge.decisions.rebalance.waiting_task_and_transfer_moves import (
     drop_all_planned_moves,
     recheck_waiting_task_moves,
 )
@@ -18,7 +18,6 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionReason,
 )
-from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     CampaignTaskAtCluster,
     PlacementMove,
@@ -27,12 +26,13 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     ValidAndDroppedMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import WaitingTaskMove
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.rebalance_decision import (
+    HostOrJobToRebalance,
     RebalancePlanWithInputs,
     RebalanceScope,
-    RebalanceTarget,
     check_target_and_plan_moves,
     why_not_rebalanced_now,
 )
@@ -59,7 +59,7 @@ class TaskRebalanceInputs:
 class WaitingTaskRebalancer:
     """Runs one rebalancing of waiting tasks: gathers facts, plans, records, and requests moves."""
 
-    def __init__(self, policy: Policy, clock: Clock, question: RebalanceTarget, *, is_dry: bool = False) -> None:
+    def __init__(self, policy: Policy, clock: Clock, question: HostOrJobToRebalance, *, is_dry: bool = False) -> None:
         """Open the state file; raise StateError if opening fails."""
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
@@ -81,7 +81,7 @@ class WaitingTaskRebalancer:
 
         Raises ConfigError for an unknown host or job.
         """
-        snapshot = waiting_task_rebalancing.tasks_as_placement_snapshot(situation.gathered)
+        snapshot = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(situation.gathered)
         why = QUIESCED if situation.is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
         return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
@@ -97,11 +97,11 @@ class WaitingTaskRebalancer:
             return
         now = self._looking.look()
         is_asked = self._asked.what in (RebalanceScope.JOB, RebalanceScope.FAIL)
-        seen_now = waiting_task_rebalancing.tasks_as_placement_snapshot(now)
+        seen_now = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(now)
         checked = recheck_waiting_task_moves(plan.advice.moves, seen_now, self._rules, is_asked=is_asked)
         at, sent = (
-            waiting_task_rebalancing.campaign_tasks_by_key(now.tasks),
-            waiting_task_rebalancing.transferred_tasks_by_key(now.away),
+            waiting_task_and_transfer_moves.campaign_tasks_by_key(now.tasks),
+            waiting_task_and_transfer_moves.transferred_tasks_by_key(now.away),
         )
         with self.database.transaction():
             if self._notes.quiesced() is not None:

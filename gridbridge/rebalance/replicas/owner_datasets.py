@@ -11,7 +11,6 @@ from datetime import timedelta
 
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.datasets import (
     DATASET_NAME,
@@ -23,6 +22,7 @@ from gridbridge.model.rebalance.datasets import (
 )
 from gridbridge.model.rebalance.placement_snapshot_and_moves import happened_within
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
+from gridbridge.model.site_configuration import Policy
 from gridbridge.rebalance.replicas import dataset_records_and_originals
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
 from gridbridge.rebalance.replicas.owner_replicas import (

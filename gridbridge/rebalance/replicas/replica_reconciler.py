@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.rebalance import storage_area_rebalancing
 from gridbridge.decisions.rebalance.storage_area_rebalancing import DatasetReplicaChange
 from gridbridge.model.fixed_paths import CARRYING_LOCK
-from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ServiceReplicaAct
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementMove,
@@ -24,10 +23,11 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     ValidAndDroppedMoves,
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
+from gridbridge.model.site_configuration import Policy
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.rebalance_decision import (
+    HostOrJobToRebalance,
     RebalancePlanWithInputs,
-    RebalanceTarget,
     check_target_and_plan_moves,
     why_not_rebalanced_now,
 )
@@ -80,7 +80,7 @@ class ReplicaReconciler:
         self,
         policy: Policy,
         clock: Clock,
-        question: RebalanceTarget,
+        question: HostOrJobToRebalance,
         *,
         is_dry: bool = False,
         carrying: str = CARRYING_LOCK,

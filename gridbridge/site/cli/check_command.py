@@ -23,11 +23,11 @@ from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh
 from gridbridge.errors import ConfigError, FileWritableByOthers, GridbridgeError, SshAccessRejected, describe_error
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, TransferSetupSituation
 from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts, StageDirFacts
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.states import QueueInstanceState
 from gridbridge.program import status_and_why_reports
 from gridbridge.program.configuration_in_force import sha256_of_file

@@ -10,9 +10,9 @@ from gridbridge.cli.command_groups_and_options import FullSentenceCommandGroup
 from gridbridge.config import configuration_file
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, CONFIG
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupRequest
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfer_config_sections import MAX_SLOTS
 from gridbridge.shell import poller_lock, safe_files
 from gridbridge.site import balancer_setup, besteffort_setup, transfer_queue_setup
@@ -87,7 +87,9 @@ def setup_host(is_applied: bool) -> None:
     help="Close the queue while N jobs wait at CLUSTER; 0: never [a tenth of the remote slots].",
 )
 @click.option(
-    "--short-jobs", is_flag=True, help="For many short jobs: --pending-limit 0 and a tenth of the remote slots."
+    "--short-jobs",
+    is_flag=True,
+    help="For many short jobs: no pending limit, and a tenth of the remote slots as --slots.",
 )
 @APPLY
 @click.option("--remove", "is_removed", is_flag=True, help="Remove the queue and its set-up.")

@@ -21,7 +21,6 @@ from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.errors import ConfigError, GridbridgeError, ParseError, StateError
 from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import (
     FIRST_EVENTS,
     LocalTaskExplanation,
@@ -29,6 +28,7 @@ from gridbridge.model.published_status_and_reports import (
     number_with_noun,
     replace_control_characters,
 )
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_name import parse_local_job_and_task
 from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.state import published_json
@@ -65,10 +65,10 @@ class UntransferredHomeJob:
 def find_untransferred_home_job(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG, *, was_sent: bool = False
 ) -> UntransferredHomeJob | None:
-    """Return the state of a job or task at home; None if the home cluster does not list the job.
+    """Return the state of a home job or task; None without a configuration, or if the cluster does not list the job.
 
-    With `was_sent`, tasks in a transfer queue are left out. Raises HomeBatchSystemSilent, and ParseError for a text
-    that is no job id. Returns None without a configuration.
+    `was_sent` leaves out tasks in a transfer queue. Raises HomeBatchSystemSilent if the home cluster does not answer,
+    and ParseError for a text that is no job id.
     """
     number, task = parse_local_job_and_task(job)
     try:

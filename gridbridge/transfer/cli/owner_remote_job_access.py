@@ -8,8 +8,8 @@ from gridbridge.batch import load_submit_adapter
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.errors import GridbridgeError, ParseError
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import PublishedTransfer
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_name import parse_local_job_and_task, parse_transfer_name
 from gridbridge.model.transfer_route import Away
 from gridbridge.state import published_json

@@ -16,13 +16,13 @@ from gridbridge.model.jobs_and_accounting import (
     JobRunAccounting,
     RemoteJobRunAccounting,
 )
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import (
     PublishedAccountingProgress,
     PublishedFilesSnapshot,
     PublishedTransfer,
     format_duration,
 )
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_local_job_and_task, parse_transfer_name
 from gridbridge.program import configuration_in_force, status_and_why_reports
 from gridbridge.shell import followed_file

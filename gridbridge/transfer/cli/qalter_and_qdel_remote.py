@@ -17,8 +17,8 @@ from gridbridge.batch.configured_cluster_routes import build_request_mapping
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.job_request import JobSpec, Pairs, is_home_only_resource
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import PublishedTransfer, replace_control_characters
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import Away

@@ -18,7 +18,7 @@ from gridbridge.decisions.transfer.transfer_decisions import NUMBER_REUSED, is_h
 from gridbridge.decisions.transfer.transfers_in_job_lists import prove_ended_transfer_owner
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import PUBLISHED, SPOOL
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import (
     RejectedStarterMessage,
     Transfer,

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.transfer import circuit_breaker
 from gridbridge.decisions.transfer.circuit_breaker import BreakerEvidence
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import (
     PublishedBreakersOfClusters,
     PublishedClusterBreaker,
 )
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.shell.clock import Clock

@@ -9,7 +9,7 @@ from functools import partial
 from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import transfer_decisions, transfers_in_job_lists
 from gridbridge.decisions.transfer.transfers_in_job_lists import RemoteJobIdentity, TransferDecisionInputs
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.program.cluster_observer import ClusterQueryResult, LastClusterSnapshots
 from gridbridge.program.threads_and_backoff import (

@@ -22,7 +22,7 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import (
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind, TransferKey
 from gridbridge.model.transfer_message import TransferMessage, TransferOutcome

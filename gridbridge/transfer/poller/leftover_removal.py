@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer import home_and_remote_mismatches
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import OrphanRemoteJob, Transfer, TransferAction, TransferKey
 from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
 from gridbridge.shell.clock import Clock

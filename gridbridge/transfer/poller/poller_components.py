@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from gridbridge.model.fixed_paths import SPOOL
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.program.cluster_observer import ClusterObserver, LastClusterSnapshots
 from gridbridge.program.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
@@ -32,7 +32,7 @@ from gridbridge.transfer.poller.starter_messages import StarterMessageReader
 from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher, TransferActRunner
 from gridbridge.transfer.poller.transfer_ledger import TaskHistoryPublisher, TransferLedger
 from gridbridge.transfer.poller.transfer_round import (
-    ClusterAnswerHandlers,
+    ClusterAnswerProcessors,
     PollRoundActionRunner,
     PollRoundInputSources,
     PollRoundPublishers,
@@ -118,7 +118,9 @@ class PollerActComponents:
     actions: PollRoundActionRunner
 
 
-def build_poller_acts(policy: Policy, at: PollerResources, state: PollerStateComponents) -> PollerActComponents:
+def build_poller_act_components(
+    policy: Policy, at: PollerResources, state: PollerStateComponents
+) -> PollerActComponents:
     """Build the components of the poller that act for transfers."""
     claims = RemoteJobClaimService(policy, state.ledger, at.acts.claims, at.workers, at.clock)
     dispatcher = TransferActDispatcher(at.acts, at.workers, state.usage_records, at.clock.steady_s)
@@ -205,7 +207,7 @@ def build_poll_round(
 def _intake(
     policy: Policy, at: PollerResources, state: PollerStateComponents, acting: PollerActComponents
 ) -> PollRoundInputSources:
-    answer_handlers = ClusterAnswerHandlers(
+    answer_handlers = ClusterAnswerProcessors(
         policy=policy,
         answers=state.answers,
         ledger=state.ledger,

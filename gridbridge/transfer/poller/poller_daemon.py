@@ -17,7 +17,7 @@ from gridbridge.batch.configured_cluster_routes import configured_cluster_addres
 from gridbridge.decisions.site.service_fault_findings import AwayJob
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import HOME, LOCK, SPOOL
-from gridbridge.model.policy import ClusterSection, JobEndPushKind, Policy
+from gridbridge.model.site_configuration import ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.program import service_cycle
 from gridbridge.program.cluster_observer import ClusterObserver

@@ -14,7 +14,6 @@ from gridbridge.model import names_offered_by_cluster, transfer_message
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
-from gridbridge.model.policy import Policy
 from gridbridge.model.published_status_and_reports import (
     PublishedAccountingPositions,
     PublishedAccountingProgress,
@@ -33,9 +32,10 @@ from gridbridge.model.published_status_and_reports import (
     PublishedTransferQueue,
     replace_control_characters,
 )
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfers_and_actions import (
-    OwnershipProof,
+    OwnerSeenInHomeJobList,
     Transfer,
     TransferEvent,
 )
@@ -89,7 +89,7 @@ def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | No
 def published_row_for_all_users(transfer: Transfer, home: ClusterSnapshot | None) -> PublishedTransfer:
     """Return a transfer as all users may see it: without reason and host while its owner is not proved."""
     shown = published_row_with_all_fields(transfer, home)
-    return shown if transfer.listed == OwnershipProof.YES else replace(shown, reason="", remote_host="")
+    return shown if transfer.listed == OwnerSeenInHomeJobList.YES else replace(shown, reason="", remote_host="")
 
 
 def published_remote_job_usage(local: str, records: tuple[RemoteJobRunAccounting, ...]) -> PublishedRemoteUsage:
@@ -263,7 +263,7 @@ class TransferStatePublisher:
         self._put(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
             own = self._policy.queues_at(answer.cluster)
-            cluster_observer.publish_non_forwarding_queues(answer.snapshot, own, self._folder)
+            cluster_observer.publish_local_only_queues(answer.snapshot, own, self._folder)
         if answer.vocabulary:
             path = published_file_formats.offered_names_path(answer.cluster, self._folder)
             publish_file(path, names_offered_by_cluster.encode_offered_names(answer.vocabulary))

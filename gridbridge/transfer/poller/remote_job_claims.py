@@ -20,7 +20,7 @@ from gridbridge.decisions.transfer.recall_policy import does_job_wait_for_claim_
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import SPOOL
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.claim_and_guard import (
     FENCED,
     FILE,
@@ -30,7 +30,7 @@ from gridbridge.model.transfer.claim_and_guard import (
     JOB,
     NOT_SERVICES,
     claim_file_name,
-    claim_key_file,
+    claim_key_file_name_and_contents,
     does_claim_need_home_grant,
     split_claim,
 )
@@ -167,7 +167,7 @@ class ClaimAndGrantFiles:
 
     def remove(self, transfer: Transfer) -> None:
         """Remove the files of a transfer's claim, the key first, so that no remote job can claim the task."""
-        remove_claim(claim_key_file(transfer.claim, transfer.uid)[0], self._spool)
+        remove_claim(claim_key_file_name_and_contents(transfer.claim, transfer.uid)[0], self._spool)
         remove_claim(claim_file_name(transfer.claim, transfer.uid), self._spool)
 
     def sweep(self, claimed: frozenset[str], now_s: float) -> None:
@@ -336,7 +336,10 @@ class RemoteJobClaimService:
         names = frozenset(
             name
             for transfer in transfers
-            for name in (claim_file_name(transfer.claim, transfer.uid), claim_key_file(transfer.claim, transfer.uid)[0])
+            for name in (
+                claim_file_name(transfer.claim, transfer.uid),
+                claim_key_file_name_and_contents(transfer.claim, transfer.uid)[0],
+            )
         )
         self._files.sweep(names, self._clock.now_s())
 

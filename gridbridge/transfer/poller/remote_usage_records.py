@@ -22,9 +22,9 @@ from gridbridge.model.jobs_and_accounting import (
     RemoteJobRunAccounting,
     RemoteUsageSource,
 )
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.published_status_and_reports import PublishedAccountingProgress
-from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
+from gridbridge.model.site_configuration import ClusterSection, Policy
+from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
 from gridbridge.model.transfer_name import PREFIX, is_transfer_name, parse_transfer_name
 from gridbridge.program.threads_and_backoff import ThreadNotStarted, ThreadPool
 from gridbridge.shell import followed_file
@@ -327,7 +327,7 @@ class RemoteUsageService:
         A short job may end before the home job list shows the job, and anybody may invent a job.
         """
         if transfer.listed:
-            return transfer.listed == OwnershipProof.YES
+            return transfer.listed == OwnerSeenInHomeJobList.YES
         self.told[transfer.uid] = self.told.get(transfer.uid, 0) + 1
         return self.told[transfer.uid] <= MOST_TOLD
 

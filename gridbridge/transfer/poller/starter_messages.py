@@ -21,9 +21,9 @@ from gridbridge.decisions.transfer.transfers_in_job_lists import (
     is_task_listed_as_owners,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import (
-    OwnershipProof,
+    OwnerSeenInHomeJobList,
     RejectedStarterMessage,
     Transfer,
     TransferKey,
@@ -116,7 +116,7 @@ class UnconfirmedTransferQuota:
             if verdict is not None:
                 del self._waiting[name]
             if verdict:
-                self._admitted[name] = OwnershipProof.YES if verdict == OwnershipProof.YES else ""
+                self._admitted[name] = OwnerSeenInHomeJobList.YES if verdict == OwnerSeenInHomeJobList.YES else ""
                 self._inbox.again((entry.transfer.record, *entry.others))
             elif verdict == "":
                 refused += (entry.transfer.record, *entry.others)
@@ -141,13 +141,15 @@ class UnconfirmedTransferQuota:
     def _counted(self) -> "Counter[int]":
         if self._count is None:
             transfers = chain(self._ledger.open.values(), self._ledger.ended.values())
-            self._count = Counter(transfer.uid for transfer in transfers if transfer.listed != OwnershipProof.YES)
+            self._count = Counter(
+                transfer.uid for transfer in transfers if transfer.listed != OwnerSeenInHomeJobList.YES
+            )
             for uid, rested in self._ledger.rested.items():
                 self._count[uid] += max(0, len(rested) - self.most)
         return self._count
 
     def _forget(self, asked_at: datetime) -> None:
-        """Delete a person's closed transfers whose owner is not proved, above a limit or after an hour."""
+        """Delete closed transfers of unproved owners that are older than an hour, or too many for one person."""
         for uid, rested in self._ledger.rested.items():
             while len(rested) > self.most and rested[0][1] < asked_at:
                 self._ledger.forget_unproved(rested.popleft()[0], uid)
@@ -165,14 +167,14 @@ def _judge(entry: _Waiting, home: ClusterSnapshot, snapshots: Mapping[str, Clust
     if home.taken_at <= entry.since:
         return None
     if is_task_listed_as_owners(transfer.name, transfer.owner, home):
-        return OwnershipProof.YES
+        return OwnerSeenInHomeJobList.YES
     if not transfer.remote_id:
         return ""
     remote = snapshots.get(transfer.remote)
     if remote is None or remote.taken_at <= entry.since:
         return None
     row = remote.find(transfer.remote_id)
-    return OwnershipProof.NO if row and row.owner == transfer.owner else ""
+    return OwnerSeenInHomeJobList.NO if row and row.owner == transfer.owner else ""
 
 
 PREMATURE_S = 60.0  # a message waits at most this time for the first message of its transfer

@@ -19,7 +19,7 @@ from gridbridge.errors import (
 )
 from gridbridge.model.fixed_paths import NO_OWNER, PUBLISHED, SPOOL
 from gridbridge.model.jobs_and_accounting import JobEnd
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import (
     OrphanRemoteJob,
     Transfer,

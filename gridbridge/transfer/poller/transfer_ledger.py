@@ -15,7 +15,7 @@ from gridbridge.decisions.site.service_fault_findings import AwayJob
 from gridbridge.decisions.transfer import transfers_in_job_lists
 from gridbridge.decisions.transfer.home_and_remote_mismatches import UNDELIVERED_REASON
 from gridbridge.model.transfer.transfers_and_actions import (
-    OwnershipProof,
+    OwnerSeenInHomeJobList,
     Transfer,
     TransferEvent,
     TransferKey,
@@ -108,7 +108,9 @@ class TaskHistoryPublisher:
 
 def _of(attempts: "dict[TransferKey, _Attempt]", uids: frozenset[int]) -> list[History]:
     theirs = (attempt for attempt in attempts.values() if attempt.transfer.uid in uids)
-    return [(attempt.transfer, attempt.events) for attempt in theirs if attempt.transfer.listed != OwnershipProof.NO]
+    return [
+        (attempt.transfer, attempt.events) for attempt in theirs if attempt.transfer.listed != OwnerSeenInHomeJobList.NO
+    ]
 
 
 @dataclass(slots=True)
@@ -242,14 +244,14 @@ class TransferLedger:
         event = TransferEvent(name=transfer.name, uid=transfer.uid, at=at, text=text)
         self._transfers.add_event(event)
         self._job_history.add(event)
-        if transfer.listed == OwnershipProof.YES or self._logged_of.allows(transfer.uid):
+        if transfer.listed == OwnerSeenInHomeJobList.YES or self._logged_of.allows(transfer.uid):
             _log_transfer(transfer, text)
         else:
             self._withheld.keep(transfer.uid, transfer.key, text)
 
     def _tell_withheld(self, transfer: Transfer) -> None:
         """Log the lines that were withheld until the home job list proved the transfer's owner."""
-        is_proved = transfer.listed == OwnershipProof.YES
+        is_proved = transfer.listed == OwnerSeenInHomeJobList.YES
         if is_proved or (transfer.listed and transfer.is_over):
             for text in self._withheld.take(transfer.uid, transfer.key):
                 if is_proved:
@@ -272,7 +274,7 @@ class TransferLedger:
         self.ended.pop(transfer.key, None)
         self._told.pop(transfer.key, None)
         self._transfers.put(transfer.but(record=""))
-        if transfer.listed != OwnershipProof.YES and transfer.closed_at:
+        if transfer.listed != OwnerSeenInHomeJobList.YES and transfer.closed_at:
             rested = self.rested.setdefault(transfer.uid, deque())
             rested.append((transfer.name, transfer.closed_at))
 

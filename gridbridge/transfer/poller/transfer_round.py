@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gridbridge.decisions.transfer import transfer_decisions
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import (
     WORDS,
     Transfer,
@@ -172,7 +172,7 @@ class StarterWakerAfterSilence:
 
 
 @dataclass(slots=True, kw_only=True)
-class ClusterAnswerHandlers:
+class ClusterAnswerProcessors:
     """The components of the service that process the clusters' answers."""
 
     policy: Policy
@@ -221,7 +221,7 @@ class PollRoundInputSources:
     usage_records: RemoteUsageService
     pushes: dict[str, QeventJobEndReceiver | OarJobEndListener]
     actions: PollRoundActionRunner
-    answer_handlers: ClusterAnswerHandlers
+    answer_handlers: ClusterAnswerProcessors
 
     def take(self) -> tuple[tuple[ClusterQueryResult, ...], list[TransferKey]]:
         """Return the new answers of clusters, and the transfers that messages and acts have changed."""

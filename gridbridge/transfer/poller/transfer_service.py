@@ -14,7 +14,7 @@ from typing import Self
 from gridbridge.decisions.site.service_fault_findings import AwayJob
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program import service_cycle
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
@@ -45,7 +45,7 @@ class TransferService:
     def of(cls, policy: Policy, resources: PollerResources) -> Self:
         """Build the service from groups of components, each group after the groups on which the group depends."""
         state = poller_components.build_poller_state(policy, resources)
-        acts = poller_components.build_poller_acts(policy, resources, state)
+        acts = poller_components.build_poller_act_components(policy, resources, state)
         looks_after = poller_components.build_poller_reconcilers(policy, resources, state, acts)
         return cls(
             policy=policy,

@@ -16,10 +16,10 @@ from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.recall_policy import TaskRecall, does_claim_allow_recall
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.claim_and_guard import HOME
 from gridbridge.model.transfer.transfers_and_actions import (
-    OwnershipProof,
+    OwnerSeenInHomeJobList,
     TaskMoveStage,
     Transfer,
     TransferAction,
@@ -136,7 +136,7 @@ class WaitingTaskRecallService:
         """
         queue = self._policy.queues.get(transfer.queue)
         cluster = self._policy.clusters.get(transfer.remote)
-        if not queue or not queue.recall_wait_s or not cluster or transfer.listed != OwnershipProof.YES:
+        if not queue or not queue.recall_wait_s or not cluster or transfer.listed != OwnerSeenInHomeJobList.YES:
             return False
         tells = ADAPTERS[cluster.kind].recalls is not None
         waits = transfer.remote_state.is_waiting and tells and not transfer.claim

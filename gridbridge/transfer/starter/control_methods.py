@@ -16,7 +16,7 @@ from gridbridge.shell.program_runs import SIGKILL
 from gridbridge.state import published_file_formats
 from gridbridge.transfer.starter.local_task import BACK, LocalTask
 from gridbridge.transfer.starter.remote_job_state_match import delete_remote_job
-from gridbridge.transfer.starter.starter_step_and_answers import log_step_error
+from gridbridge.transfer.starter.starter_step_context import log_step_error
 
 PATIENCE_S = 8.0  # the method kills a starter that has not ended after this time
 EPILOG_S = 3.0  # timeout of each of the epilog's two commands

@@ -14,14 +14,14 @@ from gridbridge.model.transfer import staged_paths
 from gridbridge.model.transfer_message import MAX_BYTES
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import remote_stage_folder, rsync, safe_files
-from gridbridge.transfer.starter import starter_step_and_answers, task_notes
+from gridbridge.transfer.starter import starter_step_context, task_notes
 from gridbridge.transfer.starter.local_task import LocalTask, own_login_name
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
+    from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 STDIN, STREAMS = "stdin", ("stdout", "stderr")  # file names in the remote folder
 HOME = "home"  # note that all outputs are at home
@@ -68,7 +68,7 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
     except UnstageablePaths as error:
         if not stage.folder.startswith("/"):
             raise
-        starter_step_and_answers.log_step_error(error)
+        starter_step_context.log_step_error(error)
         return _make_at_home(step, stage)
 
 
@@ -115,7 +115,7 @@ def fetch_remote_outputs_home(step: "StarterStepContext", has_run: bool) -> bool
     except GridbridgeError as error:
         if has_run:
             raise
-        starter_step_and_answers.log_step_error(error)
+        starter_step_context.log_step_error(error)
     return True
 
 

@@ -10,7 +10,7 @@ from gridbridge.transfer.starter.local_task import GUARDED
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
-    from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
+    from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 
 def choose_local_task_guard(step: "StarterStepContext") -> str:

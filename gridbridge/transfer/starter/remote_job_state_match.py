@@ -15,7 +15,7 @@ from gridbridge.transfer.starter.local_task import WARNED, own_login_name
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
-    from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
+    from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 
 def match_remote_job_state(step: "StarterStepContext", message: TransferMessage | None) -> bool:

@@ -34,12 +34,12 @@ from gridbridge.shell.program_runs import SIGKILL
 from gridbridge.state import published_file_formats, spool
 from gridbridge.transfer.starter import (
     first_note_and_guard,
-    starter_step_and_answers,
+    starter_step_context,
     submission_step,
 )
 from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, message_timestamp
 from gridbridge.transfer.starter.remote_job_state_match import delete_remote_job, match_remote_job_state
-from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
+from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 LOOK_S = 60  # a sleeping starter looks for an answer this often
 LOOK = "look"  # the shell's argument after a long sleep
@@ -61,9 +61,9 @@ def end_without_notes_folder(task: LocalTask) -> str:
     try:
         task.open_notes()
     except JobTmpdirFull as error:
-        return starter_step_and_answers.wait_for_tmpdir_space(task, error)
+        return starter_step_context.wait_for_tmpdir_space(task, error)
     except GridbridgeError as error:
-        return starter_step_and_answers.put_job_in_error_state(task, str(error))
+        return starter_step_context.put_job_in_error_state(task, str(error))
     task.open_log()
     return ""
 
@@ -73,7 +73,7 @@ def run_next_starter_step(task: LocalTask, intent: str, arguments: tuple[str, ..
     try:
         return _try(task, intent, arguments)
     except JobTmpdirFull as error:
-        return starter_step_and_answers.wait_for_tmpdir_space(task, error)
+        return starter_step_context.wait_for_tmpdir_space(task, error)
 
 
 def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
@@ -88,16 +88,16 @@ def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
     except JobTmpdirFull:
         raise
     except UnconfiguredTransferQueue as error:
-        starter_step_and_answers.log_step_error(error)
-        return starter_step_and_answers.end_without_route(task, error)
+        starter_step_context.log_step_error(error)
+        return starter_step_context.end_without_route(task, error)
     except CommandFailed as error:
-        starter_step_and_answers.log_step_error(error)
-        return starter_step_and_answers.end_without_client_program(
+        starter_step_context.log_step_error(error)
+        return starter_step_context.end_without_client_program(
             task, error
-        ) or starter_step_and_answers.retry_step_after_error(task, error)
+        ) or starter_step_context.retry_step_after_error(task, error)
     except GridbridgeError as error:
-        starter_step_and_answers.log_step_error(error)
-        return starter_step_and_answers.retry_step_after_error(task, error)
+        starter_step_context.log_step_error(error)
+        return starter_step_context.retry_step_after_error(task, error)
 
 
 class DueStarterStep(StarterStepContext):
@@ -112,11 +112,11 @@ class DueStarterStep(StarterStepContext):
         if self.noted == LOOK:
             return self.send_record_again()
         if submission_step.is_interactive_job(self.task.env):
-            return starter_step_and_answers.put_job_in_error_state(self.task, NOT_INTERACTIVE)
+            return starter_step_context.put_job_in_error_state(self.task, NOT_INTERACTIVE)
         if self.record.kind != TransferMessageKind.RECORD:
             self.task.require_room()
             if not first_note_and_guard.write_first_transfer_note(self):
-                return starter_step_and_answers.retry_step_later(self.task, self.record)
+                return starter_step_context.retry_step_later(self.task, self.record)
         first_note_and_guard.guard_running_local_task(self)
         if self.record.phase == StarterPhase.SUBMITTING and (refusal := self.submit()):
             return refusal
@@ -132,8 +132,8 @@ class DueStarterStep(StarterStepContext):
         if self.task.is_dead():
             return self.end_deleted()
         if not is_done:
-            return starter_step_and_answers.tell_starter_shell_to_sleep(self.task, "again", DOUBT_S, self.record)
-        return starter_step_and_answers.retry_step_later(self.task, self.record) if agreement else self.wait()
+            return starter_step_context.tell_starter_shell_to_sleep(self.task, "again", DOUBT_S, self.record)
+        return starter_step_context.retry_step_later(self.task, self.record) if agreement else self.wait()
 
     def obey_service(self, verdict: TransferMessage | None) -> str:
         """Do what the service's result or request says; return '' if there is neither."""
@@ -159,7 +159,7 @@ class DueStarterStep(StarterStepContext):
         result = task_return_home.do_recall_step(system, self.task, self.away, self.record, request)
         if isinstance(result, TransferMessage):
             return self.finish(result, has_run=False)
-        return starter_step_and_answers.tell_starter_shell_to_sleep(self.task, "again", result, self.record)
+        return starter_step_context.tell_starter_shell_to_sleep(self.task, "again", result, self.record)
 
     def send_record_again(self) -> str:
         """Send the transfer's state to the service again, in case the service lost or rejected the message.
@@ -174,7 +174,7 @@ class DueStarterStep(StarterStepContext):
 
     def wait(self) -> str:
         """Tell the shell to sleep until the service or a method wakes the starter."""
-        return starter_step_and_answers.tell_starter_shell_to_sleep(self.task, "wait", LOOK_S, self.record)
+        return starter_step_context.tell_starter_shell_to_sleep(self.task, "wait", LOOK_S, self.record)
 
     def submit(self) -> str:
         """Submit the remote job, held; return an answer for the shell only if this failed.
@@ -224,17 +224,17 @@ class DueStarterStep(StarterStepContext):
         try:
             delete_remote_job(self.away.within(DELETE_S), self.record)
         except GridbridgeError as error:
-            starter_step_and_answers.log_step_error(error)
+            starter_step_context.log_step_error(error)
         return f"exit {REQUEUE}" if self.task.is_done(BACK) else f"signal {SIGKILL}"
 
     def finish(self, verdict: TransferMessage, has_run: bool = True) -> str:
         """End the starter as the result says; a task that is to run again may start at home from now on."""
         if not self.is_home(has_run):
             return self.end_deleted()
-        if starter_step_and_answers.verdict_exit_status(verdict) in (REQUEUE, ERROR):
+        if starter_step_context.verdict_exit_status(verdict) in (REQUEUE, ERROR):
             first_note_and_guard.remove_task_guard(self)
         if verdict.outcome == TransferOutcome.ERROR:
-            starter_step_and_answers.write_job_error_reason(self.task, verdict.reason)
+            starter_step_context.write_job_error_reason(self.task, verdict.reason)
         self.task.close(
             self.record.but(
                 kind=TransferMessageKind.CLOSED,
@@ -248,7 +248,7 @@ class DueStarterStep(StarterStepContext):
             )
         )
         is_back = self.task.is_done(WARNED) and self.task.is_done(BACK)
-        return f"exit {REQUEUE}" if is_back else starter_step_and_answers.starter_shell_verdict_answer(verdict)
+        return f"exit {REQUEUE}" if is_back else starter_step_context.starter_shell_verdict_answer(verdict)
 
     def is_home(self, has_run: bool) -> bool:
         """Copy the outputs home and remove the remote folder; False if the local job was deleted meanwhile."""

@@ -23,7 +23,7 @@ from gridbridge.transfer.starter.remote_job_state_match import find_held_remote_
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
-    from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
+    from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT values without a script

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gridbridge.batch.gridengine.parse import count_tasks_in_ranges, parse_cluster_snapshot
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.states import QueueInstanceStateFact
+from gridbridge.model.states import QueueStartBlocker
 from gridbridge.model.transfer_name import parse_qstat_task_ranges
 from tests.lab.campaigns.faults.reversed_answer import turned
 
@@ -198,7 +198,7 @@ def test_open_cluster_scheduler_is_read() -> None:
 def test_an_unreachable_host_has_no_free_slots() -> None:
     snapshot = read(UNSEEN / "unreachable.xml")
 
-    assert QueueInstanceStateFact.UNREACHABLE in snapshot.queues[0].state.facts
+    assert QueueStartBlocker.UNREACHABLE in snapshot.queues[0].state.facts
     assert snapshot.free_slots == 0
 
 

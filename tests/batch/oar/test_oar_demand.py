@@ -13,10 +13,10 @@ from gridbridge.batch.oar.oar_output import MAY_REST
 from gridbridge.batch.oar.oar_request_slots import WAYS, smallest_oar_slot_alternative
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NewNodeOrRemovalRefusalCause
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NodeAddOrRemoveRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
 from gridbridge.model.elastic.grid_engine_cell import ParallelSlotDistribution, RunningTaskGroup, TaskResourceRequests
-from gridbridge.model.states import QueueInstanceStateFact
+from gridbridge.model.states import QueueStartBlocker
 from tests.batch.oar.test_oar_output import shown
 
 QUEUE = "all.q"
@@ -204,7 +204,7 @@ def test_a_job_inside_a_container_job_is_no_demand() -> None:
     run = shown(Job_Id=1, assigned_resources=[1, 2, 3, 4], queue="default", types=["container"])
     plan = _plan(document(TWO, run, _waiting("/core=1", types=["inner=1"])))
 
-    assert (plan.add, [refused.cause for refused in plan.refused]) == (0, [NewNodeOrRemovalRefusalCause.INNER])
+    assert (plan.add, [refused.cause for refused in plan.refused]) == (0, [NodeAddOrRemoveRefusalCause.INNER])
 
 
 def test_as_many_hosts_are_woken_as_all_groups_want() -> None:
@@ -273,7 +273,7 @@ def test_no_node_is_added_or_woken_for_a_job_on_all_nodes(wanted: str) -> None:
     plan = _plan(document([*UNLIKE, *REST], run, _waiting(wanted)), standby=("n5",))
 
     assert (plan.figures.fit, plan.add, plan.wake) == (0, 0, ())
-    assert [refused.cause for refused in plan.refused] == [NewNodeOrRemovalRefusalCause.ALL_HOSTS]
+    assert [refused.cause for refused in plan.refused] == [NodeAddOrRemoveRefusalCause.ALL_HOSTS]
 
 
 def test_all_nodes_of_a_cluster_that_rests_are_one() -> None:
@@ -412,13 +412,13 @@ def test_an_advance_reservation_keeps_its_slots() -> None:
     ("values", "up", "expected"),
     [
         ({}, (), set()),
-        ({"drain": "YES"}, (), {QueueInstanceStateFact.DISABLED}),
-        (HALTED, (), {QueueInstanceStateFact.DISABLED, QueueInstanceStateFact.UNREACHABLE}),
-        (HALTED, ("n1",), {QueueInstanceStateFact.DISABLED}),
-        ({"state": "Absent"}, ("n1",), {QueueInstanceStateFact.UNREACHABLE}),
-        ({"state": "Absent", "available_upto": 0}, ("n1",), {QueueInstanceStateFact.UNREACHABLE}),
-        ({"state": "Suspected"}, (), {QueueInstanceStateFact.UNREACHABLE}),
-        ({"state": "Dead"}, (), {QueueInstanceStateFact.UNREACHABLE}),
+        ({"drain": "YES"}, (), {QueueStartBlocker.DISABLED}),
+        (HALTED, (), {QueueStartBlocker.DISABLED, QueueStartBlocker.UNREACHABLE}),
+        (HALTED, ("n1",), {QueueStartBlocker.DISABLED}),
+        ({"state": "Absent"}, ("n1",), {QueueStartBlocker.UNREACHABLE}),
+        ({"state": "Absent", "available_upto": 0}, ("n1",), {QueueStartBlocker.UNREACHABLE}),
+        ({"state": "Suspected"}, (), {QueueStartBlocker.UNREACHABLE}),
+        ({"state": "Dead"}, (), {QueueStartBlocker.UNREACHABLE}),
     ],
 )
 def test_a_node_takes_jobs_when_it_is_alive_and_not_drained(
@@ -428,7 +428,7 @@ def test_a_node_takes_jobs_when_it_is_alive_and_not_drained(
     cell, _ = parse_oar_demand(document([resource(1, "n1", **values)], up=up), QUEUE)
 
     assert cell.instances[0].state.facts == expected
-    assert (cell.hosts[0].load is None) == (QueueInstanceStateFact.UNREACHABLE in expected)
+    assert (cell.hosts[0].load is None) == (QueueStartBlocker.UNREACHABLE in expected)
 
 
 @pytest.mark.parametrize("told", [b"", document([]), document(TWO)[:-3], b"{}"])

@@ -6,7 +6,7 @@ from threading import Event, Thread
 
 import pytest
 
-from gridbridge.campaigns.store import campaign_client, campaign_files
+from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
@@ -42,12 +42,12 @@ class Killed(Thread):
         poll_until(self._take, LONG_S, 0.01)
         if self._told is not None:
             Event().wait(1.5)  # longer than both waits were
-            campaign_files.publish_answer_to_sender(self._tokens[0], self._told, self._published)
+            campaign_files_of_owners.publish_answer_to_sender(self._tokens[0], self._told, self._published)
 
     def _take(self) -> bool:
-        listed = campaign_files.list_campaign_inbox_files(self._folder)
-        self._tokens += [token for token, _ in campaign_files.take_new_campaign_files(listed, self._folder)]
-        self._tokens += [one.token for one in campaign_files.take_owner_requests(listed, self._folder)]
+        listed = campaign_files_of_owners.list_campaign_inbox_files(self._folder)
+        self._tokens += [token for token, _ in campaign_files_of_owners.take_new_campaign_files(listed, self._folder)]
+        self._tokens += [one.token for one in campaign_files_of_owners.take_owner_requests(listed, self._folder)]
         return bool(self._tokens)
 
 
@@ -71,7 +71,9 @@ def test_what_nobody_takes_is_taken_back(places: tuple[str, str], do: Callable[[
         do(places)
 
     assert (
-        campaign_files.list_unprocessed_inbox_files(campaign_files.list_campaign_inbox_files(places[0]), places[0])
+        campaign_files_of_owners.list_unprocessed_inbox_files(
+            campaign_files_of_owners.list_campaign_inbox_files(places[0]), places[0]
+        )
         == []
     )
 
@@ -101,7 +103,11 @@ def test_what_was_taken_is_not_called_undone(places: tuple[str, str], do: Callab
 
     killed.join(LONG_S)
     assert (
-        len(campaign_files.list_unprocessed_inbox_files(campaign_files.list_campaign_inbox_files(places[0]), places[0]))
+        len(
+            campaign_files_of_owners.list_unprocessed_inbox_files(
+                campaign_files_of_owners.list_campaign_inbox_files(places[0]), places[0]
+            )
+        )
         == 1
     )
 

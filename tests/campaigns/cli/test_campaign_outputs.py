@@ -20,8 +20,8 @@ from gridbridge.campaigns.cli.own_task_outputs import (
     own_campaign_output_folders,
     read_task_output_tails,
 )
-from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.campaigns.store.campaign_files import ForeignOrMissingCampaignFile
+from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
+from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.errors import CommandFailed, ConfigError, StateError
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
@@ -227,7 +227,7 @@ def test_a_cluster_by_ssh_is_fetched_as_oneself(monkeypatch: pytest.MonkeyPatch,
 def bring(folder: Path, number: int, jdl: Jdl, *parameters: str) -> None:
     """Have a campaign's file of ours."""
     path = folder / f"c.{number}"
-    path.write_bytes(campaign_files.encode_campaign_file(asdict(jdl), parameters))
+    path.write_bytes(campaign_files_of_owners.encode_campaign_file(asdict(jdl), parameters))
     path.chmod(0o640)
 
 
@@ -259,7 +259,7 @@ def test_root_is_told_whose_home_has_the_outputs(tmp_path: Path, monkeypatch: py
     """In root's own home there are none, and none is looked for."""
     bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": JdlClusterSettings(exec_file="x")}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
-    monkeypatch.setattr(campaign_files, "uid_of_campaign_owner", lambda *_: 1)
+    monkeypatch.setattr(campaign_files_of_owners, "uid_of_campaign_owner", lambda *_: 1)
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="campaign 7: daemon owns the outputs: sudo -u daemon"):
@@ -381,7 +381,7 @@ def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
 ) -> None:
     """Its file is removed after a while, and everybody may write into the folder."""
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="evil")}), "a", "b", "c")
-    monkeypatch.setattr(campaign_files.os, "geteuid", lambda: 41000)
+    monkeypatch.setattr(campaign_files_of_owners.os, "geteuid", lambda: 41000)
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="owned by another user"):
         gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
@@ -399,13 +399,13 @@ def test_a_damaged_file_of_ones_own_is_told_as_that(published: str, tmp_path: Pa
 def test_another_persons_campaign_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one that has ended; one whose file is gone may be anybody's."""
     bring(tmp_path, 7, Jdl(name="n"), "a")
-    campaign_files.require_own_campaign(7, str(tmp_path))
-    campaign_files.require_own_campaign(8, str(tmp_path))
+    campaign_files_of_owners.require_own_campaign(7, str(tmp_path))
+    campaign_files_of_owners.require_own_campaign(8, str(tmp_path))
     somebody = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: somebody)
 
     with pytest.raises(ForeignOrMissingCampaignFile, match="campaign 7: owned by another user"):
-        campaign_files.require_own_campaign(7, str(tmp_path))
+        campaign_files_of_owners.require_own_campaign(7, str(tmp_path))
 
 
 def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:

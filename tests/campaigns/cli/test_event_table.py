@@ -16,7 +16,7 @@ from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.cli.gridwait import gridwait
 from gridbridge.campaigns.store import (
     campaign_client,
-    campaign_files,
+    campaign_files_of_owners,
     published_campaign_files,
 )
 from gridbridge.campaigns.store import (
@@ -268,7 +268,7 @@ def test_where_nothing_is_published_no_campaign_is_called_missing(
 def test_only_the_owner_reads_what_a_task_was_about(tmp_path: Path) -> None:
     """It stands in the campaign's file, and in the task's output; neither steers a terminal."""
     header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
-    data = campaign_files.encode_campaign_file(header, ("a", "b 7\x1b[2J"))
+    data = campaign_files_of_owners.encode_campaign_file(header, ("a", "b 7\x1b[2J"))
     (tmp_path / "c.12").write_bytes(data)
     outputs = tmp_path / "campaign.12"
     outputs.mkdir()
@@ -288,7 +288,7 @@ def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
 ) -> None:
     """It reads what the task was about, and follows no path that its owner chose."""
     header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
-    (tmp_path / "c.12").write_bytes(campaign_files.encode_campaign_file(header, ("a", "b 7")))
+    (tmp_path / "c.12").write_bytes(campaign_files_of_owners.encode_campaign_file(header, ("a", "b 7")))
     if not os.geteuid():
         os.chown(tmp_path / "c.12", 41000, -1)
     (tmp_path / "campaign.12").mkdir()
@@ -302,9 +302,9 @@ def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None
     """Its parameters stand in a file of their own."""
     header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
     (tmp_path / "campaign.12").mkdir()
-    (tmp_path / "c.12").write_bytes(campaign_files.encode_campaign_file(header, ("a",)))
+    (tmp_path / "c.12").write_bytes(campaign_files_of_owners.encode_campaign_file(header, ("a",)))
     for part, lines in ((1, ("b", "c 8")), (2, ("d 9",))):
-        (tmp_path / campaign_file_name(12, part)).write_bytes(campaign_files.encode_campaign_file({}, lines))
+        (tmp_path / campaign_file_name(12, part)).write_bytes(campaign_files_of_owners.encode_campaign_file({}, lines))
 
     told = [
         published_events_and_tasks.first_failed_task_details(replace(FAILED, first_task=task), str(tmp_path))[0]
@@ -317,7 +317,7 @@ def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None
 def test_only_the_owner_reads_where_tasks_could_not_start(tmp_path: Path) -> None:
     """As the JDL says it."""
     header = {"clusters": {"beta": {"exec_directory": "$HOME/a\x1bb"}}}
-    (tmp_path / "c.12").write_bytes(campaign_files.encode_campaign_file(header, ("a",)))
+    (tmp_path / "c.12").write_bytes(campaign_files_of_owners.encode_campaign_file(header, ("a",)))
     event = replace(FAILED, kind=CampaignEventSubject.CAMPAIGN, code=CampaignEventCode.SETUP_ERROR)
 
     assert published_events_and_tasks.failed_start_directory(event, str(tmp_path)) == "$HOME/a?b"

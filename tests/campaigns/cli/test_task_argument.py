@@ -17,7 +17,11 @@ from gridbridge.campaigns.cli.campaign_table import parse_campaign_range
 from gridbridge.campaigns.cli.gridfetch import gridfetch
 from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.cli.own_task_outputs import TaskOutputFolderAtCluster
-from gridbridge.campaigns.store import campaign_client, campaign_files, published_campaign_files
+from gridbridge.campaigns.store import (
+    campaign_client,
+    campaign_files_of_owners,
+    published_campaign_files,
+)
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
@@ -85,7 +89,7 @@ class Site:
     def bring(self) -> None:
         """Have the campaign's file be ours."""
         sweep = Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")})
-        data = campaign_files.encode_campaign_file(asdict(sweep), tuple(PARAMETERS))
+        data = campaign_files_of_owners.encode_campaign_file(asdict(sweep), tuple(PARAMETERS))
         (self.files / "c.7").write_bytes(data)
         (self.files / "c.7").chmod(0o640)
 

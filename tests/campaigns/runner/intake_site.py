@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import update
 
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
-from gridbridge.campaigns.store import campaign_files, campaign_inbox
+from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import NAME, CampaignNumberRegister
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule
 from gridbridge.model.campaigns.campaign_names import UNIQUE, campaign_file_name
 from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection
@@ -52,8 +52,8 @@ class Site:
     def bring(self, header: object, *parameters: str) -> str:
         """Bring a campaign file, as gridsub writes it of this header; return its token."""
         whole = header | {UNIQUE: "1"} if isinstance(header, dict) else header
-        data = campaign_files.encode_campaign_file(whole, parameters)
-        return campaign_files.write_campaign_file_to_inbox(data, str(self.brought))
+        data = campaign_files_of_owners.encode_campaign_file(whole, parameters)
+        return campaign_files_of_owners.write_campaign_file_to_inbox(data, str(self.brought))
 
     def answer(self, token: str) -> dict[str, Any]:
         """Return the answer to it."""
@@ -62,7 +62,7 @@ class Site:
 
     def ask(self, verb: CampaignOwnerRequestVerb, number: int, task: int = 0) -> CampaignOwnerRequestReply:
         """Ask for something about a campaign; return the answer."""
-        token = campaign_files.write_owner_request_to_inbox(verb, (number,), str(self.brought), task)
+        token = campaign_files_of_owners.write_owner_request_to_inbox(verb, (number,), str(self.brought), task)
         self.intake.take()
         return CampaignOwnerRequestReply(self.answer(token)[str(number)])
 

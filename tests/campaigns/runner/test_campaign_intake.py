@@ -14,7 +14,7 @@ from sqlalchemy import delete
 from gridbridge.campaigns.runner import campaign_intake
 from gridbridge.campaigns.runner.campaign_runner import TAKING_S, take_in_inbox_before_cycle
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
-from gridbridge.campaigns.store import campaign_files, published_campaign_files
+from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTES, CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
@@ -185,7 +185,7 @@ def test_only_what_the_service_called_so_is_recovered(site: Site) -> None:
     site.bring(asdict(SWEEP), "a")
     site.intake.take()
     for name in ("c.1", "c.2"):
-        (site.brought / name).write_bytes(campaign_files.encode_campaign_file(asdict(SWEEP), ("b",)))
+        (site.brought / name).write_bytes(campaign_files_of_owners.encode_campaign_file(asdict(SWEEP), ("b",)))
     site = forgotten(site, 1)
 
     site.intake.recover()
@@ -236,7 +236,7 @@ def test_nobody_brings_a_file_in_the_place_of_a_campaigns(site: Site) -> None:
     token = site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
     before = (site.brought / "c.1").read_bytes()
-    data = campaign_files.encode_campaign_file(asdict(SWEEP), ("b",))
+    data = campaign_files_of_owners.encode_campaign_file(asdict(SWEEP), ("b",))
     for name in (token, "c.1"):
         (site.mine / f"new.{name}").write_bytes(data)
 
@@ -555,7 +555,7 @@ def test_names_that_somebody_puts_beside_the_files_delay_nobody(site: Site, monk
 
 def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> None:
     """Another's file could be brought by a link."""
-    (tmp_path / "other").write_bytes(campaign_files.encode_campaign_file(asdict(SWEEP), ("a",)))
+    (tmp_path / "other").write_bytes(campaign_files_of_owners.encode_campaign_file(asdict(SWEEP), ("a",)))
     os.link(tmp_path / "other", site.mine / f"new.{TOKEN}")
 
     assert site.intake.take() == 0
@@ -869,7 +869,7 @@ def test_one_cycle_takes_all_that_came(site: Site) -> None:
     """A look takes ten files of a person; of a runner from cron there is a cycle a minute."""
     tokens = [site.bring(header, "a") for header in [asdict(SWEEP)] * 15 + [{}] * 15]
     tokens += [
-        campaign_files.write_owner_request_to_inbox(CampaignOwnerRequestVerb.PAUSE, (1,), str(site.brought))
+        campaign_files_of_owners.write_owner_request_to_inbox(CampaignOwnerRequestVerb.PAUSE, (1,), str(site.brought))
         for _ in range(12)
     ]
 
@@ -910,10 +910,10 @@ def test_what_can_not_be_taken_now_is_not_looked_at_again(site: Site, monkeypatc
 def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> None:
     """A dry run does so: its owner may still take it back."""
     token = site.bring(asdict(SWEEP), "0")
-    campaign_files.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,), str(site.brought))
+    campaign_files_of_owners.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,), str(site.brought))
     before = site.files()
 
     assert len(site.intake.untaken()) == 2
     assert site.files() == before
-    assert campaign_files.withdraw_campaign_file(token, str(site.brought))
+    assert campaign_files_of_owners.withdraw_campaign_file(token, str(site.brought))
     assert len(site.intake.untaken()) == 1

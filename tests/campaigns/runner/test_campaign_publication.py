@@ -13,8 +13,8 @@ import pytest
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, EventAndCapacityPublisher
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
-from gridbridge.campaigns.store import campaign_rows, published_campaign_files
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store import campaign_and_attempt_tables, published_campaign_files
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
@@ -43,8 +43,8 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 )
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_tables
 from gridbridge.state.state_file import StateFile
@@ -367,7 +367,7 @@ def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.Monk
         read.append(kept)
         return decode(kept)
 
-    monkeypatch.setattr(campaign_rows, "jdl_from_json", noted)
+    monkeypatch.setattr(campaign_and_attempt_tables, "jdl_from_json", noted)
     site.publication.show(())
     site.campaigns.add(replace(SWEEP, jdl=Jdl(name="later", clusters=SWEEP.jdl.clusters)), "t")
     site.campaigns.is_now(1, CampaignState.PAUSED)

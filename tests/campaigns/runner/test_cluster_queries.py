@@ -15,14 +15,14 @@ from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
     query_array_task_ends,
     query_live_task_indices,
 )
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits, JobEnd
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at

@@ -22,7 +22,7 @@ from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
@@ -43,8 +43,8 @@ from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
-    CampaignTaskSend,
     ClusterCapacityForCampaigns,
+    PlannedCampaignTaskSend,
     TaskCountByExclusions,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
@@ -100,7 +100,7 @@ class Site:
             jdl=Jdl(name="sweep", clusters=clusters, is_idempotent=True),
         )
         self.campaigns.add(one, "token")
-        self.actions.do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
+        self.actions.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
 
     @property
     def campaign(self) -> Campaign:
@@ -237,7 +237,7 @@ def test_a_task_gets_no_copy_where_it_overran(site: Site) -> None:
     site.actions.do(CampaignCyclePlan(copies=(FIRST,)))
     site.cycle((1, 1, TaskAttemptOutcome.PREEMPTED), (1, 2, WALLTIME))
     site.actions.do(
-        CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=1, kept_off=OFF_GAMMA),))
+        CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=1, kept_off=OFF_GAMMA),))
     )
     rows = (replace(row(1), job_id=73),)
 

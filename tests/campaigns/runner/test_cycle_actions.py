@@ -16,7 +16,7 @@ from gridbridge.campaigns.runner.array_commands_as_owner import (
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
@@ -43,7 +43,12 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignTaskSend, TaskCountByExclusions, TaskRetry
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCyclePlan,
+    PlannedCampaignTaskSend,
+    TaskCountByExclusions,
+    TaskRetry,
+)
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
@@ -137,7 +142,7 @@ def _do(tmp_path: Path, campaigns: CampaignRows, grid: Grid) -> Callable[[Campai
     return CampaignPlanExecutor(database, learnt, Clock(), CampaignFailuresSection(), grid).do
 
 
-SEND = CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=2),))
+SEND = CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),))
 OFF_BETA = (TaskCountByExclusions(tasks=2, avoid=("beta",)),)
 
 
@@ -165,7 +170,7 @@ def test_more_tasks_than_an_array_has_go_in_several_by_one_call(campaigns: Campa
         database, CycleStatisticsRecorder(database), Clock(), CampaignFailuresSection(), grid, most=2
     ).do
     grid.takes = 1
-    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3),)))
+    do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=3),)))
     first, second = campaigns.open_arrays()
     grid.takes = 9
     do(CampaignCyclePlan(resumed=(second,)))
@@ -180,7 +185,7 @@ def test_an_array_is_as_small_as_its_cluster_wants_it(
 ) -> None:
     """All of them go by one call."""
     grid.takes = 9
-    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=2),)))
+    do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=2),)))
 
     assert [one.size for one in campaigns.open_arrays()] == [2, 1]
     assert [told for told in grid.told if told[:6] == "submit"] == ["submit 1 beta 0:1,1:1", "submit 2 beta 2:1"]
@@ -246,7 +251,7 @@ def test_tasks_that_a_cluster_refuses_are_tried_at_another(
     assert told_of(campaigns) == {(CampaignEventCode.RUNNER_SUBMIT_ERROR, "beta", 2, 0)}
     assert whys(campaigns) == {"no such queue"}
     grid.failing.clear()
-    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=3, kept_off=OFF_BETA),)))
+    do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=3, kept_off=OFF_BETA),)))
     assert grid.told[-2:] == ["submit 2 gamma 0:2,1:2,2:1", "release 2 72"]
 
 
@@ -260,7 +265,7 @@ def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(
     number = campaigns.add(test, "another")
     grid.failing["submit"] = PermanentArrayRefusal("no such queue")
 
-    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=number, cluster="beta", tasks=1),)))
+    do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=number, cluster="beta", tasks=1),)))
 
     found = campaigns.find(number)
     assert found
@@ -303,8 +308,8 @@ def test_a_task_does_not_go_back_where_it_was_refused(
     do(SEND)
     grid.failing.clear()
 
-    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3),)))
-    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, kept_off=OFF_BETA),)))
+    do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=3),)))
+    do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=3, kept_off=OFF_BETA),)))
 
     submitted = [told for told in grid.told if told.startswith("submit")]
     assert submitted[1:] == ["submit 2 beta 2:1", "submit 3 beta 0:2,1:2"]
@@ -322,10 +327,10 @@ def test_as_many_of_each_kind_are_taken_as_is_told(
 
     do(
         CampaignCyclePlan(
-            sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=6, kept_off=kinds, array_tasks=4),)
+            sends=(PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=6, kept_off=kinds, array_tasks=4),)
         )
     )
-    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=9),)))
+    do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=9),)))
 
     assert [told for told in grid.told if told[:6] == "submit"] == [
         "submit 1 gamma 10:2,11:2,12:2,13:2",
@@ -346,7 +351,7 @@ def test_a_task_runs_again_before_all_others_or_after_them_as_it_asked(
     again = (TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended)
     do(CampaignCyclePlan(ended=ended, again=tuple(again), over=(only(campaigns),)))
 
-    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=1),)))
+    do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=1),)))
 
     submitted = [told for told in grid.told if told.startswith("submit")]
     assert submitted[1:] == ["submit 2 beta 1:2", "submit 3 beta 2:1", "submit 4 beta 0:2"]
@@ -359,7 +364,7 @@ def test_refusals_have_an_end(campaigns: CampaignRows, grid: Grid, do: Callable[
 
     failed = []
     for kept_off in ((), *[off_beta] * 4):
-        do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=3, kept_off=kept_off),)))
+        do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=3, kept_off=kept_off),)))
         found = campaigns.find(1)
         assert found
         failed.append(found.failed)
@@ -390,7 +395,7 @@ def test_what_root_refuses_to_try_again_is_what_it_came_to_before(
     campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """One task had failed by itself and one with its host; nobody overwrites that."""
-    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
+    do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
     failed, lost = campaigns.pending(only(campaigns))
     ended = (
         replace(failed, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3),
@@ -400,7 +405,7 @@ def test_what_root_refuses_to_try_again_is_what_it_came_to_before(
     do(CampaignCyclePlan(ended=ended, again=tuple(again), over=(only(campaigns),)))
     grid.failing["submit"] = RootCampaignRefusal("not the file")
 
-    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=3),)))
+    do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=3),)))
 
     found = campaigns.find(1)
     assert found
@@ -419,7 +424,7 @@ def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(
 ) -> None:
     """Its owner may have it tried again once the file is put right."""
     tries = TaskAttemptRows(campaigns.database, campaigns)
-    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
+    do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
     ended = [
         replace(one, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3)
         for one in campaigns.pending(only(campaigns))
@@ -430,7 +435,7 @@ def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(
     campaigns.count(1, -2, -2)
     grid.failing["submit"] = RootCampaignRefusal("not the file")
 
-    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=sent),)))
+    do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=sent),)))
 
     event = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
     found = tries.failed(replace(event, exit_status=3), [TaskAttemptOutcome.PROGRAM_ERROR], -1, 9)
@@ -592,7 +597,7 @@ def test_what_waits_again_after_that_keeps_off_where_it_overran(
     grid.failing["submit"] = ArrayTasksAlreadyInLedger("array 2 has other tasks")
 
     kinds = (TaskCountByExclusions(tasks=1, **off_beta),)
-    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=1, kept_off=kinds),)))
+    do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=1, kept_off=kinds),)))
 
     assert campaigns.waiting_of(1) == (WaitingTaskRange(first=0, last=0, attempt=2, **off_beta),)
 
@@ -703,14 +708,14 @@ def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(
     campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """A task that was moved since the backup is waited for where it went, not where it was."""
-    do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
+    do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
     grid.ledger = (
         RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
         RootLedgerArray(number=2, cluster="gamma", tasks=((1, 2),), job_id=44),
     )
     grid.told.clear()
 
-    do(CampaignCyclePlan(behind=(1,), sends=(CampaignTaskSend(campaign=1, cluster="beta", tasks=1),)))
+    do(CampaignCyclePlan(behind=(1,), sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=1),)))
 
     first, second = campaigns.open_arrays()
     assert (second.number, second.cluster, second.job_id) == (2, "gamma", 44)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts, CycleStatisticsRecorder
-from gridbridge.campaigns.store.campaign_rows import AddedTaskRows, CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import AddedTaskRows, CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (

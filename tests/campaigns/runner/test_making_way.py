@@ -11,7 +11,7 @@ from gridbridge.batch.gridengine import blocked_job_reader, status
 from gridbridge.campaigns.nikita import task_deletion_cycle
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDeletionCycle
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import (
     CampaignTaskRows,
     LocalJobPreemptionRows,
@@ -36,8 +36,8 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     WaitingLocalRequest,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 

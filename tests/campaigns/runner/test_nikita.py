@@ -14,8 +14,8 @@ from gridbridge.batch.gridengine import status
 from gridbridge.campaigns.nikita import task_deletion_cycle
 from gridbridge.campaigns.nikita.nikita_queries import NikitaCancelRequestHandler
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDeletionCycle
-from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store import campaign_files_of_owners
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.errors import GridbridgeError
@@ -26,9 +26,8 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.cycle_plan import PrologueOrEpilogueStart
+from gridbridge.model.campaigns.cycle_plan import CampaignPrologueOrEpilogueStart
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionPlan,
@@ -36,10 +35,11 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     NikitaSituation,
     TaskDeletionMark,
 )
+from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueInstanceStateFact
+from gridbridge.model.site_configuration import ClusterSection, Policy
+from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.program.cluster_observer import (
     ClusterSnapshotSharing,
     identify_cluster_query,
@@ -281,7 +281,7 @@ def test_a_cluster_where_no_work_can_start_is_left_alone(
 ) -> None:
     """It is in an outage; and of one that gave no answer nothing is known at all."""
     later(now, 9999)
-    lost = beta(row(range(1, 6)), state=QueueInstanceState([QueueInstanceStateFact.UNREACHABLE], "au"))
+    lost = beta(row(range(1, 6)), state=QueueInstanceState([QueueStartBlocker.UNREACHABLE], "au"))
 
     assert cycle(nikita, array, lost) == NikitaDeletionPlan()
     assert cycle(nikita, array, {}) == NikitaDeletionPlan()
@@ -329,7 +329,7 @@ def wipe(places: range) -> ArrayTaskDeletion:
     [
         pytest.param(WAITING, None, id="it waits"),
         pytest.param(JobState([JobStateFact.WAITING, JobStateFact.RESTARTED]), None, id="it was put back"),
-        pytest.param(RUNNING, QueueInstanceState([QueueInstanceStateFact.UNREACHABLE], "au"), id="no work can start"),
+        pytest.param(RUNNING, QueueInstanceState([QueueStartBlocker.UNREACHABLE], "au"), id="no work can start"),
     ],
 )
 def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
@@ -349,8 +349,8 @@ def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
 
 
 CLOSED = [
-    QueueInstanceState([QueueInstanceStateFact.DISABLED], "d"),
-    QueueInstanceState([QueueInstanceStateFact.LOADED], "a"),
+    QueueInstanceState([QueueStartBlocker.DISABLED], "d"),
+    QueueInstanceState([QueueStartBlocker.LOADED], "a"),
 ]
 
 
@@ -377,7 +377,7 @@ def begun(nikita: NikitaDeletionCycle, step: str) -> CampaignArray:
     wish = JdlClusterSettings(exec_file="run", prologue="make", epilogue="clean")
     campaigns.add(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})), "token")
     tries = TaskAttemptRows(nikita.database, campaigns)
-    made = tries.intend_step(PrologueOrEpilogueStart(campaign=1, cluster="beta", step=step, attempt=1), NOON)
+    made = tries.intend_step(CampaignPrologueOrEpilogueStart(campaign=1, cluster="beta", step=step, attempt=1), NOON)
     assert made
     campaigns.array_is(made, ArraySubmissionState.RELEASED, 77)
     return replace(made, job_id=77)
@@ -452,13 +452,13 @@ def cancelling(nikita: NikitaDeletionCycle, folder: Path) -> NikitaCancelRequest
 
 def ask(folder: Path, verb: str, uid: int = 1000) -> str:
     """Ask for something about campaign 1, as somebody."""
-    token = campaign_files.write_owner_request_to_inbox(verb, (1,), str(folder))
+    token = campaign_files_of_owners.write_owner_request_to_inbox(verb, (1,), str(folder))
     theirs = folder / f"u.{uid}"
     if not theirs.exists():
         theirs.mkdir()
         theirs.chmod(0o770)
         os.chown(theirs, uid, folder.stat().st_gid)
-    name = f"{campaign_files.ASKED}{token}"
+    name = f"{campaign_files_of_owners.ASKED}{token}"
     (folder / f"u.{os.geteuid()}" / name).rename(theirs / name)
     os.chown(theirs / name, uid, -1)
     return token
@@ -598,7 +598,7 @@ def test_a_move_goes_on_that_was_killed_after_the_hold(
     assert cell.deleted == [(1, (range(1, 3),))]
 
 
-@pytest.mark.parametrize("fact", [QueueInstanceStateFact.DISABLED, QueueInstanceStateFact.UNREACHABLE])
+@pytest.mark.parametrize("fact", [QueueStartBlocker.DISABLED, QueueStartBlocker.UNREACHABLE])
 def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
     nikita: NikitaDeletionCycle, array: CampaignArray, cell: Cell, now: list[datetime], fact: str
 ) -> None:
@@ -620,7 +620,7 @@ def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(
     """As those of a campaign that its owner cancelled."""
     TaskDeletionMarkRows(nikita.database).cancel(1, 1)
 
-    cycle(nikita, array, beta(row(range(1, 6)), state=QueueInstanceState([QueueInstanceStateFact.DISABLED])))
+    cycle(nikita, array, beta(row(range(1, 6)), state=QueueInstanceState([QueueStartBlocker.DISABLED])))
 
     assert cell.deleted == [(1, (range(2, 3),))]
 

@@ -15,8 +15,8 @@ from gridbridge.campaigns.runner import campaign_notifications as module
 from gridbridge.campaigns.runner import stress_and_mail_programs
 from gridbridge.campaigns.runner.campaign_intake import CampaignAndRequestIntake
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
-from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store import campaign_files_of_owners
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.event_and_subscription_rows import (
     EventAndSuccessRecordRows,
     NotificationSubscriptionRows,
@@ -79,7 +79,7 @@ class Site:
 
     def ask(self, verb: CampaignOwnerRequestVerb, wish: dict[str, str]) -> dict[str, Any]:
         """Ask as a person; return the answer."""
-        token = campaign_files.write_owner_request_to_inbox(verb, (), str(self.brought), subscription=wish)
+        token = campaign_files_of_owners.write_owner_request_to_inbox(verb, (), str(self.brought), subscription=wish)
         self.intake.take()
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
         return told

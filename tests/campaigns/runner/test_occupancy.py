@@ -17,8 +17,8 @@ from gridbridge.model.campaigns.cycle_plan import ClusterCapacityForCampaigns, L
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
-from gridbridge.model.policy import ClusterKind, ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
 from gridbridge.model.states import JobState, JobStateFact
 
 WISH = JdlClusterSettings(exec_file="run")

@@ -8,7 +8,7 @@ import pytest
 from gridbridge.campaigns.runner.array_commands_as_owner import PermanentArrayRefusal
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
@@ -22,7 +22,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign import CampaignState as State
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignTaskSend
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.shell.clock import Clock
@@ -135,7 +135,9 @@ def test_after_a_call_that_hangs_its_owners_others_wait(
 ) -> None:
     """Each would cost its own 45 s; other people's go on, and so do the owner's elsewhere."""
     grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
-    every = [CampaignTaskSend(campaign=n, cluster=name, tasks=1) for n in (1, 2, 5) for name in ("gamma", "beta")]
+    every = [
+        PlannedCampaignTaskSend(campaign=n, cluster=name, tasks=1) for n in (1, 2, 5) for name in ("gamma", "beta")
+    ]
 
     do(CampaignCyclePlan(sends=tuple(every)))
 
@@ -185,7 +187,7 @@ def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(
     grid.took_s = {(number, "gamma"): 35.0 for number in BOBS}
     grid.is_failing = False
     sends = CampaignCyclePlan(
-        sends=tuple(CampaignTaskSend(campaign=n, cluster="gamma", tasks=1) for n in (*BOBS, ALICES))
+        sends=tuple(PlannedCampaignTaskSend(campaign=n, cluster="gamma", tasks=1) for n in (*BOBS, ALICES))
     )
 
     do(sends)
@@ -205,6 +207,6 @@ def test_what_its_cluster_refuses_has_not_hung(
     grid.took_s = {(1, "gamma"): 9.0}
     grid.fails_by = PermanentArrayRefusal
 
-    do(CampaignCyclePlan(sends=tuple(CampaignTaskSend(campaign=n, cluster="gamma", tasks=1) for n in (1, 2))))
+    do(CampaignCyclePlan(sends=tuple(PlannedCampaignTaskSend(campaign=n, cluster="gamma", tasks=1) for n in (1, 2))))
 
     assert grid.calls() == [(1, "gamma"), (2, "gamma")]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner import campaign_runner
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings

@@ -13,7 +13,7 @@ from gridbridge.campaigns.runner.array_commands_as_owner import (
 )
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
@@ -28,9 +28,13 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignTaskSend, PrologueOrEpilogueStart
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCyclePlan,
+    CampaignPrologueOrEpilogueStart,
+    PlannedCampaignTaskSend,
+)
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.task_attempt_ranges import (
+from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     EPILOGUE,
     PROLOGUE,
     format_attempt_ranges,
@@ -98,7 +102,7 @@ class Site:
 
     def begin(self, step: str, cluster: str = "gamma", attempt: int = 1) -> None:
         """Begin a step."""
-        one = PrologueOrEpilogueStart(campaign=1, cluster=cluster, step=step, attempt=attempt)
+        one = CampaignPrologueOrEpilogueStart(campaign=1, cluster=cluster, step=step, attempt=attempt)
         self.actions.do(CampaignCyclePlan(steps=(one,)))
 
     def known(self) -> list[tuple[str, str, int, TaskAttemptOutcome]]:
@@ -176,7 +180,7 @@ def test_a_state_file_that_is_older_than_the_ledger_knows_a_step_again(site: Sit
     site.trouble = ArrayTasksAlreadyInLedger("another one")
     tasks = parse_attempt_ranges(f"{GAMMA_PROLOGUE}:1")
     site.ledger = (RootLedgerArray(number=1, cluster="gamma", tasks=tasks, job_id=70),)
-    send = CampaignTaskSend(campaign=1, cluster="gamma", tasks=1)
+    send = PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=1)
     site.actions.do(CampaignCyclePlan(sends=(send,)))
     site.ledger += (RootLedgerArray(number=2, cluster="beta", tasks=parse_attempt_ranges("0:1"), job_id=71),)
     site.begin(PROLOGUE, "beta")
@@ -196,7 +200,7 @@ def test_an_array_that_the_ledger_has_with_other_tasks_gets_no_id(site: Site, mo
         raise GridbridgeError("it can't be read now")
 
     monkeypatch.setattr(site, "ledger_arrays", ledger_arrays)
-    site.actions.do(CampaignCyclePlan(sends=(CampaignTaskSend(campaign=1, cluster="gamma", tasks=1),)))
+    site.actions.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=1),)))
 
     (array,) = site.campaigns.open_arrays()
     assert (array.state, array.job_id) == (ArraySubmissionState.INTENDED, 0)

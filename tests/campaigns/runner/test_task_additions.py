@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignAdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_names import ADDS_TO
@@ -53,7 +53,7 @@ def test_added_tasks_follow_all_that_there_were(site: Site) -> None:
     array = site.campaigns.intend(1, "beta", 9, ENDED)
     assert array
     assert [one.task for one in site.campaigns.pending(array)] == [0, 1, 2, 3, 4]
-    _, lines = campaign_files.read_own_campaign_file(1, str(site.brought))
+    _, lines = campaign_files_of_owners.read_own_campaign_file(1, str(site.brought))
     assert sorted(lines) == ["a 1", "b 2", "c 3", "d 4", "e 5"]
 
 
@@ -150,7 +150,7 @@ def test_what_somebody_put_in_a_parts_place_is_none(site: Site) -> None:
     site.intake.take()
 
     assert (site.brought / "c.1.1").is_file()
-    assert campaign_files.read_own_campaign_file(1, str(site.brought))[1] == ["a 1", "b 2", "c 3"]
+    assert campaign_files_of_owners.read_own_campaign_file(1, str(site.brought))[1] == ["a 1", "b 2", "c 3"]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's file")
@@ -159,7 +159,7 @@ def test_anothers_file_beside_a_campaign_is_no_part(site: Site) -> None:
     (site.brought / "c.1.1").write_bytes(b"{}\nevil\n")
     os.chown(site.brought / "c.1.1", 1, -1)
 
-    assert campaign_files.read_own_campaign_file(1, str(site.brought))[1] == ["a 1", "b 2"]
+    assert campaign_files_of_owners.read_own_campaign_file(1, str(site.brought))[1] == ["a 1", "b 2"]
     site.intake.recover()
     assert site.campaigns.waiting() == {1: 2}
 
@@ -167,9 +167,9 @@ def test_anothers_file_beside_a_campaign_is_no_part(site: Site) -> None:
 def test_parts_that_an_older_state_file_does_not_know_pause_their_campaign(site: Site) -> None:
     """As campaigns do: its owner says whether it goes on. What was foretold is forgotten."""
     for number in (1, 2):
-        data = campaign_files.encode_campaign_file({ADDS_TO: 1, "token": str(number)}, ("c", "d"))
+        data = campaign_files_of_owners.encode_campaign_file({ADDS_TO: 1, "token": str(number)}, ("c", "d"))
         site.give(data, 1, number)
-    planted = campaign_files.encode_campaign_file({ADDS_TO: 1, "token": "z"}, ("evil",))
+    planted = campaign_files_of_owners.encode_campaign_file({ADDS_TO: 1, "token": "z"}, ("evil",))
     (site.brought / "c.1.3").write_bytes(planted)
 
     site.again().intake.recover()
@@ -185,8 +185,8 @@ def test_parts_that_an_older_state_file_does_not_know_pause_their_campaign(site:
 
 def test_a_forgotten_campaign_is_known_again_with_its_parts(site: Site) -> None:
     """From its files alone."""
-    site.give(campaign_files.encode_campaign_file(asdict(SWEEP) | {"token": "x"}, ("a",)), 2)
-    data = campaign_files.encode_campaign_file({ADDS_TO: 2, "token": "y"}, ("b", "c"))
+    site.give(campaign_files_of_owners.encode_campaign_file(asdict(SWEEP) | {"token": "x"}, ("a",)), 2)
+    data = campaign_files_of_owners.encode_campaign_file({ADDS_TO: 2, "token": "y"}, ("b", "c"))
     site.give(data, 2, part=1)
 
     site.again().intake.recover()

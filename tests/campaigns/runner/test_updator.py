@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.campaigns.runner.campaign_situation_gatherer import ARRAYS_AT_ONCE, CampaignSituationGatherer
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RootLedgerStateComparison
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
@@ -35,17 +35,17 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignSuccessAtCluster,
 )
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection, FinalizeSpeculationSection
-from gridbridge.model.campaigns.cycle_plan import JobRatio, PrologueOrEpilogueStart, TaskCountByExclusions
+from gridbridge.model.campaigns.cycle_plan import CampaignPrologueOrEpilogueStart, JobRatio, TaskCountByExclusions
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionReason,
 )
+from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
-from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
+from gridbridge.model.site_configuration import Policy
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
@@ -297,7 +297,7 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     site.campaigns.add(replace(site.one, jdl=jdl), "another")
     site.campaigns.wait_again(1, WaitingTaskRange(first=0, last=2, attempt=2, avoid=("beta",)))
     tries = TaskAttemptRows(database, site.campaigns)
-    tries.intend_step(PrologueOrEpilogueStart(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
+    tries.intend_step(CampaignPrologueOrEpilogueStart(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
     predictions = CampaignStatisticsRows(database)
     predictions.keep([RATIO])
     event = CampaignEvent(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store import campaign_files, campaign_inbox
-from gridbridge.campaigns.store.campaign_files import NewCampaignOrAddedTasksFile
+from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox
+from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAddedTasksFile
 from gridbridge.campaigns.store.campaign_inbox import A_FOLDER, A_PERSON, A_SCAN
 from gridbridge.errors import StateError
 
@@ -33,16 +33,16 @@ def of(uid: int, path: Path, data: bytes) -> None:
 
 def test_a_file_is_read_as_it_was_brought(tmp_path: Path) -> None:
     """Bytes that are no UTF-8 stay what they are."""
-    token = campaign_files.write_campaign_file_to_inbox(
-        campaign_files.encode_campaign_file({"name": "é"}, ("a \udcff", "b")), str(tmp_path)
+    token = campaign_files_of_owners.write_campaign_file_to_inbox(
+        campaign_files_of_owners.encode_campaign_file({"name": "é"}, ("a \udcff", "b")), str(tmp_path)
     )
 
     own = tmp_path / f"u.{os.getuid()}"
     assert own.stat().st_mode & 0o777 == 0o770
     assert (own / f"new.{token}").stat().st_mode & 0o777 == 0o640
 
-    ((found_token, found),) = campaign_files.take_new_campaign_files(
-        campaign_files.list_campaign_inbox_files(str(tmp_path)), str(tmp_path)
+    ((found_token, found),) = campaign_files_of_owners.take_new_campaign_files(
+        campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path)), str(tmp_path)
     )
 
     assert isinstance(found, NewCampaignOrAddedTasksFile)
@@ -51,16 +51,16 @@ def test_a_file_is_read_as_it_was_brought(tmp_path: Path) -> None:
 
 def test_what_was_not_taken_in_can_be_taken_back(tmp_path: Path) -> None:
     """And what was can't: the owner waits for its number then."""
-    first, second = (campaign_files.write_campaign_file_to_inbox(b"{}\n", str(tmp_path)) for _ in range(2))
-    assert campaign_files.withdraw_campaign_file(first, str(tmp_path))
+    first, second = (campaign_files_of_owners.write_campaign_file_to_inbox(b"{}\n", str(tmp_path)) for _ in range(2))
+    assert campaign_files_of_owners.withdraw_campaign_file(first, str(tmp_path))
 
-    ((token, _),) = campaign_files.take_new_campaign_files(
-        campaign_files.list_campaign_inbox_files(str(tmp_path)), str(tmp_path)
+    ((token, _),) = campaign_files_of_owners.take_new_campaign_files(
+        campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path)), str(tmp_path)
     )
 
     assert token == second
-    assert not campaign_files.withdraw_campaign_file(second, str(tmp_path))
-    campaign_files.rename_file_to_campaign_number(second, 7, str(tmp_path))
+    assert not campaign_files_of_owners.withdraw_campaign_file(second, str(tmp_path))
+    campaign_files_of_owners.rename_file_to_campaign_number(second, 7, str(tmp_path))
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["c.7"]
 
 
@@ -70,7 +70,7 @@ def test_where_a_persons_quota_is_full_nothing_is_brought(tmp_path: Path) -> Non
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
     try:
         with pytest.raises(StateError) as told:
-            campaign_files.write_campaign_file_to_inbox(b"{}\n" + b"a\n" * 99, str(tmp_path))
+            campaign_files_of_owners.write_campaign_file_to_inbox(b"{}\n" + b"a\n" * 99, str(tmp_path))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
@@ -84,13 +84,13 @@ def test_folders_that_somebody_makes_there_are_left_alone(tmp_path: Path) -> Non
     Path(campaign_inbox.make_own_inbox_folder(str(tmp_path)))
     for name in (f"{own}/new.{ODD}", f"{own}/ask.{ODD}", f"begun/in.{ODD}", "u.1", "c.7"):
         (tmp_path / name / "inside").mkdir(parents=True)
-    brought = campaign_files.write_campaign_file_to_inbox(b"{}\n", str(tmp_path))
+    brought = campaign_files_of_owners.write_campaign_file_to_inbox(b"{}\n", str(tmp_path))
 
-    listed = campaign_files.list_campaign_inbox_files(str(tmp_path))
-    assert [token for token, _ in campaign_files.take_new_campaign_files(listed, str(tmp_path))] == [brought]
-    assert list(campaign_files.take_owner_requests(listed, str(tmp_path))) == []
-    assert campaign_files.is_campaign_number_taken(7, str(tmp_path))
-    campaign_files.rename_file_to_campaign_number(brought, 7, str(tmp_path))
+    listed = campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path))
+    assert [token for token, _ in campaign_files_of_owners.take_new_campaign_files(listed, str(tmp_path))] == [brought]
+    assert list(campaign_files_of_owners.take_owner_requests(listed, str(tmp_path))) == []
+    assert campaign_files_of_owners.is_campaign_number_taken(7, str(tmp_path))
+    campaign_files_of_owners.rename_file_to_campaign_number(brought, 7, str(tmp_path))
     assert (tmp_path / "c.7").is_file()
 
 
@@ -105,8 +105,8 @@ def test_nobodys_many_files_hide_anothers(tmp_path: Path) -> None:
 
     tokens = [
         token
-        for token, _ in campaign_files.take_new_campaign_files(
-            campaign_files.list_campaign_inbox_files(str(tmp_path)), str(tmp_path)
+        for token, _ in campaign_files_of_owners.take_new_campaign_files(
+            campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path)), str(tmp_path)
         )
     ]
 
@@ -127,7 +127,10 @@ def test_nobodys_large_files_delay_another(tmp_path: Path, kind: str, size: int)
     of(2, second / f"{kind}.{last}", b"{}\n")
 
     taken = campaign_inbox.take_new_inbox_files(
-        campaign_files.list_campaign_inbox_files(str(tmp_path)), f"{kind}.", f"begun/{TAKEN_AS[kind]}.", str(tmp_path)
+        campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path)),
+        f"{kind}.",
+        f"begun/{TAKEN_AS[kind]}.",
+        str(tmp_path),
     )
 
     assert sorted(taken) == [f"{0:032x}", f"{1:032x}", small, last]
@@ -138,8 +141,8 @@ def test_what_is_no_campaign_file_is_told(tmp_path: Path, data: bytes) -> None:
     """A file without a task has none; the rest is no JSON, or more of it than can be read."""
     (Path(campaign_inbox.make_own_inbox_folder(str(tmp_path))) / f"new.{ODD}").write_bytes(data)
 
-    ((_, found),) = campaign_files.take_new_campaign_files(
-        campaign_files.list_campaign_inbox_files(str(tmp_path)), str(tmp_path)
+    ((_, found),) = campaign_files_of_owners.take_new_campaign_files(
+        campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path)), str(tmp_path)
     )
 
     assert isinstance(found, str) or found.tasks == 0
@@ -151,11 +154,11 @@ def test_what_our_programs_would_not_call_so_is_left_alone(tmp_path: Path, kind:
     """An answer bears the same name, and no place is named by anybody but them."""
     own = Path(campaign_inbox.make_own_inbox_folder(str(tmp_path)))
     (own / f"{kind}{token}").write_bytes(b'{"verb": "cancel", "campaigns": [1]}\na\n')
-    listed = campaign_files.list_campaign_inbox_files(str(tmp_path))
+    listed = campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path))
 
-    assert list(campaign_files.take_new_campaign_files(listed, str(tmp_path))) == []
-    assert list(campaign_files.take_owner_requests(listed, str(tmp_path))) == []
-    assert campaign_files.list_campaign_inbox_files(str(tmp_path)) == listed
+    assert list(campaign_files_of_owners.take_new_campaign_files(listed, str(tmp_path))) == []
+    assert list(campaign_files_of_owners.take_owner_requests(listed, str(tmp_path))) == []
+    assert campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path)) == listed
 
 
 @pytest.mark.parametrize("data", [b"[" * 100_000, b"[]\na", b"\xff\n"])
@@ -163,7 +166,7 @@ def test_what_is_no_campaign_file_has_no_number(tmp_path: Path, data: bytes) -> 
     """Anybody may call a file so before the service starts."""
     (tmp_path / "c.7").write_bytes(data)
 
-    assert getattr(campaign_files.read_numbered_campaign_file(7, str(tmp_path)), "tasks", 0) == 0
+    assert getattr(campaign_files_of_owners.read_numbered_campaign_file(7, str(tmp_path)), "tasks", 0) == 0
 
 
 ALICE, BOB = 1, 2
@@ -172,9 +175,9 @@ SAID = {"new": b"{}\na\n", "ask": b'{"verb": "cancel", "campaigns": [1]}'}
 
 def brought(kind: str, folder: Path) -> list[int]:
     """Return whose files are taken."""
-    listed = campaign_files.list_campaign_inbox_files(str(folder))
-    new = [found for _, found in campaign_files.take_new_campaign_files(listed, str(folder))]
-    asked = campaign_files.take_owner_requests(listed, str(folder))
+    listed = campaign_files_of_owners.list_campaign_inbox_files(str(folder))
+    new = [found for _, found in campaign_files_of_owners.take_new_campaign_files(listed, str(folder))]
+    asked = campaign_files_of_owners.take_owner_requests(listed, str(folder))
     return [one.uid for one in (new if kind == "new" else asked) if not isinstance(one, str)]
 
 
@@ -262,7 +265,7 @@ def test_nobody_keeps_another_from_bringing(tmp_path: Path, monkeypatch: pytest.
     made.mkdir()
     os.chown(made, BOB, -1)
 
-    campaign_files.write_campaign_file_to_inbox(b"{}\na\n", str(tmp_path))
+    campaign_files_of_owners.write_campaign_file_to_inbox(b"{}\na\n", str(tmp_path))
 
     assert os.listdir(made) == []
     assert brought("new", tmp_path) == [0]
@@ -323,7 +326,7 @@ def test_many_odd_files_and_folders_of_one_person_hide_nothing_and_are_not_opene
     opened = list[str]()
     really = os.open
     monkeypatch.setattr(os, "open", lambda path, *more: opened.append(path) or really(path, *more))
-    listed = campaign_files.list_campaign_inbox_files(str(tmp_path))
+    listed = campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path))
 
     assert sorted(path.rpartition("/")[2] for path in opened) == [f"u.{ALICE}", f"u.{BOB}"]
     assert len(listed) == A_FOLDER + 1
@@ -339,12 +342,12 @@ def test_of_very_many_names_in_a_folder_some_are_listed(tmp_path: Path, monkeypa
     taken = list[str]()
 
     for expected in (5, 4, 0):
-        listed = campaign_files.list_campaign_inbox_files(str(tmp_path))
+        listed = campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path))
         here = [path for path in listed if not path.startswith("begun/")]
         assert len(here) == expected
-        taken += [token for token, _ in campaign_files.take_new_campaign_files(here, str(tmp_path))]
+        taken += [token for token, _ in campaign_files_of_owners.take_new_campaign_files(here, str(tmp_path))]
         for token in taken:
-            campaign_files.remove_refused_inbox_file(token, str(tmp_path))
+            campaign_files_of_owners.remove_refused_inbox_file(token, str(tmp_path))
 
     assert sorted(taken) == [f"{number:032x}" for number in range(9)]
 
@@ -352,14 +355,14 @@ def test_of_very_many_names_in_a_folder_some_are_listed(tmp_path: Path, monkeypa
 def test_a_campaign_without_its_file_has_no_parts(tmp_path: Path) -> None:
     """Its owner may remove it, and it is removed a while after its end: it is purged once more."""
     folder = str(tmp_path)
-    (tmp_path / "c.7").write_bytes(campaign_files.encode_campaign_file({"name": "n"}, ("a",)))
+    (tmp_path / "c.7").write_bytes(campaign_files_of_owners.encode_campaign_file({"name": "n"}, ("a",)))
 
-    campaign_files.remove_campaign_files(7, folder)
-    campaign_files.remove_campaign_files(7, folder)
+    campaign_files_of_owners.remove_campaign_files(7, folder)
+    campaign_files_of_owners.remove_campaign_files(7, folder)
 
     assert os.listdir(folder) == []
-    with pytest.raises(campaign_files.ForeignOrMissingCampaignFile, match="file was removed"):
-        campaign_files.read_own_campaign_file(7, folder)
+    with pytest.raises(campaign_files_of_owners.ForeignOrMissingCampaignFile, match="file was removed"):
+        campaign_files_of_owners.read_own_campaign_file(7, folder)
 
 
 def test_a_huge_file_of_nothing_is_not_read(tmp_path: Path) -> None:
@@ -367,4 +370,4 @@ def test_a_huge_file_of_nothing_is_not_read(tmp_path: Path) -> None:
         file.truncate(400 << 20)
 
     with pytest.raises(StateError, match="big"):
-        campaign_files._require_head(str(tmp_path / "big"))
+        campaign_files_of_owners._require_head(str(tmp_path / "big"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store import campaign_file_verification, campaign_files
+from gridbridge.campaigns.store import campaign_file_verification, campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_file_verification import (
     MAX_FIRST_BYTES,
     NAME,
@@ -19,7 +19,7 @@ from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.fixed_paths import NO_FILE
-from gridbridge.privileged.acting_as_owner import as_user_exit_status
+from gridbridge.privileged.as_user_request_steps import as_user_exit_status
 
 
 class Files:
@@ -35,7 +35,7 @@ class Files:
 
     def put(self, name: str, header: object, *lines: str) -> None:
         """Write a file."""
-        (self.folder / name).write_bytes(campaign_files.encode_campaign_file(header, lines))
+        (self.folder / name).write_bytes(campaign_files_of_owners.encode_campaign_file(header, lines))
 
     def lines(self, *tasks: int) -> dict[int, bytes]:
         """Return the lines of tasks, as root would read them for one array."""

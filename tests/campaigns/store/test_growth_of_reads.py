@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner.campaign_situation_gatherer import CampaignSituationGatherer
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import (
     CampaignTaskRows,
@@ -28,17 +28,17 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.cycle_plan import PrologueOrEpilogueStart
+from gridbridge.model.campaigns.cycle_plan import CampaignPrologueOrEpilogueStart
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.speculation import SpeculativeAttemptsAtCluster
-from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionReason,
     TaskMissingSince,
 )
-from gridbridge.model.policy import Policy
+from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE
 from gridbridge.model.site.site_section import SiteSection as SiteSection
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import StateFile
@@ -109,7 +109,7 @@ class Site:
         copies = SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=tasks, beyond_s=60)
         assert self.copies.intend(copies, NOON)
         assert self.tries.intend_step(
-            PrologueOrEpilogueStart(campaign=1, cluster="gamma", step=EPILOGUE, attempt=1), NOON
+            CampaignPrologueOrEpilogueStart(campaign=1, cluster="gamma", step=EPILOGUE, attempt=1), NOON
         )
         self.missing.note([TaskMissingSince(campaign=1, array=self.array.number, place=5, since=NOON)])
         self.marks.put(

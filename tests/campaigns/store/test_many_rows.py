@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, CursorResult, Executable
 
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import (
     TaskDeletionMarkRows,

@@ -16,7 +16,7 @@ from gridbridge.errors import (
     RootLedgerUnreadable,
     SpeculativeCopyRefusal,
 )
-from gridbridge.model.campaigns.task_attempt_ranges import Attempts, parse_attempt_ranges
+from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts, parse_attempt_ranges
 
 
 @pytest.fixture(name="folder")

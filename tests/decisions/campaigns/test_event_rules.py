@@ -32,9 +32,9 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
-    CampaignTaskSend,
     ClusterCapacityForCampaigns,
     ListedCampaignTaskCounts,
+    PlannedCampaignTaskSend,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
@@ -217,9 +217,9 @@ def test_program_errors_in_a_row_close_the_cluster_to_the_campaign_alone() -> No
 
     assert told(look)[CampaignEventCode.BLACKLIST].until is None
     assert plan_campaign_cycle(look).sends == (
-        CampaignTaskSend(campaign=1, cluster="gamma", tasks=1),
-        CampaignTaskSend(campaign=2, cluster="beta", tasks=4),
-        CampaignTaskSend(campaign=2, cluster="gamma", tasks=3),
+        PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=1),
+        PlannedCampaignTaskSend(campaign=2, cluster="beta", tasks=4),
+        PlannedCampaignTaskSend(campaign=2, cluster="gamma", tasks=3),
     )
 
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.job_ratio_predictor import (
+from gridbridge.decisions.campaigns.remaining_cluster_capacity import max_waiting_tasks
+from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import (
     MAX_RATIO,
     count_tasks_by_job_ratio,
     initial_job_ratio,
     is_known_if_sent_tasks_start,
     next_job_ratio,
 )
-from gridbridge.decisions.campaigns.remaining_cluster_capacity import max_waiting_tasks
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import JobRatioInputs
 

@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.task_attempt_ranges import Attempts
+from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -19,14 +19,18 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
-    CampaignTaskSend,
+    CampaignPrologueOrEpilogueStart,
     ClusterCapacityForCampaigns,
     LastPrologueOrEpilogueAttempt,
-    PrologueOrEpilogueStart,
+    PlannedCampaignTaskSend,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import TaskSentOrUnsentCause
-from gridbridge.model.campaigns.task_attempt_ranges import EPILOGUE, PROLOGUE, prologue_or_epilogue_task_number
+from gridbridge.model.campaigns.task_index_and_attempt_texts import (
+    EPILOGUE,
+    PROLOGUE,
+    prologue_or_epilogue_task_number,
+)
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WISH = JdlClusterSettings(exec_file="run", prologue="make", epilogue="rm -r data")
@@ -81,9 +85,9 @@ def ended(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> dict[str,
     return {"steps": (before,), "stepped": (one,), "arrays": (array(),), "over": (array(),)}
 
 
-def begun(step: str, attempt: int = 1) -> PrologueOrEpilogueStart:
+def begun(step: str, attempt: int = 1) -> CampaignPrologueOrEpilogueStart:
     """Return a step at beta that begins."""
-    return PrologueOrEpilogueStart(campaign=1, cluster="beta", step=step, attempt=attempt)
+    return CampaignPrologueOrEpilogueStart(campaign=1, cluster="beta", step=step, attempt=attempt)
 
 
 def test_a_prologue_goes_before_the_first_task() -> None:
@@ -119,7 +123,7 @@ def test_its_success_lets_tasks_go() -> None:
     """In the same cycle; it is no task that ended."""
     found = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskAttemptOutcome.SUCCESS)))
 
-    assert found.sends == (CampaignTaskSend(campaign=1, cluster="beta", tasks=10),)
+    assert found.sends == (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=10),)
     assert (found.ended, len(found.stepped), found.steps) == ((), 1, ())
 
 

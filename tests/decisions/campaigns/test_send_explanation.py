@@ -9,19 +9,19 @@ from gridbridge.decisions.campaigns.send_explanation import explain_campaign_tas
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
-    CampaignEventChanges,
     CampaignEventCode,
     CampaignEventSubject,
+    EventsChangedInCycle,
 )
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
-    CampaignTaskSend,
     ClusterCapacityForCampaigns,
     FairShareInputs,
     JobRatio,
     ListedCampaignTaskCounts,
+    PlannedCampaignTaskSend,
     TaskCountByExclusions,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
@@ -58,7 +58,7 @@ WISH = JdlClusterSettings(exec_file="run", slots=2, max_jobs=3)
 THERE = (ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=1, listed=3),)
 
 
-SENT = (CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)
+SENT = (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)
 
 
 def bar(code: CampaignEventCode, until: datetime | None, **other: object) -> CampaignEvent:
@@ -146,7 +146,7 @@ EIGHT = {"beta": ClusterCapacityForCampaigns(free_slots=4, max_slots=8)}
         ),
         (
             seen(campaign(WISH), waiting={1: 2}),
-            (CampaignTaskSend(campaign=1, cluster="gamma", tasks=2),),
+            (PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=2),),
             TaskSentOrUnsentCause.ELSEWHERE,
             {},
         ),
@@ -182,7 +182,7 @@ EIGHT = {"beta": ClusterCapacityForCampaigns(free_slots=4, max_slots=8)}
 )
 def test_a_reason_is_one_of_a_closed_set(
     rows: CampaignCycleSituation,
-    sends: tuple[CampaignTaskSend, ...],
+    sends: tuple[PlannedCampaignTaskSend, ...],
     cause: TaskSentOrUnsentCause,
     numbers: dict[str, object],
 ) -> None:
@@ -196,7 +196,7 @@ def test_a_reason_is_one_of_a_closed_set(
 
 def test_an_event_of_the_same_cycle_closes_a_cluster() -> None:
     """The decision has looked at it."""
-    changes = CampaignEventChanges(events=(bar(CampaignEventCode.SINK, None),))
+    changes = EventsChangedInCycle(events=(bar(CampaignEventCode.SINK, None),))
 
     (told,) = explain_campaign_task_sends(seen(campaign(WISH)), CampaignCyclePlan(changes=changes))
 
@@ -237,7 +237,7 @@ def test_who_was_served_before_is_named_and_why(
     rows = replace(seen(ours, room=room, sharing=sharing), campaigns=(bobs, ours))
 
     (told,) = explain_campaign_task_sends(
-        rows, CampaignCyclePlan(sends=(CampaignTaskSend(campaign=0, cluster="beta", tasks=4),))
+        rows, CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=0, cluster="beta", tasks=4),))
     )
 
     assert (told.cause, told.before) == (TaskSentOrUnsentCause.OTHERS_FIRST, (0,))

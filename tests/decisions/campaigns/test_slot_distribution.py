@@ -9,15 +9,15 @@ import pytest
 from gridbridge.decisions.campaigns import slot_distribution
 from gridbridge.decisions.campaigns.campaign_cycle import describe_campaign_cycle_plan, plan_campaign_cycle
 from gridbridge.decisions.campaigns.campaign_order_and_fairshare import COMMITTED_USE_S
-from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
+from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict_job_ratios
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
-    CampaignTaskSend,
     ClusterCapacityForCampaigns,
     FairShareInputs,
     ListedCampaignTaskCounts,
+    PlannedCampaignTaskSend,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
@@ -49,7 +49,7 @@ def at(slots: int = 1, max_jobs: int = 0) -> JdlClusterSettings:
     return JdlClusterSettings(exec_file="run", slots=slots, max_jobs=max_jobs)
 
 
-def sends(seen: CampaignCycleSituation) -> tuple[CampaignTaskSend, ...]:
+def sends(seen: CampaignCycleSituation) -> tuple[PlannedCampaignTaskSend, ...]:
     """Predict, and match."""
     return slot_distribution.distribute_slots_to_campaigns(seen, predict_job_ratios(seen))
 
@@ -68,8 +68,8 @@ def test_the_first_campaign_is_served_first() -> None:
     )
 
     assert sends(seen) == (
-        CampaignTaskSend(campaign=1, cluster="beta", tasks=3),
-        CampaignTaskSend(campaign=2, cluster="beta", tasks=3),
+        PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=3),
+        PlannedCampaignTaskSend(campaign=2, cluster="beta", tasks=3),
     )
 
 
@@ -86,7 +86,7 @@ def test_tasks_that_wait_there_already_have_their_slots() -> None:
         there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=4, listed=4),),
     )
 
-    assert sends(seen) == (CampaignTaskSend(campaign=1, cluster="gamma", tasks=2),)
+    assert sends(seen) == (PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=2),)
 
 
 def test_a_cluster_that_does_not_answer_gets_nothing() -> None:
@@ -112,7 +112,7 @@ def test_a_campaign_keeps_its_own_limit() -> None:
         there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=3),),
     )
 
-    assert sends(seen) == (CampaignTaskSend(campaign=1, cluster="beta", tasks=2),)
+    assert sends(seen) == (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)
 
 
 @pytest.mark.parametrize("listed", [5, 9])
@@ -124,7 +124,7 @@ def test_a_campaign_that_has_its_limit_or_more_gets_none(listed: int) -> None:
 
     assert sends(replace(known, there=(there,))) == ()
     assert sends(replace(known, there=(there,), room=room(beta=9, gamma=2))) == (
-        CampaignTaskSend(campaign=1, cluster="gamma", tasks=2),
+        PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=2),
     )
 
 
@@ -143,8 +143,8 @@ def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster_ever() ->
     )
 
     assert sends(seen) == (
-        CampaignTaskSend(campaign=2, cluster="beta", tasks=1),
-        CampaignTaskSend(campaign=1, cluster="beta", tasks=2),
+        PlannedCampaignTaskSend(campaign=2, cluster="beta", tasks=1),
+        PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),
     )
 
 
@@ -156,7 +156,7 @@ def test_nothing_is_sent_to_a_stressed_cluster() -> None:
         campaigns=(one,), waiting={1: 8}, arrays=(), max_tasks=100, room=room(gamma=2) | {"beta": stressed}
     )
 
-    assert sends(seen) == (CampaignTaskSend(campaign=1, cluster="gamma", tasks=2),)
+    assert sends(seen) == (PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=2),)
 
 
 def test_the_cluster_that_ends_its_tasks_fastest_comes_first() -> None:
@@ -172,9 +172,9 @@ def test_the_cluster_that_ends_its_tasks_fastest_comes_first() -> None:
     )
 
     assert sends(seen) == (
-        CampaignTaskSend(campaign=1, cluster="delta", tasks=2),
-        CampaignTaskSend(campaign=1, cluster="gamma", tasks=5),
-        CampaignTaskSend(campaign=1, cluster="beta", tasks=1),
+        PlannedCampaignTaskSend(campaign=1, cluster="delta", tasks=2),
+        PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=5),
+        PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=1),
     )
 
 
@@ -190,9 +190,9 @@ def test_who_has_an_affinity_comes_before_older_campaigns_of_others() -> None:
     )
 
     assert sends(seen) == (
-        CampaignTaskSend(campaign=2, cluster="beta", tasks=4),
-        CampaignTaskSend(campaign=1, cluster="gamma", tasks=3),
-        CampaignTaskSend(campaign=1, cluster="beta", tasks=2),
+        PlannedCampaignTaskSend(campaign=2, cluster="beta", tasks=4),
+        PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=3),
+        PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),
     )
 
 
@@ -327,10 +327,10 @@ def test_arrays_are_as_small_as_a_cluster_wants_them() -> None:
     rows = CampaignCycleSituation(campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=50, room=limited(tasks=20))
 
     assert sends(replace(rows, arrays_at_once=3)) == (
-        CampaignTaskSend(campaign=1, cluster="beta", tasks=60, array_tasks=20),
+        PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=60, array_tasks=20),
     )
     larger = sends(replace(rows, room=limited(tasks=70)))
-    assert larger == (CampaignTaskSend(campaign=1, cluster="beta", tasks=50, array_tasks=70),)
+    assert larger == (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=50, array_tasks=70),)
 
 
 def array(campaign: int, number: int) -> CampaignArray:
@@ -385,6 +385,6 @@ def test_a_cycle_sends_several_arrays_of_a_campaign_where_there_is_room() -> Non
     one = campaign(1, {"beta": at()})
     seen = CampaignCycleSituation(campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=10, room=room(beta=70))
 
-    assert sends(seen) == (CampaignTaskSend(campaign=1, cluster="beta", tasks=10),)
-    assert sends(replace(seen, arrays_at_once=5)) == (CampaignTaskSend(campaign=1, cluster="beta", tasks=50),)
-    assert sends(replace(seen, arrays_at_once=9)) == (CampaignTaskSend(campaign=1, cluster="beta", tasks=70),)
+    assert sends(seen) == (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=10),)
+    assert sends(replace(seen, arrays_at_once=5)) == (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=50),)
+    assert sends(replace(seen, arrays_at_once=9)) == (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=70),)

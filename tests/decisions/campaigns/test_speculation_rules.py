@@ -7,9 +7,9 @@ import pytest
 
 from gridbridge.decisions.campaigns import campaign_cycle
 from gridbridge.decisions.campaigns.task_retries_and_copies import (
+    assign_retry_numbers_above_attempts,
     group_attempts_by_task,
     mark_ended_attempts_as_copies,
-    number_retries_after_copies,
 )
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
@@ -23,11 +23,11 @@ from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
-    CampaignTaskSend,
     ClusterCapacityForCampaigns,
     FairShareInputs,
     LastPrologueOrEpilogueAttempt,
     ListedCampaignTaskCounts,
+    PlannedCampaignTaskSend,
     TaskRetry,
 )
 from gridbridge.model.campaigns.speculation import (
@@ -37,7 +37,7 @@ from gridbridge.model.campaigns.speculation import (
     SpeculativeAttemptsAtCluster,
     SupersededAttempts,
 )
-from gridbridge.model.campaigns.task_attempt_ranges import PROLOGUE
+from gridbridge.model.campaigns.task_index_and_attempt_texts import PROLOGUE
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 from tests.decisions.campaigns.test_event_rules import NOON, SWEEP, event
 
@@ -118,7 +118,7 @@ def test_a_task_runs_again_under_a_number_that_no_copy_has() -> None:
     """Root's ledger takes each attempt once."""
     again = TaskRetry(campaign=1, task=TASK, attempt=1, outcome=P)
 
-    (found,) = number_retries_after_copies([again], group_attempts_by_task([rival(1), rival(2, COPY)]))
+    (found,) = assign_retry_numbers_above_attempts([again], group_attempts_by_task([rival(1), rival(2, COPY)]))
 
     assert found.attempt == 2
 
@@ -281,7 +281,7 @@ def test_copies_take_what_all_campaigns_tasks_have_left() -> None:
 
     plan = campaign_cycle.plan_campaign_cycle(look)
 
-    assert CampaignTaskSend(campaign=2, cluster="gamma", tasks=2) in plan.sends
+    assert PlannedCampaignTaskSend(campaign=2, cluster="gamma", tasks=2) in plan.sends
     assert plan.copies == (FIRST,)
     assert copied(replace(look, waiting={2: 7})) == ()
 

@@ -7,7 +7,7 @@ from gridbridge.batch import qstat_state_letters
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import (
-    CellHost,
+    CellExecutionHost,
     GridEngineCellSnapshot,
     QueueInstance,
     RunningTaskGroup,
@@ -118,7 +118,7 @@ def situation(
     return BalanceSituation(
         now=NOON,
         cell=GridEngineCellSnapshot(
-            hosts=tuple(CellHost(name=name) for name in names), instances=instances, waiting=tuple(wait)
+            hosts=tuple(CellExecutionHost(name=name) for name in names), instances=instances, waiting=tuple(wait)
         ),
         master=MASTER,
         last_change=None if changed is None else ago(changed),

@@ -10,7 +10,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPoli
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
-    CellHost,
+    CellExecutionHost,
     CellQueue,
     CellResourceDefinition,
     ConsumableKind,
@@ -84,7 +84,7 @@ def cell(
     """Return a cell; each host has the same left of its consumables."""
     names = dict.fromkeys(one.host for one in instances)
     values = (("arch", "lx-amd64"),)
-    hosts = (CellHost(name=one, left=tuple((left or {}).items()), values=values) for one in names)
+    hosts = (CellExecutionHost(name=one, left=tuple((left or {}).items()), values=values) for one in names)
     seen = GridEngineCellSnapshot(
         hosts=tuple(hosts), instances=instances, waiting=tuple(wait), left=tuple((licences or {}).items())
     )

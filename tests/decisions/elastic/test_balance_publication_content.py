@@ -15,8 +15,8 @@ from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanReason,
     BalanceSituation,
-    NewNodeOrRemovalRefusal,
-    NewNodeOrRemovalRefusalCause,
+    NodeAddOrRemoveRefusal,
+    NodeAddOrRemoveRefusalCause,
 )
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, NodeStateCause
 from gridbridge.model.elastic.published_balance import (
@@ -35,7 +35,7 @@ LATER = NOON + timedelta(minutes=1)
 def shown(
     before: PublishedBalancerFigures | None,
     done: BalancerRoundNodeChanges,
-    *refused: NewNodeOrRemovalRefusal,
+    *refused: NodeAddOrRemoveRefusal,
     seen: BalanceSituation | None = None,
 ) -> PublishedBalancerFigures:
     """Return what is shown after a round."""
@@ -95,12 +95,12 @@ def test_nodes_are_told_by_pool_and_state() -> None:
 
 
 def test_jobs_are_told_by_cause_and_hosts_are_not() -> None:
-    held = [NewNodeOrRemovalRefusal(job=number, cause=NewNodeOrRemovalRefusalCause.HELD) for number in (1, 2)]
+    held = [NodeAddOrRemoveRefusal(job=number, cause=NodeAddOrRemoveRefusalCause.HELD) for number in (1, 2)]
     found = shown(
         None,
         BalancerRoundNodeChanges(),
         *held,
-        NewNodeOrRemovalRefusal(host="n1", cause=NewNodeOrRemovalRefusalCause.BUSY),
+        NodeAddOrRemoveRefusal(host="n1", cause=NodeAddOrRemoveRefusalCause.BUSY),
     )
 
     assert found.refused == (PublishedNewNodeRefusalCount(cause="held", jobs=2),)

@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.decisions.elastic.balancer_round_reports import explain_no_new_node_or_removal
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, NewNodeOrRemovalRefusalCause
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason, NodeAddOrRemoveRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.grid_engine_cell import (
@@ -139,7 +139,7 @@ def test_queues_may_be_several_and_of_a_host_group() -> None:
     assert added("*@@allh*") == 0
     assert plan(cell(*free, wait=[waiting(1, tasks=5, queues=("all.q@@allhosts",))])).add == 0
     big = plan(cell(*free, wait=[waiting(1, tasks=5, queues=("all.q@@big",))]))
-    assert (big.add, big.refused[0].cause) == (0, NewNodeOrRemovalRefusalCause.NO_QUEUE)
+    assert (big.add, big.refused[0].cause) == (0, NodeAddOrRemoveRefusalCause.NO_QUEUE)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_job_that_asks_for_hosts_fits_on_those_alone(asked: str, added: int, f
 
     assert (found.add, found.figures.fit) == (added, fit)
     causes = [one.cause for one in found.refused if one.job == 7]
-    assert causes == ([] if added or fit else [NewNodeOrRemovalRefusalCause.NO_VALUE])
+    assert causes == ([] if added or fit else [NodeAddOrRemoveRefusalCause.NO_VALUE])
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_job_that_asks_for_a_queue_by_l_qname_waits_for_that_queue(
     found = plan(cell(*full("n1"), wait=[waiting(1, queues=queues, qname=asked)]))
 
     assert found.add == added
-    assert [one.cause for one in found.refused] == ([] if added else [NewNodeOrRemovalRefusalCause.NO_QUEUE])
+    assert [one.cause for one in found.refused] == ([] if added else [NodeAddOrRemoveRefusalCause.NO_QUEUE])
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_job_that_asks_for_a_text_by_an_expression_fits_where_it_matches(asked
     found = plan(cell(*full("n1"), wait=[waiting(1, arch=asked)]))
 
     assert found.add == added
-    assert [one.cause for one in found.refused] == ([] if added else [NewNodeOrRemovalRefusalCause.NO_VALUE])
+    assert [one.cause for one in found.refused] == ([] if added else [NodeAddOrRemoveRefusalCause.NO_VALUE])
 
 
 @pytest.mark.parametrize("name", ["h", "hostname"])
@@ -399,35 +399,35 @@ def test_a_cluster_without_slots_gets_a_first_node_alone() -> None:
 @pytest.mark.parametrize(
     ("one", "cause"),
     [
-        (waiting(9, state="hqw"), NewNodeOrRemovalRefusalCause.HELD),
-        (waiting(9, is_deferred=True), NewNodeOrRemovalRefusalCause.FUTURE),
-        (waiting(9, tasks=4, capped=4), NewNodeOrRemovalRefusalCause.CAPPED),
-        (waiting(9, licence="2"), NewNodeOrRemovalRefusalCause.LICENCE),
-        (waiting(9, slots=25, pe="round"), NewNodeOrRemovalRefusalCause.ENVIRONMENT_FULL),
-        (waiting(9, queues=("be.q",)), NewNodeOrRemovalRefusalCause.BEST_EFFORT),
-        (waiting(9, gb_besteffort="TRUE"), NewNodeOrRemovalRefusalCause.BEST_EFFORT),
-        (waiting(9, is_campaign=True), NewNodeOrRemovalRefusalCause.CAMPAIGN),
-        (waiting(9, slots=5, pe="pairs"), NewNodeOrRemovalRefusalCause.UNDIVIDED),
-        (waiting(9, slots=1, pe="pairs"), NewNodeOrRemovalRefusalCause.UNDIVIDED),
-        (waiting(9, queues=("gone.q",)), NewNodeOrRemovalRefusalCause.NO_QUEUE),
-        (waiting(9, slots=5, pe="smp"), NewNodeOrRemovalRefusalCause.TOO_WIDE),
-        (waiting(9, mfree="9G"), NewNodeOrRemovalRefusalCause.TOO_MUCH),
-        (waiting(9, gpu="1"), NewNodeOrRemovalRefusalCause.TOO_MUCH),
-        (waiting(9, mfree="nan"), NewNodeOrRemovalRefusalCause.TOO_MUCH),
-        (waiting(9, mfree="-5G"), NewNodeOrRemovalRefusalCause.TOO_MUCH),
-        (waiting(9, mfree="1e400"), NewNodeOrRemovalRefusalCause.TOO_MUCH),
-        (waiting(9, slots=2**32 - 1, pe="pairs"), NewNodeOrRemovalRefusalCause.UNDIVIDED),
-        (waiting(9, slots=2**31, pe="fill"), NewNodeOrRemovalRefusalCause.ENVIRONMENT_FULL),
-        (waiting(9, licence="nan"), NewNodeOrRemovalRefusalCause.LICENCE),
-        (waiting(9, arch="sol-sparc"), NewNodeOrRemovalRefusalCause.NO_VALUE),
-        (waiting(9, h_rt="25:0:0"), NewNodeOrRemovalRefusalCause.NO_QUEUE),
-        (waiting(9, h_rt="INFINITY"), NewNodeOrRemovalRefusalCause.NO_QUEUE),
-        (waiting(9, h_rt="nan"), NewNodeOrRemovalRefusalCause.NO_QUEUE),
+        (waiting(9, state="hqw"), NodeAddOrRemoveRefusalCause.HELD),
+        (waiting(9, is_deferred=True), NodeAddOrRemoveRefusalCause.FUTURE),
+        (waiting(9, tasks=4, capped=4), NodeAddOrRemoveRefusalCause.CAPPED),
+        (waiting(9, licence="2"), NodeAddOrRemoveRefusalCause.LICENCE),
+        (waiting(9, slots=25, pe="round"), NodeAddOrRemoveRefusalCause.ENVIRONMENT_FULL),
+        (waiting(9, queues=("be.q",)), NodeAddOrRemoveRefusalCause.BEST_EFFORT),
+        (waiting(9, gb_besteffort="TRUE"), NodeAddOrRemoveRefusalCause.BEST_EFFORT),
+        (waiting(9, is_campaign=True), NodeAddOrRemoveRefusalCause.CAMPAIGN),
+        (waiting(9, slots=5, pe="pairs"), NodeAddOrRemoveRefusalCause.UNDIVIDED),
+        (waiting(9, slots=1, pe="pairs"), NodeAddOrRemoveRefusalCause.UNDIVIDED),
+        (waiting(9, queues=("gone.q",)), NodeAddOrRemoveRefusalCause.NO_QUEUE),
+        (waiting(9, slots=5, pe="smp"), NodeAddOrRemoveRefusalCause.TOO_WIDE),
+        (waiting(9, mfree="9G"), NodeAddOrRemoveRefusalCause.TOO_MUCH),
+        (waiting(9, gpu="1"), NodeAddOrRemoveRefusalCause.TOO_MUCH),
+        (waiting(9, mfree="nan"), NodeAddOrRemoveRefusalCause.TOO_MUCH),
+        (waiting(9, mfree="-5G"), NodeAddOrRemoveRefusalCause.TOO_MUCH),
+        (waiting(9, mfree="1e400"), NodeAddOrRemoveRefusalCause.TOO_MUCH),
+        (waiting(9, slots=2**32 - 1, pe="pairs"), NodeAddOrRemoveRefusalCause.UNDIVIDED),
+        (waiting(9, slots=2**31, pe="fill"), NodeAddOrRemoveRefusalCause.ENVIRONMENT_FULL),
+        (waiting(9, licence="nan"), NodeAddOrRemoveRefusalCause.LICENCE),
+        (waiting(9, arch="sol-sparc"), NodeAddOrRemoveRefusalCause.NO_VALUE),
+        (waiting(9, h_rt="25:0:0"), NodeAddOrRemoveRefusalCause.NO_QUEUE),
+        (waiting(9, h_rt="INFINITY"), NodeAddOrRemoveRefusalCause.NO_QUEUE),
+        (waiting(9, h_rt="nan"), NodeAddOrRemoveRefusalCause.NO_QUEUE),
     ],
-    ids=lambda one: one.name.lower() if isinstance(one, NewNodeOrRemovalRefusalCause) else "",
+    ids=lambda one: one.name.lower() if isinstance(one, NodeAddOrRemoveRefusalCause) else "",
 )
 def test_what_growing_can_not_help_adds_nothing_and_is_told(
-    one: WaitingJobGroup, cause: NewNodeOrRemovalRefusalCause
+    one: WaitingJobGroup, cause: NodeAddOrRemoveRefusalCause
 ) -> None:
     found = plan(cell(*full(MASTER), wait=[one], left={"mfree": "8G"}, licences={"licence": "1"}))
 
@@ -439,7 +439,7 @@ def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str
     found = plan(cell(*full(MASTER), wait=[waiting(9, gpu="1")]), **limits)
 
     assert found.add == 0
-    assert [(each.job, each.cause) for each in found.refused] == [(7, NewNodeOrRemovalRefusalCause.TOO_MUCH)]
+    assert [(each.job, each.cause) for each in found.refused] == [(7, NodeAddOrRemoveRefusalCause.TOO_MUCH)]
 
 
 @pytest.mark.parametrize(
@@ -465,7 +465,7 @@ def test_a_task_that_wants_more_nodes_than_a_pool_gives_is_told(limits: dict[str
     seen = cell(*full(MASTER), wait=[waiting(9, slots=12, pe="fill")])
     found = plan(seen, pools)
 
-    assert (found.add, [one.cause for one in found.refused]) == (0, [NewNodeOrRemovalRefusalCause.TOO_SPREAD])
+    assert (found.add, [one.cause for one in found.refused]) == (0, [NodeAddOrRemoveRefusalCause.TOO_SPREAD])
 
 
 def test_of_several_environments_one_that_can_give_the_slots_is_taken() -> None:
@@ -766,7 +766,7 @@ def test_a_queue_beside_a_closed_one_gets_nodes_for_its_own_tasks() -> None:
     found = plan(cell(*CLOSED, wait=own), pools)
 
     assert found.add == 1
-    assert [(one.job, one.cause) for one in found.refused] == [(7, NewNodeOrRemovalRefusalCause.NO_QUEUE)]
+    assert [(one.job, one.cause) for one in found.refused] == [(7, NodeAddOrRemoveRefusalCause.NO_QUEUE)]
 
 
 def test_no_node_is_added_to_a_closed_queue_for_the_least() -> None:

@@ -23,7 +23,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalancePlanFigures,
     BalancePlanReason,
     BalanceSituation,
-    NewNodeOrRemovalRefusalCause,
+    NodeAddOrRemoveRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, SqueezeSection, StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
@@ -466,4 +466,4 @@ def test_the_last_host_at_work_stays_though_it_is_a_pools_node() -> None:
     )
 
     assert (left.remove, left.verdict) == ((), BalancePlanReason.NO_NEED)
-    assert [(one.host, one.cause) for one in left.refused] == [("n0", NewNodeOrRemovalRefusalCause.LAST_AT_WORK)]
+    assert [(one.host, one.cause) for one in left.refused] == [("n0", NodeAddOrRemoveRefusalCause.LAST_AT_WORK)]

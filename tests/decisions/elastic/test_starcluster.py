@@ -9,10 +9,10 @@ from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.balancer_round_reports import describe_balance_plan
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
-from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceSituation, NewNodeOrRemovalRefusalCause
+from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceSituation, NodeAddOrRemoveRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
-from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, CellHost, CellQueue
+from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, CellExecutionHost, CellQueue
 from tests.decisions.elastic.cells import MASTER, ago, cluster, instance, node, situation, waiting
 
 DAY_MIN = 24 * 60
@@ -70,8 +70,8 @@ def test_what_takes_only_what_others_leave_adds_nothing_and_is_told() -> None:
 
     assert (found.add, found.figures.wanted) == (0, 0)
     assert [(one.job, one.cause) for one in found.refused if one.job] == [
-        (1, NewNodeOrRemovalRefusalCause.BEST_EFFORT),
-        (2, NewNodeOrRemovalRefusalCause.CAMPAIGN),
+        (1, NodeAddOrRemoveRefusalCause.BEST_EFFORT),
+        (2, NodeAddOrRemoveRefusalCause.CAMPAIGN),
     ]
 
 
@@ -124,12 +124,12 @@ def test_the_oldest_job_counts_wherever_the_list_has_it() -> None:
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        ("hqw", NewNodeOrRemovalRefusalCause.HELD),
-        ("Eqw", NewNodeOrRemovalRefusalCause.ERROR),
-        ("dqw", NewNodeOrRemovalRefusalCause.DELETED),
+        ("hqw", NodeAddOrRemoveRefusalCause.HELD),
+        ("Eqw", NodeAddOrRemoveRefusalCause.ERROR),
+        ("dqw", NodeAddOrRemoveRefusalCause.DELETED),
     ],
 )
-def test_what_can_not_start_adds_no_node_and_is_told(state: str, why: NewNodeOrRemovalRefusalCause) -> None:
+def test_what_can_not_start_adds_no_node_and_is_told(state: str, why: NodeAddOrRemoveRefusalCause) -> None:
     plan = plan_balance_by_starcluster(cluster(ONE, FULL, [waiting(60, state=state, jobs=(3, 4))]), RULES)
 
     assert plan.add == 0
@@ -149,7 +149,7 @@ def test_a_queue_that_is_asked_for_by_l_qname_counts_as_by_q(asked: str, expecte
 
     assert plan.add == expected
     refused = [one.cause for one in plan.refused if one.job]
-    assert refused == ([] if expected else [NewNodeOrRemovalRefusalCause.OTHER_QUEUE])
+    assert refused == ([] if expected else [NodeAddOrRemoveRefusalCause.OTHER_QUEUE])
 
 
 @pytest.mark.parametrize("state", ["au", "d", "E", "adu", "s"])
@@ -261,7 +261,7 @@ def test_each_idle_node_is_removed_though_others_are_busy() -> None:
     plan = plan_balance_by_starcluster(cluster(nodes, {"n2": (1,)}), RULES)
 
     assert plan.remove == ("n1", "n3")
-    assert [(one.host, one.cause) for one in plan.refused] == [("n2", NewNodeOrRemovalRefusalCause.BUSY)]
+    assert [(one.host, one.cause) for one in plan.refused] == [("n2", NodeAddOrRemoveRefusalCause.BUSY)]
 
 
 def test_never_fewer_than_the_minimum_are_left() -> None:
@@ -270,8 +270,8 @@ def test_never_fewer_than_the_minimum_are_left() -> None:
 
     assert plan.remove == ("n1",)
     assert {one.host: one.cause for one in plan.refused} == {
-        "n2": NewNodeOrRemovalRefusalCause.AT_MINIMUM,
-        "n3": NewNodeOrRemovalRefusalCause.AT_MINIMUM,
+        "n2": NodeAddOrRemoveRefusalCause.AT_MINIMUM,
+        "n3": NodeAddOrRemoveRefusalCause.AT_MINIMUM,
     }
 
 
@@ -298,17 +298,17 @@ def test_the_master_and_hosts_that_are_not_ours_stay() -> None:
 @pytest.mark.parametrize(
     ("one", "why"),
     [
-        (node("n1", 50, "draining"), NewNodeOrRemovalRefusalCause.NOT_READY),
-        (node("n1", 50, "joining"), NewNodeOrRemovalRefusalCause.NOT_READY),
-        (node("n1", None), NewNodeOrRemovalRefusalCause.UPTIME_UNKNOWN),
-        (node("n9"), NewNodeOrRemovalRefusalCause.NOT_LISTED),
-        (node("bare"), NewNodeOrRemovalRefusalCause.NOT_LISTED),
+        (node("n1", 50, "draining"), NodeAddOrRemoveRefusalCause.NOT_READY),
+        (node("n1", 50, "joining"), NodeAddOrRemoveRefusalCause.NOT_READY),
+        (node("n1", None), NodeAddOrRemoveRefusalCause.UPTIME_UNKNOWN),
+        (node("n9"), NodeAddOrRemoveRefusalCause.NOT_LISTED),
+        (node("bare"), NodeAddOrRemoveRefusalCause.NOT_LISTED),
     ],
     ids=["draining", "joining", "uptime", "not listed", "no queue"],
 )
-def test_a_node_of_which_too_little_is_known_stays(one: ElasticNode, why: NewNodeOrRemovalRefusalCause) -> None:
+def test_a_node_of_which_too_little_is_known_stays(one: ElasticNode, why: NodeAddOrRemoveRefusalCause) -> None:
     seen = cluster(ONE)
-    with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, CellHost(name="bare")))
+    with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, CellExecutionHost(name="bare")))
     plan = plan_balance_by_starcluster(replace(seen, cell=with_bare, nodes=(one,)), RULES)
 
     assert ((), [why]) == (plan.remove, [each.cause for each in plan.refused])
@@ -319,16 +319,14 @@ def test_a_node_with_reserved_slots_stays() -> None:
     reserved = replace(instance("n1"), reserved=1)
     seen = situation(instance(MASTER), reserved, nodes=ONE.values())
 
-    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [
-        NewNodeOrRemovalRefusalCause.BUSY
-    ]
+    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [NodeAddOrRemoveRefusalCause.BUSY]
     assert plan_balance_by_starcluster(seen, RULES, is_faithful=True).remove == ("n1",)
 
 
 def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     """No job can come there; the cell's layout says so."""
     seen = cluster(ONE)
-    with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, CellHost(name="bare")))
+    with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, CellExecutionHost(name="bare")))
     layout = CellConfiguration(queues={"all.q": CellQueue(name="all.q", hosts=(MASTER, "n1"))})
     bare = replace(seen, cell=with_bare, nodes=(node("bare"),), layout=layout)
 
@@ -348,11 +346,9 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
     other = replace(seen, nodes=(node("n1.other"),))
 
     assert plan_balance_by_starcluster(seen, RULES).figures.nodes == 2
-    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [
-        NewNodeOrRemovalRefusalCause.BUSY
-    ]
+    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [NodeAddOrRemoveRefusalCause.BUSY]
     assert [one.cause for one in plan_balance_by_starcluster(other, RULES).refused] == [
-        NewNodeOrRemovalRefusalCause.NOT_LISTED
+        NodeAddOrRemoveRefusalCause.NOT_LISTED
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.decisions.elastic.balancer_round_reports import count_balancer_round_figures
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, CellHost, CellQueue
+from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, CellExecutionHost, CellQueue
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks, TasksEndedInMinute, minute_since_epoch
 from tests.decisions.elastic.cells import NOON, ago, instance, situation, waiting
 
@@ -101,4 +101,4 @@ def test_without_hosts_and_ends_all_numbers_are_0() -> None:
     found = count_balancer_round_figures(situation(), RecentlyEndedTasks(), "all.q")
 
     assert (found.hosts, found.duration_s, found.wait_s, found.load) == (0, 0, 0, 0.0)
-    assert CellHost(name="n1").load is None
+    assert CellExecutionHost(name="n1").load is None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.rebalance.job_rebalancing import plan_job_repair_or_spread
+from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHostState,
     PlacementTask,

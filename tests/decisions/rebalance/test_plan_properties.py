@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round, plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
-from gridbridge.decisions.rebalance.job_rebalancing import draft_job_repair, plan_job_repair_or_spread
+from gridbridge.decisions.rebalance.job_copy_repair_and_spread import (
+    draft_job_repair,
+    plan_job_repair_or_spread,
+)
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (

@@ -16,15 +16,15 @@ from gridbridge.model.elastic.balance_sections import (
     NodePoolSection,
 )
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
-from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit, SetupEditVerb
 from gridbridge.model.site.site_check_facts import (
-    BalancerCellRights,
+    BalancerCellFacts,
     BalancerFacts,
     LastPublishedBalancerRound,
     PathFacts,
 )
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import Policy
 
 CONF = Path(__file__).parents[3] / "conf"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -50,7 +50,7 @@ RIGHT = BalancerFacts(
     },
     sudoers=f"{balancer_setup_requirements.SUDOERS_LINE}\n",
     cron=f"{balancer_setup_requirements.CRON_LINE}\n",
-    cell=BalancerCellRights(
+    cell=BalancerCellFacts(
         name="alpha",
         master="alpha-master",
         managers=("root", BALANCE_ACCOUNT),
@@ -101,7 +101,7 @@ def test_a_bare_host_gets_all_of_it_and_what_starts_it_last() -> None:
     bare = BalancerFacts(
         host="alpha-master",
         uid=0,
-        cell=BalancerCellRights(name="alpha", master="alpha-master", managers=(), admin_hosts=()),
+        cell=BalancerCellFacts(name="alpha", master="alpha-master", managers=(), admin_hosts=()),
     )
 
     items = [one.item for one in balancer_setup_requirements.balancer_setup_findings(bare, POLICY)]

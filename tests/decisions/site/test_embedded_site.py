@@ -3,10 +3,10 @@
 import pytest
 
 from gridbridge.decisions.site import running_site_findings
-from gridbridge.model.policy import ClusterKind, ClusterSection, Policy
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 
 POLICY = Policy(

@@ -17,9 +17,9 @@ from gridbridge.decisions.site.transfer_queue_findings import (
 )
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
 from gridbridge.model.key_settings import QueueDefaultRequests
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 from tests.decisions.site.setups import WANTED
 

@@ -19,7 +19,7 @@ from gridbridge.model.published_status_and_reports import (
     PublishedFastJobFailure,
 )
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
-from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
 from gridbridge.model.transfer_message import (
     CAUSES,
     DesiredLocalJobState,
@@ -198,10 +198,10 @@ OF_BOB = {"owner": "bob", "uid": 1002}
 @pytest.mark.parametrize(
     ("other", "is_closed"),
     [
-        (transfer(9, listed=OwnershipProof.YES, **OF_BOB), False),
-        (transfer(9, local_state=job_state("hr"), listed=OwnershipProof.NO, **OF_BOB), True),
-        (transfer(9, listed=OwnershipProof.YES), True),
-        (transfer(9, listed=OwnershipProof.YES, remote="gamma", **OF_BOB), True),
+        (transfer(9, listed=OwnerSeenInHomeJobList.YES, **OF_BOB), False),
+        (transfer(9, local_state=job_state("hr"), listed=OwnerSeenInHomeJobList.NO, **OF_BOB), True),
+        (transfer(9, listed=OwnerSeenInHomeJobList.YES), True),
+        (transfer(9, listed=OwnerSeenInHomeJobList.YES, remote="gamma", **OF_BOB), True),
     ],
     ids=["another's job there", "told, but not in home's list", "the same owner's", "elsewhere"],
 )
@@ -215,7 +215,7 @@ def test_one_owners_failures_close_a_cluster_only_while_nobody_else_has_a_job_th
 
 def test_failures_of_two_owners_close_a_cluster_that_others_use() -> None:
     news = [failure_of(1), failure_of(2, "bob"), failure_of(3)]
-    other = transfer(9, listed=OwnershipProof.YES, owner="carol")
+    other = transfer(9, listed=OwnerSeenInHomeJobList.YES, owner="carol")
 
     known = fail(news, NONE, NOW, other)
 
@@ -224,7 +224,7 @@ def test_failures_of_two_owners_close_a_cluster_that_others_use() -> None:
 
 def test_a_probe_of_one_owner_closes_again_what_two_had_closed() -> None:
     closed = fail([failure_of(1), failure_of(2, "bob"), failure_of(3)])
-    other = transfer(8, listed=OwnershipProof.YES, owner="carol")
+    other = transfer(8, listed=OwnerSeenInHomeJobList.YES, owner="carol")
 
     assert fail([failure_of(9)], closed, after(60), other).times == 2
     assert fail([failure_of(9)], failed(1, 2, 3), after(60), other) == replace(
@@ -335,7 +335,7 @@ def test_those_that_were_on_their_way_add_nothing() -> None:
     ids=["not over", "over", "a probe is out", "an older job", "the probe is no news any more"],
 )
 def test_one_job_is_let_in_when_the_time_is_over(now_s: float, probe_s: float | None, is_closed: bool) -> None:
-    probes = [transfer(created_at=after(probe_s), listed=OwnershipProof.YES)] if probe_s else []
+    probes = [transfer(created_at=after(probe_s), listed=OwnerSeenInHomeJobList.YES)] if probe_s else []
 
     closed = failed(1, 2, 3)
     first = circuit_breaker.first_probe_time_of_each_owner(closed, probes)
@@ -352,7 +352,7 @@ def test_what_homes_list_does_not_have_is_no_probe() -> None:
 
 def test_one_owners_probes_keep_the_queues_closed_for_one_probes_time() -> None:
     closed = failed(1, 2, 3)
-    probes = [transfer(job, created_at=after(61 + job), listed=OwnershipProof.YES) for job in (50, 1, 20)]
+    probes = [transfer(job, created_at=after(61 + job), listed=OwnerSeenInHomeJobList.YES) for job in (50, 1, 20)]
     first = circuit_breaker.first_probe_time_of_each_owner(closed, probes)
 
     assert first == {"alice": after(62)}

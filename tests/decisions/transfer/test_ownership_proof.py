@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.decisions.transfer import transfers_in_job_lists
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
 from tests.states import job_state
 
@@ -48,19 +48,19 @@ def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> JobListRow:
 @pytest.mark.parametrize(
     ("one", "what", "listed"),
     [
-        (transfer(), home(row()), OwnershipProof.YES),
-        (transfer(), home(row("bob")), OwnershipProof.NO),
-        (transfer(), home(), OwnershipProof.NO),
+        (transfer(), home(row()), OwnerSeenInHomeJobList.YES),
+        (transfer(), home(row("bob")), OwnerSeenInHomeJobList.NO),
+        (transfer(), home(), OwnerSeenInHomeJobList.NO),
         (transfer(), home(at_s=-1), ""),
-        (transfer(), home(row(), at_s=-1), OwnershipProof.YES),
-        (transfer(listed=OwnershipProof.YES), home(), OwnershipProof.YES),
-        (transfer(listed=OwnershipProof.NO), home(row()), OwnershipProof.YES),
+        (transfer(), home(row(), at_s=-1), OwnerSeenInHomeJobList.YES),
+        (transfer(listed=OwnerSeenInHomeJobList.YES), home(), OwnerSeenInHomeJobList.YES),
+        (transfer(listed=OwnerSeenInHomeJobList.NO), home(row()), OwnerSeenInHomeJobList.YES),
         (transfer(verdict=ENDED), home(), ""),
         (transfer(desired=DesiredLocalJobState.DEAD), home(), ""),
-        (transfer("gb.alpha.7.3.1"), home(row()), OwnershipProof.NO),
-        (transfer("gb.alpha.7.3.1"), home(row(tasks=(range(3, 4),))), OwnershipProof.YES),
-        (transfer("gb.alpha.7.9.1"), home(row(tasks=(range(3, 4),))), OwnershipProof.NO),
-        (transfer("gb.alpha.7.0.1"), home(row(tasks=(range(3, 4),))), OwnershipProof.NO),
+        (transfer("gb.alpha.7.3.1"), home(row()), OwnerSeenInHomeJobList.NO),
+        (transfer("gb.alpha.7.3.1"), home(row(tasks=(range(3, 4),))), OwnerSeenInHomeJobList.YES),
+        (transfer("gb.alpha.7.9.1"), home(row(tasks=(range(3, 4),))), OwnerSeenInHomeJobList.NO),
+        (transfer("gb.alpha.7.0.1"), home(row(tasks=(range(3, 4),))), OwnerSeenInHomeJobList.NO),
     ],
     ids=[
         "listed",
@@ -88,8 +88,8 @@ def test_homes_list_says_whether_a_transfer_is_what_its_name_says(
     ("what", "listed"),
     [
         (home(), ""),
-        (home(row("bob")), OwnershipProof.NO),
-        (home(row()), OwnershipProof.YES),
+        (home(row("bob")), OwnerSeenInHomeJobList.NO),
+        (home(row()), OwnerSeenInHomeJobList.YES),
         (home(row(tasks=(range(3, 4),))), ""),
     ],
     ids=["gone", "another's job", "put back", "another task of theirs"],
@@ -98,7 +98,7 @@ def test_one_that_is_over_may_have_left_but_not_become_anothers(what: ClusterSna
     assert transfers_in_job_lists.prove_ended_transfer_owner(transfer(closed_at=NOW), what) == listed
 
 
-HERS, HIS = transfer(listed=OwnershipProof.YES), transfer("gb.alpha.7.0.99", "bob")
+HERS, HIS = transfer(listed=OwnerSeenInHomeJobList.YES), transfer("gb.alpha.7.0.99", "bob")
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ HERS, HIS = transfer(listed=OwnershipProof.YES), transfer("gb.alpha.7.0.99", "bo
     [
         ((HERS, HIS), {1001}, set()),
         ((HERS.but(listed=""), HIS), set(), {1001, 1002}),
-        ((HERS.but(listed=""), HIS.but(listed=OwnershipProof.NO)), set(), {1001}),
-        ((HIS.but(listed=OwnershipProof.NO),), set(), set()),
+        ((HERS.but(listed=""), HIS.but(listed=OwnerSeenInHomeJobList.NO)), set(), {1001}),
+        ((HIS.but(listed=OwnerSeenInHomeJobList.NO),), set(), set()),
     ],
 )
 def test_what_is_proved_stands_alone_and_what_is_denied_not_at_all(

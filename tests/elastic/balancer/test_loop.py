@@ -8,7 +8,7 @@ import pytest
 from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions
 from gridbridge.elastic.balancer.balancer_loop import ReloadingBalancer
 from gridbridge.errors import ConfigError
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.program.configuration_in_force import ReloadableConfiguration
 from gridbridge.shell.clock import Clock
 

@@ -20,7 +20,7 @@ from gridbridge.elastic.balancer.balancer_round_outputs import (
 from gridbridge.elastic.store import saved_balancer_round_folder
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, update_learnt_run_times
-from gridbridge.model.policy import ClusterSection
+from gridbridge.model.site_configuration import ClusterSection
 from tests.elastic.balancer.test_plan_preview import BUSY, kept
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)

@@ -45,7 +45,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachineState,
 )
 from gridbridge.model.elastic.grid_engine_cell import (
-    CellHost,
+    CellExecutionHost,
     GridEngineCellSnapshot,
     TaskResourceRequests,
     WaitingJobGroup,
@@ -422,7 +422,7 @@ class Cell:
         return BalanceSituation(
             now=self.world.now,
             cell=GridEngineCellSnapshot(
-                hosts=tuple(CellHost(name=name, load=0.1) for name in names),
+                hosts=tuple(CellExecutionHost(name=name, load=0.1) for name in names),
                 instances=tuple(instances),
                 waiting=tuple(_since(one, self.world.now) for one in wait),
             ),

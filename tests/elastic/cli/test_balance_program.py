@@ -25,7 +25,7 @@ from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanFigure
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
-from gridbridge.model.policy import Policy
+from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.shell.program_startup import version_with_commit
 

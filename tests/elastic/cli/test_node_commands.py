@@ -13,8 +13,8 @@ from gridbridge.decisions.elastic.nodes_needing_administrator import explain_how
 from gridbridge.elastic.balancer import balance_preview, balance_situation_sources
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
-from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import Policy
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NODE = {"up_since": "2126-01-01T11:00:00+00:00", "idle_since": "2126-01-01T11:59:40+00:00"}

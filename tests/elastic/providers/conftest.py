@@ -14,8 +14,8 @@ from gridbridge.elastic.providers.provider_registry import make_provider_of_pool
 from gridbridge.elastic.providers.site_program_and_secret_files import SiteProgramProvider
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection, ProviderKind
 from gridbridge.model.key_settings import QueueDefaultRequests
-from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
+from gridbridge.model.site_configuration import Policy
 from tests.elastic.providers import cloud
 from tests.elastic.providers.cloud import Gate
 from tests.elastic.providers.sites import Site

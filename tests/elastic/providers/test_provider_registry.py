@@ -25,8 +25,8 @@ from gridbridge.model.elastic.balance_sections import (
     PowerSwitchMethod,
     ProviderKind,
 )
-from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import Policy
 
 SECTION = MachineProviderSection(program="/opt/rent", timeout_s=7)
 POLICY = Policy(

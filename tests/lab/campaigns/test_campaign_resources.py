@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.campaigns.task_attempt_ranges import parse_attempt_ranges
+from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, jobs_of, ledger, shown, submit, until_state
 from tests.lab.campaigns.together import AT, AT_ONCE, FOLDER, PROJECT, Brought, jdl
 from tests.lab.grid import Grid

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gridbridge.model.campaigns.task_attempt_ranges import parse_attempt_ranges
+from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from tests.lab.away import global_setting
 from tests.lab.campaigns import runner
 from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, ledger, published, shown, submit

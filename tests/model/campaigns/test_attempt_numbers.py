@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.task_attempt_ranges import (
+from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     format_array_index_ranges,
     format_attempt_ranges,
     parse_array_index_ranges,

@@ -9,11 +9,11 @@ import pytest
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.program import service_cycle
-from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs, RebalanceTarget
+from gridbridge.rebalance.mover.rebalance_decision import HostOrJobToRebalance, RebalancePlanWithInputs
 from gridbridge.rebalance.mover.rebalance_round_runner import OverdueReplicaVerifier
 from gridbridge.rebalance.replicas import delegated_datasets, owner_program, replica_reconciler
 from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
@@ -71,13 +71,13 @@ class Desk:
         return self.site.datasets
 
     def round(
-        self, asked: RebalanceTarget | None = None, *, is_dry: bool = False
+        self, asked: HostOrJobToRebalance | None = None, *, is_dry: bool = False
     ) -> tuple[RebalancePlanWithInputs, ReplicaReconciler]:
         """Do a round; return what was advised, and who did it."""
         one = ReplicaReconciler(
             self.policy,
             self.clock,
-            asked or RebalanceTarget(),
+            asked or HostOrJobToRebalance(),
             is_dry=is_dry,
             carrying=self.carrying,
             let_go=self.let_go,

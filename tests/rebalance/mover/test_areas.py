@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, StorageAreaUnusable
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection as SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.rebalance.replicas import owner_datasets, storage_area_access
 from gridbridge.rebalance.replicas.owner_replicas import LocalOrSshFolder, ReplicaCopier

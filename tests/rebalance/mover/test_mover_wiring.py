@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementSnapshot,
     RebalanceMovePlan,
@@ -20,6 +19,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.rebalance.mover import rebalance_round_runner, rebalance_service_account
 from gridbridge.rebalance.mover.rebalance_decision import RebalancePlanWithInputs
 from gridbridge.shell.poller_lock import MomentaryPollerLock

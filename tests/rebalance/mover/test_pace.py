@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import StorageAreaUnusable
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.rebalance.replicas import owner_datasets
 from gridbridge.rebalance.replicas.owner_replicas import LocalOrSshFolder, ReplicaCopier
 from gridbridge.shell import rsync

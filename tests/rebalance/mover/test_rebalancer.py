@@ -11,7 +11,7 @@ import pytest
 from gridbridge.batch.gridengine import status
 from gridbridge.batch.gridengine import tasks as home_tasks
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.errors import ConfigError, GridbridgeError
@@ -31,12 +31,12 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import (
-    OwnershipProof,
+    OwnerSeenInHomeJobList,
     TaskMoveStage,
     Transfer,
     WaitingTaskMove,
@@ -45,7 +45,7 @@ from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
 from gridbridge.model.transfer_message import TransferOutcome as HowItEnds
 from gridbridge.program import service_cycle
 from gridbridge.rebalance.mover import rebalance_journal, rebalance_task_observer, task_rebalancer
-from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
+from gridbridge.rebalance.mover.rebalance_decision import HostOrJobToRebalance, RebalanceScope
 from gridbridge.rebalance.mover.rebalance_task_observer import TransferredTaskReader
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.rebalance_tables import HOST, RebalanceNoteRows
@@ -116,11 +116,11 @@ class Site:
         )
         return seen, 0.0
 
-    def rebalance(self, asked: RebalanceTarget | None = None, *, is_dry: bool = False) -> tuple[Any, Any]:
+    def rebalance(self, asked: HostOrJobToRebalance | None = None, *, is_dry: bool = False) -> tuple[Any, Any]:
         """Do a round; return what was advised, and what came of it."""
         clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
         one = WaitingTaskRebalancer(
-            self.policy, clock, asked or RebalanceTarget(what=RebalanceScope.HOST, name="beta"), is_dry=is_dry
+            self.policy, clock, asked or HostOrJobToRebalance(what=RebalanceScope.HOST, name="beta"), is_dry=is_dry
         )
         planned = service_cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
         one.database.close()
@@ -186,7 +186,7 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
 
 def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite") -> None:
     """They give the same decision again."""
-    sent_site.rebalance(RebalanceTarget(what=RebalanceScope.JOB, name="gb.alpha.7"))
+    sent_site.rebalance(HostOrJobToRebalance(what=RebalanceScope.JOB, name="gb.alpha.7"))
     database = sent_site.database()
     (kept,) = JournalledDecisionRows(database).last(9)
     database.close()
@@ -286,13 +286,13 @@ def test_a_target_that_got_a_task_after_the_plan_gets_no_other(site: Site, monke
 @pytest.mark.parametrize(
     ("asked", "moved"),
     [
-        (RebalanceTarget(what=RebalanceScope.HOST, name="beta"), 1),
-        (RebalanceTarget(what=RebalanceScope.JOB, name="gb.alpha.7"), 1),
+        (HostOrJobToRebalance(what=RebalanceScope.HOST, name="beta"), 1),
+        (HostOrJobToRebalance(what=RebalanceScope.JOB, name="gb.alpha.7"), 1),
     ],
     ids=["host", "job"],
 )
 def test_a_job_whose_owner_says_after_the_plan_that_it_stays_is_not_moved(
-    sent_site: "SentSite", monkeypatch: pytest.MonkeyPatch, asked: RebalanceTarget, moved: int
+    sent_site: "SentSite", monkeypatch: pytest.MonkeyPatch, asked: HostOrJobToRebalance, moved: int
 ) -> None:
     """Unless somebody wants just that job to be moved."""
 
@@ -323,7 +323,7 @@ def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[
 def test_what_is_marked_is_on_its_way(site: Site) -> None:
     """The next round moves nothing besides, and an own wish of a host finds it there."""
     site.rebalance()
-    planned, _ = site.rebalance(RebalanceTarget())
+    planned, _ = site.rebalance(HostOrJobToRebalance())
 
     assert planned.advice.sentence == "4 tasks are being moved: no other move begins"
     assert site.marked() == [1, 2, 3, 4]
@@ -380,7 +380,7 @@ def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(site: Site, 
     site.gone = {1, 2, 3, 4}
     site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
 
-    planned, _ = site.rebalance(RebalanceTarget())
+    planned, _ = site.rebalance(HostOrJobToRebalance())
 
     assert planned.advice.sentence == "4 tasks are being moved: no other move begins"
 
@@ -397,7 +397,7 @@ def test_a_task_that_waits_for_a_moment_is_left_alone(site: Site) -> None:
 def test_of_a_cluster_that_does_not_answer_nothing_is_decided(site: Site, silent: str) -> None:
     site.silent = {silent}
 
-    site.rebalance(RebalanceTarget())
+    site.rebalance(HostOrJobToRebalance())
 
     assert site.marked() == []
 
@@ -419,7 +419,7 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
     EventAndSuccessRecordRows(database).put([event])
     database.close()
 
-    for asked in (RebalanceTarget(), RebalanceTarget(what=RebalanceScope.FAIL, name="beta")):
+    for asked in (HostOrJobToRebalance(), HostOrJobToRebalance(what=RebalanceScope.FAIL, name="beta")):
         planned, _ = site.rebalance(asked)
 
         why = {one.reason for one in planned.advice.rejected}
@@ -450,11 +450,11 @@ def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Sit
 
 
 def test_nothing_is_moved_while_it_is_quiesced(site: Site) -> None:
-    one = WaitingTaskRebalancer(site.policy, Clock(), RebalanceTarget())
+    one = WaitingTaskRebalancer(site.policy, Clock(), HostOrJobToRebalance())
     one.quiesce(is_quiesced=True)
     one.database.close()
     quiet, _ = site.rebalance()
-    one = WaitingTaskRebalancer(site.policy, Clock(), RebalanceTarget())
+    one = WaitingTaskRebalancer(site.policy, Clock(), HostOrJobToRebalance())
     one.quiesce(is_quiesced=False)
     one.database.close()
     planned, _ = site.rebalance()
@@ -579,7 +579,7 @@ def sent(job: int) -> Transfer:
         updated_at=NOON,
         since=NOON,
         remote_id=job,
-        listed=OwnershipProof.YES,
+        listed=OwnerSeenInHomeJobList.YES,
     )
 
 
@@ -588,7 +588,7 @@ def _sent_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SentSite:
     return SentSite(tmp_path, monkeypatch)
 
 
-FAIL = RebalanceTarget(what=RebalanceScope.FAIL, name="beta")
+FAIL = HostOrJobToRebalance(what=RebalanceScope.FAIL, name="beta")
 
 
 def test_tasks_that_were_sent_away_are_noted_for_the_poller(sent_site: SentSite) -> None:
@@ -604,7 +604,7 @@ def test_tasks_that_were_sent_away_are_noted_for_the_poller(sent_site: SentSite)
 def test_nothing_else_is_begun_while_they_move(sent_site: SentSite, what: str) -> None:
     sent_site.rebalance(FAIL)
     name = "gb.alpha.7" if what == "job" else "gamma"
-    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope(what), name=name))
+    planned, _ = sent_site.rebalance(HostOrJobToRebalance(what=RebalanceScope(what), name=name))
 
     assert planned.advice.sentence == "2 tasks are being moved: no other move begins"
 
@@ -624,7 +624,7 @@ def test_a_task_on_its_way_counts_wherever_it_is(sent_site: SentSite, stage: Tas
     sent_site.letters[40] = ""
     sent_site.at_gamma = 40 if goes_on else 0
 
-    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope.HOST, name="gamma"))
+    planned, _ = sent_site.rebalance(HostOrJobToRebalance(what=RebalanceScope.HOST, name="gamma"))
 
     assert planned.advice.sentence == "1 task is being moved: no other move begins"
 
@@ -706,7 +706,7 @@ def test_a_round_moves_no_job_whose_owner_lets_it_not(
 ) -> None:
     sent_site.contexts[7] = context
 
-    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope.HOST, name="beta"))
+    planned, _ = sent_site.rebalance(HostOrJobToRebalance(what=RebalanceScope.HOST, name="beta"))
     kept = [one for one in planned.advice.rejected if one.job == "gb.alpha.7"]
 
     assert [one.job for one in planned.advice.moves] == expected
@@ -725,8 +725,8 @@ def test_nothing_that_was_sent_moves_while_home_does_not_tell_of_its_jobs(sent_s
 def test_a_drained_cluster_comes_first(sent_site: SentSite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebalance_task_observer.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
 
-    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope.HOST, name="gamma"))
-    by_itself, _ = sent_site.rebalance(RebalanceTarget())
+    planned, _ = sent_site.rebalance(HostOrJobToRebalance(what=RebalanceScope.HOST, name="gamma"))
+    by_itself, _ = sent_site.rebalance(HostOrJobToRebalance())
 
     assert planned.advice.sentence == "beta is drained: `gridbridge rebalance fail beta` comes first"
     assert len(by_itself.advice.moves) == 2
@@ -735,13 +735,13 @@ def test_a_drained_cluster_comes_first(sent_site: SentSite, monkeypatch: pytest.
 @pytest.mark.parametrize("what", ["host", "job", "fail"])
 def test_what_is_not_there_is_told(site: Site, what: str) -> None:
     with pytest.raises(ConfigError, match="no delta; there are"):
-        site.rebalance(RebalanceTarget(what=RebalanceScope(what), name="delta"))
+        site.rebalance(HostOrJobToRebalance(what=RebalanceScope(what), name="delta"))
 
 
 def test_what_was_kept_leads_to_the_same_decision(site: Site) -> None:
     planned, _ = site.rebalance(is_dry=True)
     entry = rebalance_journal.rebalance_journal_entry(
-        planned, RebalanceTarget(what=RebalanceScope.HOST, name="beta"), NOON
+        planned, HostOrJobToRebalance(what=RebalanceScope.HOST, name="beta"), NOON
     )
 
     assert entry
@@ -821,7 +821,7 @@ def test_a_task_that_was_sent_to_a_cluster_that_is_silent_for_long_is_told(sent_
     sent_site.silent = {"beta"}
     sent_site.now = NOON + timedelta(minutes=6)
 
-    planned, _ = sent_site.rebalance(RebalanceTarget(what=RebalanceScope.FAIL, name="beta"))
+    planned, _ = sent_site.rebalance(HostOrJobToRebalance(what=RebalanceScope.FAIL, name="beta"))
 
     told = {(one.job, one.reason) for one in planned.advice.rejected}
     silent = "the cluster does not answer and may start the task: a moved task would run twice"

@@ -12,7 +12,7 @@ import pytest
 from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
 from gridbridge.model.rebalance.datasets import ServiceReplicaAct, ServiceReplicaActInOwnerFile
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope, RebalanceTarget
+from gridbridge.rebalance.mover.rebalance_decision import HostOrJobToRebalance, RebalanceScope
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.rebalance_tables import READ, RebalanceNoteRows, ReplicaActRows
 from gridbridge.rebalance.replicas import delegated_datasets as letters
@@ -459,7 +459,7 @@ def test_no_act_begins_once_it_is_quiesced_in_the_middle_of_a_round(desk: Desk) 
 
     def quiesce(words: tuple[str, ...]) -> None:
         if words[0] == "copy":
-            one = WaitingTaskRebalancer(desk.policy, Clock(), RebalanceTarget())
+            one = WaitingTaskRebalancer(desk.policy, Clock(), HostOrJobToRebalance())
             one.quiesce(is_quiesced=True)
             one.database.close()
 
@@ -607,7 +607,7 @@ def test_replicas_are_read_again_after_a_clock_that_was_ahead(desk: Desk) -> Non
 
 def test_nothing_is_carried_while_it_is_quiesced(desk: Desk) -> None:
     added(desk, is_later=True)
-    one = WaitingTaskRebalancer(desk.policy, Clock(), RebalanceTarget())
+    one = WaitingTaskRebalancer(desk.policy, Clock(), HostOrJobToRebalance())
     one.quiesce(is_quiesced=True)
     one.database.close()
     planned, _ = desk.round()
@@ -621,7 +621,7 @@ def test_nothing_is_carried_while_it_is_quiesced(desk: Desk) -> None:
 def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(desk: Desk, asked: tuple[str, str]) -> None:
     left = min(added(desk))
     desk.drained = {left}
-    planned, _ = desk.round(RebalanceTarget(what=RebalanceScope(asked[0]), name=asked[1]))
+    planned, _ = desk.round(HostOrJobToRebalance(what=RebalanceScope(asked[0]), name=asked[1]))
 
     expected = f"{left} is drained: `gridbridge rebalance fail {left}` comes first"
     assert planned.advice.sentence == expected
@@ -630,7 +630,7 @@ def test_no_area_and_no_dataset_is_evened_out_while_another_area_is_drained(desk
 
 def test_what_is_not_there_is_told(desk: Desk) -> None:
     with pytest.raises(ConfigError, match="no nowhere; there are alpha-disk"):
-        desk.round(RebalanceTarget(what=RebalanceScope.HOST, name="nowhere"))
+        desk.round(HostOrJobToRebalance(what=RebalanceScope.HOST, name="nowhere"))
 
 
 def test_what_was_kept_leads_to_the_same_decision(desk: Desk) -> None:

@@ -9,7 +9,7 @@ from gridbridge.model.published_status_and_reports import (
     PublishedClusterBreaker,
 )
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
-from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
 from gridbridge.model.transfer_message import StarterPhase, TransferFailureCause
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.poller.breakers import ClusterBreakers
@@ -17,7 +17,7 @@ from tests.decisions.transfer.test_transfer_policy import a_row, a_snapshot, a_t
 from tests.states import job_state
 
 JOBS = (7, 8, 9)
-PROVED = {"local_state": job_state(""), "listed": OwnershipProof.YES}  # it may be over by now
+PROVED = {"local_state": job_state(""), "listed": OwnerSeenInHomeJobList.YES}  # it may be over by now
 UNPROVED = {"local_state": job_state("r"), "listed": ""}  # it may be another task's row
 QUEUE = "transfer-beta@alpha-master"
 
@@ -61,7 +61,7 @@ class Told:
     def _waits(self, job: int, **values: object) -> Transfer:
         known: dict[str, object] = {"phase": StarterPhase.SUBMITTING, "remote_id": 0, "remote_state": job_state("")}
         one = a_transfer(name=f"gb.alpha.{job}.0.1", **(known | values))
-        if one.listed == OwnershipProof.YES:
+        if one.listed == OwnerSeenInHomeJobList.YES:
             row = a_row(job, "r", owner=one.owner, queue=QUEUE)
             self.breakers.prove(a_snapshot("alpha", -1, row), [one])
         return one
@@ -170,7 +170,9 @@ def test_a_job_that_is_not_in_the_queue_counts_for_nothing(told: Told, letters: 
         one = told._waits(job, **UNPROVED)
         home = a_snapshot("alpha", 9, a_row(job, letters, queue=queue))
         told.breakers.prove(home, [one])
-        told.breakers.take_news(one, one.but(listed=OwnershipProof.YES, cause=TransferFailureCause.UNREACHED), [one])
+        told.breakers.take_news(
+            one, one.but(listed=OwnerSeenInHomeJobList.YES, cause=TransferFailureCause.UNREACHED), [one]
+        )
         told.breakers.prove(home, [one])
 
     assert (told.is_closed(), told.counted()) == (False, [])

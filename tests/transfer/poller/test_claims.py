@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.cluster_snapshot import JobListRow
-from gridbridge.model.transfer.claim_and_guard import FENCED, FOLDER, HOME, JOB, claim_key_file
+from gridbridge.model.transfer.claim_and_guard import FENCED, FOLDER, HOME, JOB, claim_key_file_name_and_contents
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import (
     TransferFailureCause,
@@ -175,7 +175,7 @@ def test_a_recall_that_gets_the_file_ends_the_transfer_here(machine: Machine) ->
 
 def test_the_key_of_a_transfer_that_is_known_stays(machine: Machine) -> None:
     machine.send(BY_FILE)
-    key = machine.spool / FOLDER / claim_key_file(BY_FILE.claim, os.getuid())[0]
+    key = machine.spool / FOLDER / claim_key_file_name_and_contents(BY_FILE.claim, os.getuid())[0]
     for path in (key, machine.spool / FOLDER / "1.nobodys.key"):
         path.touch()
     sweeper = machine.service.acting.claims
@@ -276,7 +276,7 @@ def test_without_its_folder_a_claim_is_nobodys_and_nothing_is_recalled(machine: 
 
 def test_a_claim_goes_when_its_job_is_gone_there(machine: Machine) -> None:
     machine.send(BY_FILE)
-    key = machine.spool / FOLDER / claim_key_file(BY_FILE.claim, os.getuid())[0]
+    key = machine.spool / FOLDER / claim_key_file_name_and_contents(BY_FILE.claim, os.getuid())[0]
     key.touch()
     recall(machine)
     machine.send(RECORD.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.REQUEUE, reason=WHY))

@@ -13,9 +13,14 @@ from unittest.mock import Mock
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.policy import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.published_status_and_reports import PublishedClusterBreaker
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import (
+    ClusterKind,
+    ClusterSection,
+    JobEndPushKind,
+    Policy,
+)
 from gridbridge.model.transfer.load_values import queue_closing_load_values
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection, PollerSection, TransferQueueSection
 from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind, TransferOutcome

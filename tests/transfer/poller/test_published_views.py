@@ -10,12 +10,12 @@ import pytest
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.published_status_and_reports import (
     PublishedClusterDrain,
     PublishedOpenTransfers,
 )
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import (
     ProjectMappingRule,
     QueueMappingRule,
@@ -23,7 +23,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
     TransferQueueSection,
 )
 from gridbridge.model.transfer.transfers_and_actions import (
-    OwnershipProof,
+    OwnerSeenInHomeJobList,
     Transfer,
     TransferEvent,
 )
@@ -181,7 +181,7 @@ def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
     assert task.attempts[0].transfer.closed_at is not None
 
 
-@pytest.mark.parametrize(("listed", "text"), [(OwnershipProof.YES, "call 555"), ("", "")])
+@pytest.mark.parametrize(("listed", "text"), [(OwnerSeenInHomeJobList.YES, "call 555"), ("", "")])
 def test_words_are_listed_among_all_transfers_once_home_lists_the_task_as_their_teller_s(
     folder: str, listed: str, text: str
 ) -> None:

@@ -15,11 +15,11 @@ import pytest
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.errors import ConflictingRemoteJobEnds
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.published_status_and_reports import PublishedClusterBreaker
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity
 from gridbridge.model.site.site_check_facts import FolderFreeSpace
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind
 from gridbridge.model.transfer_message import (

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.transfer.transfers_and_actions import OwnershipProof
+from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.answers_to_starters import UndeliveredTaskEndTracker
 from gridbridge.transfer.transfer_rows import TransferRows
 from tests.decisions.transfer.test_transfer_policy import NOON, VERDICT, a_row, a_snapshot, a_transfer
 
-ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=OwnershipProof.YES)
+ENDED = a_transfer(verdict=VERDICT, closed_at=NOON, listed=OwnerSeenInHomeJobList.YES)
 
 
 def test_an_end_is_told_once_when_its_task_was_put_back(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.decisions.transfer.starter_message_acceptance import accept_or_reject_message
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.transfer.transfers_and_actions import OwnershipProof
+from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList
 from gridbridge.model.transfer_message import (
     MOST_REASON,
     DesiredLocalJobState,
@@ -70,7 +70,7 @@ def test_too_many_wait_for_home_and_come_in_once_it_lists_them(full: TransferSer
 
     hear(full, answer("alpha", a_row(7, "r")))
 
-    assert full.known.ledger.open[NAME, ALICE].listed == OwnershipProof.YES
+    assert full.known.ledger.open[NAME, ALICE].listed == OwnerSeenInHomeJobList.YES
     assert full.known.mail.unproved.jobs() == set()
 
 
@@ -173,7 +173,7 @@ def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -
 
 
 def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(service: TransferService) -> None:
-    for job, values in ((200, {}), (201, {"reguarded": True}), (202, {"listed": OwnershipProof.YES})):
+    for job, values in ((200, {}), (201, {"reguarded": True}), (202, {"listed": OwnerSeenInHomeJobList.YES})):
         send(service, of(job), TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"))
         ended = service.known.ledger.ended[of(job).transfer, ALICE]
         service.known.ledger.stop_watching(ended.but(**values))
@@ -219,10 +219,10 @@ def test_what_was_withheld_is_told_once_home_has_proved_it(
         service.known.ledger.note(one, f"line {number}")
     assert ("line 9" in caplog.text, f"line {LINES - 1}" in caplog.text) == (True, False)
 
-    service.known.ledger.keep(one.but(listed=OwnershipProof.NO))
+    service.known.ledger.keep(one.but(listed=OwnerSeenInHomeJobList.NO))
     assert f"line {LINES - 1}" not in caplog.text
-    service.known.ledger.keep(one.but(listed=OwnershipProof.YES))
-    service.known.ledger.keep(one.but(listed=OwnershipProof.YES))
+    service.known.ledger.keep(one.but(listed=OwnerSeenInHomeJobList.YES))
+    service.known.ledger.keep(one.but(listed=OwnerSeenInHomeJobList.YES))
     assert caplog.text.count(f"line {LINES - 1}") == 1
 
 

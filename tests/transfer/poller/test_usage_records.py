@@ -10,11 +10,11 @@ import pytest
 
 from gridbridge.errors import ConflictingRemoteJobEnds
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteUsageSource
-from gridbridge.model.policy import ClusterSection, Policy
 from gridbridge.model.published_status_and_reports import PublishedAccountingProgress
 from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
-from gridbridge.model.transfer.transfers_and_actions import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
 from gridbridge.model.transfer_message import StarterPhase, TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats
@@ -228,7 +228,7 @@ def test_what_stood_there_while_the_job_was_listed_yet_is_no_end(site: Beta) -> 
 
 
 def test_nobody_hides_anothers_record_by_jobs_under_its_account(site: Beta) -> None:
-    TransferRows(site.database).put(transfer(listed=OwnershipProof.YES))
+    TransferRows(site.database).put(transfer(listed=OwnerSeenInHomeJobList.YES))
     site.add(LINE.replace(":alice:ok:2:", ":bob:ok:8:"), LINE.replace(":ok:2:", ":ok:9:"))
     site.look()
 

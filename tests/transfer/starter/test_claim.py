@@ -9,7 +9,7 @@ from gridbridge.errors import StateError
 from gridbridge.model import transfer_route
 from gridbridge.model.transfer.claim_and_guard import (
     FOLDER,
-    claim_key_file,
+    claim_key_file_name_and_contents,
     is_valid_claim_name,
     split_claim,
 )
@@ -21,7 +21,7 @@ from gridbridge.model.transfer_message import (
     encode_transfer_message,
 )
 from gridbridge.transfer.starter.first_note_and_guard import write_first_transfer_note
-from gridbridge.transfer.starter.starter_step_and_answers import StarterStepContext
+from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 from gridbridge.transfer.starter.submission_step import claim_wrapper_lines
 from tests.transfer.starter.cells import TRANSFER, Place
 
@@ -57,7 +57,7 @@ def test_a_job_is_sent_with_the_key_of_its_claim(place: Place) -> None:
     lead(place, BY_FILE)
     place.step()
     (claim,) = claims(place)
-    name, word = claim_key_file(claim, os.getuid())
+    name, word = claim_key_file_name_and_contents(claim, os.getuid())
 
     assert keys(place) == {name: f"{word}\n"}
     sent = as_told(place)

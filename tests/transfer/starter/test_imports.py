@@ -45,7 +45,7 @@ COMMANDS = {
 }
 STARTER = {
     "gridbridge.batch.remote_job_script_writer",
-    "gridbridge.transfer.starter.starter_step_and_answers",
+    "gridbridge.transfer.starter.starter_step_context",
     "gridbridge.transfer.starter.first_note_and_guard",
     "gridbridge.transfer.starter.submission_step",
     "gridbridge.transfer.starter.remote_job_state_match",
@@ -67,7 +67,7 @@ ADAPTER = {
     "gridbridge",
     "gridbridge.batch",
     "gridbridge.batch.embedded",
-    "gridbridge.batch.embedded.embedded_program_calls",
+    "gridbridge.batch.embedded.embedded_command_lines_and_answers",
     "gridbridge.batch.embedded.submit",
     "gridbridge.batch.batch_submission_outcome",
     "gridbridge.errors",

@@ -21,7 +21,7 @@ from gridbridge.model.transfer_message import (
     TransferMessageKind,
 )
 from gridbridge.transfer.starter.starter import DueStarterStep, run_next_starter_step
-from gridbridge.transfer.starter.starter_step_and_answers import (
+from gridbridge.transfer.starter.starter_step_context import (
     EARLY_S,
     UNABLE,
     end_without_route,

@@ -4,8 +4,8 @@ The job ratio says how many tasks go to free slots. The flood rate says how many
 wait, including the campaign's tasks that already wait at the cluster.
 """
 
-from gridbridge.decisions.campaigns.job_ratio_predictor import count_tasks_by_job_ratio
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import ClusterOfferToScheduler
+from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import count_tasks_by_job_ratio
 
 
 def to_start(offer: ClusterOfferToScheduler) -> int:

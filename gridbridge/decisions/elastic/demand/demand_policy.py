@@ -46,7 +46,7 @@ from gridbridge.decisions.elastic.demand.task_packing import (
 )
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import (
-    StartableTasksOfEqualRequests,
+    StartableDemandOfEqualRequests,
     demand_without_stuck_jobs,
     jobs_still_stuck,
     mark_jobs_stuck_despite_room,
@@ -60,7 +60,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalancePlanFigures,
     BalancePlanReason,
     BalanceSituation,
-    NewNodeOrRemovalRefusal,
+    NodeAddOrRemoveRefusal,
     WaitingJobsHistory,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
@@ -127,7 +127,7 @@ class WaitingTaskPacking:
 
     blocks: HostBlocks
     fit: int  # number of tasks with room
-    left: tuple[tuple[StartableTasksOfEqualRequests, int], ...]  # tasks without room
+    left: tuple[tuple[StartableDemandOfEqualRequests, int], ...]  # tasks without room
     buffer: tuple[tuple[TaskRequirement, int], ...]  # spare capacity that is configured and missing
 
 
@@ -170,7 +170,7 @@ def plan_balance_by_demand(
 def _demand(
     context: DemandPolicyRoundFacts,
 ) -> tuple[
-    tuple[StartableTasksOfEqualRequests, ...], tuple[NewNodeOrRemovalRefusal, ...], Mapping[int, WaitingJobsHistory]
+    tuple[StartableDemandOfEqualRequests, ...], tuple[NodeAddOrRemoveRefusal, ...], Mapping[int, WaitingJobsHistory]
 ]:
     """Return the waiting tasks for which nodes may be added, the refusals, and the new history of waiting jobs."""
     situation, after_s = context.situation, context.demand.stuck_after_s
@@ -182,7 +182,7 @@ def _demand(
     return (demand_without_stuck_jobs(demand, rows), (*refused, *stuck_job_refusals(situation, rows)), rows)
 
 
-def _figures(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfEqualRequests]) -> BalancePlanFigures:
+def _figures(context: DemandPolicyRoundFacts, demand: Sequence[StartableDemandOfEqualRequests]) -> BalancePlanFigures:
     situation = context.situation
     nodes, by_host = nodes_by_name_without_standby(situation), ordinary_queues_by_host(situation)
     usable = [instance for instances in by_host.values() for instance in instances if instance.is_usable]
@@ -211,13 +211,13 @@ def _figures(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfE
     )
 
 
-def _packed(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfEqualRequests]) -> WaitingTaskPacking:
+def _packed(context: DemandPolicyRoundFacts, demand: Sequence[StartableDemandOfEqualRequests]) -> WaitingTaskPacking:
     """Pack waiting tasks into free capacity.
 
     Tasks that have waited long enough for new nodes come first, and of these the tasks with large
     requirements.
     """
-    blocks, fit, unplaced = context.rooms, 0, list[tuple[StartableTasksOfEqualRequests, int]]()
+    blocks, fit, unplaced = context.rooms, 0, list[tuple[StartableDemandOfEqualRequests, int]]()
     in_order = sorted(
         demand, key=lambda pending_shape: (not _is_ripe(pending_shape, context.demand), _size(pending_shape.need))
     )
@@ -237,12 +237,12 @@ def _packed(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfEq
 
 
 def _possible(
-    unplaced: Sequence[tuple[StartableTasksOfEqualRequests, int]], context: DemandPolicyRoundFacts
-) -> tuple[tuple[StartableTasksOfEqualRequests, int], ...]:
+    unplaced: Sequence[tuple[StartableDemandOfEqualRequests, int]], context: DemandPolicyRoundFacts
+) -> tuple[tuple[StartableDemandOfEqualRequests, int], ...]:
     """Reduce the alternative requirements of each task to the smallest that a new node could meet."""
     rooms = _whole_host_rooms(context) if any(pending_shape.others for pending_shape, _ in unplaced) else ()
 
-    def chosen(pending_shape: StartableTasksOfEqualRequests) -> StartableTasksOfEqualRequests:
+    def chosen(pending_shape: StartableDemandOfEqualRequests) -> StartableDemandOfEqualRequests:
         if not pending_shape.others:
             return pending_shape
         needs = (
@@ -255,7 +255,7 @@ def _possible(
     return tuple((chosen(pending_shape), tasks) for pending_shape, tasks in unplaced)
 
 
-def _impossible(context: DemandPolicyRoundFacts, packed: WaitingTaskPacking) -> Iterator[NewNodeOrRemovalRefusal]:
+def _impossible(context: DemandPolicyRoundFacts, packed: WaitingTaskPacking) -> Iterator[NodeAddOrRemoveRefusal]:
     rooms = _whole_host_rooms(context) if any(pending_shape.need.total > 1 for pending_shape, _ in packed.left) else ()
     for pending_shape, _ in packed.left:
         why = why_no_new_node_could_run_task(pending_shape.need, context.offers, context.placement, rooms)
@@ -277,7 +277,7 @@ def _buffer(context: DemandPolicyRoundFacts) -> list[tuple[TaskRequirement, int]
     return [share for share in (nodes, (TaskRequirement(queues=own), context.demand.spare_slots)) if share[1]]
 
 
-def _is_ripe(pending_shape: StartableTasksOfEqualRequests, demand: DemandPolicySection) -> bool:
+def _is_ripe(pending_shape: StartableDemandOfEqualRequests, demand: DemandPolicySection) -> bool:
     return pending_shape.waited_s >= demand.wait_s
 
 
@@ -291,7 +291,7 @@ def _grown(
     plan: BalancePlan,
     context: DemandPolicyRoundFacts,
     packed: WaitingTaskPacking,
-    demand: Sequence[StartableTasksOfEqualRequests],
+    demand: Sequence[StartableDemandOfEqualRequests],
 ) -> BalancePlan:
     """Return the plan with the nodes to add, or with the reason why no node is added."""
     short = context.least - plan.figures.useful
@@ -312,9 +312,9 @@ def _grown(
 def _patient(
     plan: BalancePlan,
     context: DemandPolicyRoundFacts,
-    ripe: list[tuple[StartableTasksOfEqualRequests, int]],
-    pending_shapes: Sequence[StartableTasksOfEqualRequests],
-) -> tuple[BalancePlan, list[tuple[StartableTasksOfEqualRequests, int]]]:
+    ripe: list[tuple[StartableDemandOfEqualRequests, int]],
+    pending_shapes: Sequence[StartableDemandOfEqualRequests],
+) -> tuple[BalancePlan, list[tuple[StartableDemandOfEqualRequests, int]]]:
     """Leave out tasks that finish soon without new nodes, or start soon through a transfer queue."""
     figures, demand = plan.figures, context.demand
     slots = figures.slots + context.arriving
@@ -326,7 +326,7 @@ def _patient(
                 return replace(plan, verdict=BalancePlanReason.SOON), []
             ripe = waiting_tasks_as_demand.first_tasks_for_slots(ripe, slot_s / within_s - slots)
             figures = plan.figures
-    unserved = list[tuple[StartableTasksOfEqualRequests, int]]()
+    unserved = list[tuple[StartableDemandOfEqualRequests, int]]()
     transfer_queues = _elsewhere(context)
     for pending_shape, tasks in ripe:
         late_s = pending_shape.waited_s - demand.wait_s - context.rules.interval_s
@@ -340,7 +340,7 @@ def _patient(
     return replace(plan, figures=figures, verdict=verdict), unserved
 
 
-def _slot_s(context: DemandPolicyRoundFacts, demand: Sequence[StartableTasksOfEqualRequests]) -> float | None:
+def _slot_s(context: DemandPolicyRoundFacts, demand: Sequence[StartableDemandOfEqualRequests]) -> float | None:
     """Return the slot-seconds that running and waiting tasks need; None if a run time is unknown."""
     situation = context.situation
     usable = [
@@ -375,7 +375,7 @@ def _bought(
     plan: BalancePlan,
     context: DemandPolicyRoundFacts,
     packed: WaitingTaskPacking,
-    ripe: list[tuple[StartableTasksOfEqualRequests, int]],
+    ripe: list[tuple[StartableDemandOfEqualRequests, int]],
     short: int,
 ) -> BalancePlan:
     if not context.offers:
@@ -406,7 +406,7 @@ def _purse(context: DemandPolicyRoundFacts, nodes: int) -> NewNodeLimits:
 def _first(
     plan: BalancePlan,
     context: DemandPolicyRoundFacts,
-    ripe: list[tuple[StartableTasksOfEqualRequests, int]],
+    ripe: list[tuple[StartableDemandOfEqualRequests, int]],
     short: int,
 ) -> BalancePlan:
     """Add the first nodes of a cluster, in which no node shows the size of a new node."""

@@ -30,16 +30,16 @@ from gridbridge.model.elastic.elastic_nodes import (
 from gridbridge.model.elastic.grid_engine_cell import (
     ARCH,
     CellConfiguration,
-    CellHost,
+    CellExecutionHost,
     GridEngineCellSnapshot,
     QueueInstance,
     TaskResourceRequests,
 )
 from gridbridge.model.job_request import HOSTNAME, resource_long_name
-from gridbridge.model.states import QueueInstanceStateFact
+from gridbridge.model.states import QueueStartBlocker
 
-BY_HAND = frozenset((QueueInstanceStateFact.DISABLED, QueueInstanceStateFact.BY_HAND))
-BY_CALENDAR = frozenset((QueueInstanceStateFact.OFF_HOURS,))
+BY_HAND = frozenset((QueueStartBlocker.DISABLED, QueueStartBlocker.BY_HAND))
+BY_CALENDAR = frozenset((QueueStartBlocker.OFF_HOURS,))
 AT, ASKED = "@", f"{HOSTNAME}="
 
 
@@ -68,11 +68,11 @@ def collect_cell_placement_rules(situation: BalanceSituation, queue: str) -> Cel
     )
 
 
-def _reports(host: CellHost) -> bool:
+def _reports(host: CellExecutionHost) -> bool:
     return any(name == ARCH for name, _ in host.values)
 
 
-def _like_new(hosts: Sequence[CellHost], situation: BalanceSituation) -> Sequence[CellHost]:
+def _like_new(hosts: Sequence[CellExecutionHost], situation: BalanceSituation) -> Sequence[CellExecutionHost]:
     """Return the hosts that a new node will resemble: the balancer's own nodes.
 
     Without any, the result is all hosts except the master.
@@ -82,7 +82,7 @@ def _like_new(hosts: Sequence[CellHost], situation: BalanceSituation) -> Sequenc
     return nodes or [host for host in hosts if not is_same_host(host.name, situation.master)] or hosts
 
 
-def _names(hosts: Iterable[CellHost]) -> frozenset[str]:
+def _names(hosts: Iterable[CellExecutionHost]) -> frozenset[str]:
     return frozenset(name for host in hosts for name, _ in (*host.left, *host.values))
 
 
@@ -145,7 +145,7 @@ def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
             continue
         if instance.state.facts.isdisjoint(facts):
             open_.add(instance.queue)
-        elif QueueInstanceStateFact.UNREACHABLE not in instance.state.facts:
+        elif QueueStartBlocker.UNREACHABLE not in instance.state.facts:
             closed[instance.queue] += 1
     return Counter({name: hosts for name, hosts in closed.items() if name not in open_})
 
@@ -170,7 +170,7 @@ def free_capacity_of_open_hosts(
         node = own.of_host(name)
         if node is not None and (node.state.is_leaving or node.state.is_coming):
             continue
-        room = _capacity_of_host(hosts.get(name, CellHost(name=name)), instances, placement, patterns)
+        room = _capacity_of_host(hosts.get(name, CellExecutionHost(name=name)), instances, placement, patterns)
         if room.parts:
             room = replace(room, group=node.group if node else "")
             order = 0 if not room.is_empty else ranks[node.name] + 2 if node and node.name in ranks else 1
@@ -185,7 +185,7 @@ def free_capacity_by_host(
     """Return the free capacity of each host, in the cell's order."""
     hosts = {host.name: host for host in situation.cell.hosts}
     return {
-        name: _capacity_of_host(hosts.get(name, CellHost(name=name)), instances, placement, patterns)
+        name: _capacity_of_host(hosts.get(name, CellExecutionHost(name=name)), instances, placement, patterns)
         for name, instances in ordinary_queues_by_host(situation).items()
     }
 
@@ -199,7 +199,7 @@ def full_capacity_by_transfer_queue(
     for instance in situation.cell.instances:
         if instance.queue in situation.elsewhere:
             host, empty = (
-                hosts.get(instance.host, CellHost(name=instance.host)),
+                hosts.get(instance.host, CellExecutionHost(name=instance.host)),
                 replace(instance, used=0, reserved=0),
             )
             room = _capacity_of_host(host, [empty], placement, patterns)
@@ -208,7 +208,7 @@ def full_capacity_by_transfer_queue(
 
 
 def _capacity_of_host(
-    host: CellHost,
+    host: CellExecutionHost,
     instances: Sequence[QueueInstance],
     placement: CellPlacementRules,
     patterns: frozenset[str],
@@ -310,7 +310,7 @@ def _kind(instances: Iterable[QueueInstance]) -> tuple[tuple[str, int], ...]:
     return tuple((instance.queue, instance.total) for instance in instances if instance.total)
 
 
-def _largest_amounts(hosts: Iterable[CellHost]) -> tuple[tuple[str, float], ...]:
+def _largest_amounts(hosts: Iterable[CellExecutionHost]) -> tuple[tuple[str, float], ...]:
     largest = dict[str, float]()
     for host in hosts:
         for name, amount in parse_consumable_amounts(host.left):
@@ -335,7 +335,7 @@ def full_capacity_of_unopened_hosts(
     for name in hosts_wanted:
         host = name if name in by_host else short.get(short_host_name(name), "")
         if host and is_same_host(host, name):
-            own = hosts.get(host, CellHost(name=host))
+            own = hosts.get(host, CellExecutionHost(name=host))
             room = _capacity_of_host(own, by_host[host], placement, patterns, is_whole=True)
             rooms[name] = replace(room, is_new=True)
     return {name: room for name, room in rooms.items() if room.parts}

@@ -24,8 +24,8 @@ from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
 from gridbridge.model.elastic.balance_plan import (
     BalancePlanReason,
     BalanceSituation,
-    NewNodeOrRemovalRefusal,
-    NewNodeOrRemovalRefusalCause,
+    NodeAddOrRemoveRefusal,
+    NodeAddOrRemoveRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
@@ -326,31 +326,31 @@ def why_no_new_node_could_run_task(
     offers: Sequence[PoolOrStandbyOffer],
     placement: CellPlacementRules,
     rooms: Sequence[tuple[str, FreeHostCapacity]] = (),
-) -> NewNodeOrRemovalRefusal | None:
+) -> NodeAddOrRemoveRefusal | None:
     """Return why no new node could run a task; None if a new node could.
 
     The refusal is about the pool whose nodes come closest. A parallel task may use new and present hosts
     together; `rooms` has the present hosts as if they were empty.
     """
     if need.is_on_all:
-        return NewNodeOrRemovalRefusal(cause=NewNodeOrRemovalRefusalCause.ALL_HOSTS)
+        return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.ALL_HOSTS)
     if need.also:
         parts = (why_no_new_node_could_run_task(part, offers, placement, rooms) for part in need.parts)
         return next(filter(None, parts), None)
     if any(_fits_with_more_nodes(need, offer, placement, rooms) for offer in offers):
         return None
     if any(count_task_pieces_fitting_host(need, offer.room, placement) for offer in offers):
-        return NewNodeOrRemovalRefusal(cause=NewNodeOrRemovalRefusalCause.TOO_SPREAD)
+        return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.TOO_SPREAD)
     causes = [refusal for offer in offers if (refusal := _first_missing(need, offer.room, placement))]
     return max(causes, key=lambda refusal: ORDER.index(refusal.cause), default=None)
 
 
 ORDER = (
-    NewNodeOrRemovalRefusalCause.NO_QUEUE,
-    NewNodeOrRemovalRefusalCause.NO_ACCESS,
-    NewNodeOrRemovalRefusalCause.NO_VALUE,
-    NewNodeOrRemovalRefusalCause.TOO_WIDE,
-    NewNodeOrRemovalRefusalCause.TOO_MUCH,
+    NodeAddOrRemoveRefusalCause.NO_QUEUE,
+    NodeAddOrRemoveRefusalCause.NO_ACCESS,
+    NodeAddOrRemoveRefusalCause.NO_VALUE,
+    NodeAddOrRemoveRefusalCause.TOO_WIDE,
+    NodeAddOrRemoveRefusalCause.TOO_MUCH,
 )
 
 
@@ -378,20 +378,20 @@ def _pieces_of_one_task(need: TaskRequirement, room: FreeHostCapacity, placement
 
 def _first_missing(
     need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
-) -> NewNodeOrRemovalRefusal | None:
+) -> NodeAddOrRemoveRefusal | None:
     return next(_missing_on_host(need, room, placement), None)
 
 
 def _missing_on_host(
     need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
-) -> Iterator[NewNodeOrRemovalRefusal]:
+) -> Iterator[NodeAddOrRemoveRefusal]:
     parts = [part for part in room.parts if queue_accepts_task(need, part, room, placement)]
     if not parts:
         yield _explain_missing_queue(need, room, placement)
     widest = max((part.free for part in parts), default=0)
     if widest < need.slots:
-        yield NewNodeOrRemovalRefusal(
-            cause=NewNodeOrRemovalRefusalCause.TOO_WIDE, wanted=str(need.slots), has=str(widest)
+        yield NodeAddOrRemoveRefusal(
+            cause=NodeAddOrRemoveRefusalCause.TOO_WIDE, wanted=str(need.slots), has=str(widest)
         )
     has = dict(room.amounts) | dict(own for part in parts for own in part.amounts)
     for name, amount in need.amounts:
@@ -400,24 +400,24 @@ def _missing_on_host(
     texts = {requirement.name: requirement.value for requirement in need.values}
     missing_in = (requested_resources_queue_lacks(need, part, room, placement) for part in parts)
     for name in sorted(min(missing_in, key=len, default=())):
-        yield NewNodeOrRemovalRefusal(
-            cause=NewNodeOrRemovalRefusalCause.NO_VALUE, name=name, wanted=texts.get(name, "TRUE")
+        yield NodeAddOrRemoveRefusal(
+            cause=NodeAddOrRemoveRefusalCause.NO_VALUE, name=name, wanted=texts.get(name, "TRUE")
         )
     for requirement in need.values:
         if requirement.name != QNAME:
-            yield NewNodeOrRemovalRefusal(
-                cause=NewNodeOrRemovalRefusalCause.NO_VALUE, name=requirement.name, wanted=requirement.value
+            yield NodeAddOrRemoveRefusal(
+                cause=NodeAddOrRemoveRefusalCause.NO_VALUE, name=requirement.name, wanted=requirement.value
             )
 
 
 def _explain_missing_queue(
     need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
-) -> NewNodeOrRemovalRefusal:
+) -> NodeAddOrRemoveRefusal:
     if excluded := _access_obstacle(need, room, placement):
-        return NewNodeOrRemovalRefusal(cause=NewNodeOrRemovalRefusalCause.NO_ACCESS, wanted=excluded)
+        return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.NO_ACCESS, wanted=excluded)
     words = (*need.queues, *need.named, need.pe, *_requests_with_queue_limits(need, room))
-    return NewNodeOrRemovalRefusal(
-        cause=NewNodeOrRemovalRefusalCause.NO_QUEUE, wanted=" ".join(filter(None, words)) or "any"
+    return NodeAddOrRemoveRefusal(
+        cause=NodeAddOrRemoveRefusalCause.NO_QUEUE, wanted=" ".join(filter(None, words)) or "any"
     )
 
 
@@ -435,9 +435,9 @@ def _requests_with_queue_limits(need: TaskRequirement, room: FreeHostCapacity) -
     return (f"{requirement.name}={requirement.value}" for requirement in need.values if requirement.name in limits)
 
 
-def _amount_refusal(name: str, required: float, has: float) -> NewNodeOrRemovalRefusal:
-    return NewNodeOrRemovalRefusal(
-        cause=NewNodeOrRemovalRefusalCause.TOO_MUCH, name=name, wanted=_format_amount(required), has=_format_amount(has)
+def _amount_refusal(name: str, required: float, has: float) -> NodeAddOrRemoveRefusal:
+    return NodeAddOrRemoveRefusal(
+        cause=NodeAddOrRemoveRefusalCause.TOO_MUCH, name=name, wanted=_format_amount(required), has=_format_amount(has)
     )
 
 

@@ -23,8 +23,8 @@ from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanReason,
     BalanceSituation,
-    NewNodeOrRemovalRefusal,
-    NewNodeOrRemovalRefusalCause,
+    NodeAddOrRemoveRefusal,
+    NodeAddOrRemoveRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
@@ -111,12 +111,12 @@ def plan_node_removal(
     )
     needed = {name for room, names in packed for name in names if room.is_used}
     spare = plan.figures.staying - least
-    refused, idle = list[NewNodeOrRemovalRefusal](), list[str]()
+    refused, idle = list[NodeAddOrRemoveRefusal](), list[str]()
     for node in (nodes[name] for name in dict.fromkeys(order) if name in nodes):
         cause = next(_demand_removal_hindrances(node, situation, demand, by_host.get(node.name), needed), None)
         if cause is None and len(idle) >= spare:
-            cause = NewNodeOrRemovalRefusal(
-                host=node.name, cause=NewNodeOrRemovalRefusalCause.AT_MINIMUM, wanted=str(least)
+            cause = NodeAddOrRemoveRefusal(
+                host=node.name, cause=NodeAddOrRemoveRefusalCause.AT_MINIMUM, wanted=str(least)
             )
         if cause is None:
             idle.append(node.name)
@@ -162,24 +162,22 @@ def _demand_removal_hindrances(
     demand: DemandPolicySection,
     instances: list[QueueInstance] | None,
     needed: set[str],
-) -> Iterator[NewNodeOrRemovalRefusal]:
+) -> Iterator[NodeAddOrRemoveRefusal]:
     yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
-        yield NewNodeOrRemovalRefusal(
-            host=node.name, cause=NewNodeOrRemovalRefusalCause.NOT_READY, has=node.state.value
-        )
+        yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.NOT_READY, has=node.state.value)
     if instances is None:
-        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.NOT_LISTED)
+        yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.NOT_LISTED)
     if has_running_or_reserved_slots(instances or []):
-        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.BUSY)
+        yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.BUSY)
     if node.name in needed:
-        yield NewNodeOrRemovalRefusal(host=node.name, cause=NewNodeOrRemovalRefusalCause.NEEDED)
+        yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.NEEDED)
     yield from _time_hindrances(node, situation, demand)
 
 
 def _time_hindrances(
     node: ElasticNode, situation: BalanceSituation, demand: DemandPolicySection
-) -> Iterator[NewNodeOrRemovalRefusal]:
+) -> Iterator[NodeAddOrRemoveRefusal]:
     """Return the reasons why it is too early to remove a node.
 
     A node whose idle time is unknown counts as idle since its start.
@@ -187,14 +185,14 @@ def _time_hindrances(
     since = node.idle_since or node.up_since
     idle_s = (situation.now - since).total_seconds() if since else 0.0
     if idle_s < demand.idle_timeout_s:
-        cause = NewNodeOrRemovalRefusalCause.IDLE_BRIEFLY if since else NewNodeOrRemovalRefusalCause.UPTIME_UNKNOWN
-        yield NewNodeOrRemovalRefusal(
+        cause = NodeAddOrRemoveRefusalCause.IDLE_BRIEFLY if since else NodeAddOrRemoveRefusalCause.UPTIME_UNKNOWN
+        yield NodeAddOrRemoveRefusal(
             host=node.name, cause=cause, wanted=f"{demand.idle_timeout_s:g}", has=f"{max(0.0, idle_s):.0f}"
         )
     if would_removal_waste_paid_time(node, situation, demand):
-        yield NewNodeOrRemovalRefusal(
+        yield NodeAddOrRemoveRefusal(
             host=node.name,
-            cause=NewNodeOrRemovalRefusalCause.PAID if node.up_since else NewNodeOrRemovalRefusalCause.UPTIME_UNKNOWN,
+            cause=NodeAddOrRemoveRefusalCause.PAID if node.up_since else NodeAddOrRemoveRefusalCause.UPTIME_UNKNOWN,
             has=f"{remaining_paid_time_s(node, situation.now, demand):.0f}",
         )
 

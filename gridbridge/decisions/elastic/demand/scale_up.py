@@ -20,8 +20,8 @@ from gridbridge.decisions.elastic.demand.task_packing import (
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.model.elastic.balance_plan import (
     BalancePlanReason,
-    NewNodeOrRemovalRefusal,
-    NewNodeOrRemovalRefusalCause,
+    NodeAddOrRemoveRefusal,
+    NodeAddOrRemoveRefusalCause,
 )
 
 
@@ -53,7 +53,7 @@ def plan_nodes_for_tasks_without_room(need: TaskRequirement, tasks: int, progres
 
 def refuse_task_that_needs_too_many_nodes(
     need: TaskRequirement, progress: ScaleUpProgress
-) -> NewNodeOrRemovalRefusal | None:
+) -> NodeAddOrRemoveRefusal | None:
     """Refuse a parallel task that needs more nodes at once than may be added now."""
     if need.pieces == 1:
         return None
@@ -67,7 +67,7 @@ def refuse_task_that_needs_too_many_nodes(
     if not shortages:
         return None
     nodes, may = min(shortages, key=lambda counts: counts[0] - counts[1])
-    return NewNodeOrRemovalRefusal(cause=NewNodeOrRemovalRefusalCause.TOO_FEW, wanted=str(nodes), has=str(may))
+    return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.TOO_FEW, wanted=str(nodes), has=str(may))
 
 
 def _usable_pool_offers(need: TaskRequirement, progress: ScaleUpProgress) -> Iterator[PoolOrStandbyOffer]:

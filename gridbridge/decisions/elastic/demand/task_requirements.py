@@ -22,7 +22,7 @@ from gridbridge.model.job_request import HOSTNAME, QNAME
 
 TOKEN = re.compile(r"[!&|()]|[^!&|()]+")
 DOMAIN = re.compile(r"\.[^!&|()]*")
-MOST = 200  # most operators and patterns of an expression; limits the recursion
+MOST = 200  # at most this many operators and patterns of an expression; limits the recursion
 
 
 def request_expression_matches(expression: str, names: Iterable[str]) -> bool:

@@ -30,8 +30,8 @@ from gridbridge.decisions.elastic.demand.task_requirements import (
 )
 from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
-    NewNodeOrRemovalRefusal,
-    NewNodeOrRemovalRefusalCause,
+    NodeAddOrRemoveRefusal,
+    NodeAddOrRemoveRefusalCause,
     WaitingJobsHistory,
 )
 from gridbridge.model.elastic.grid_engine_cell import RunningTaskGroup, TaskResourceRequests, WaitingJobGroup
@@ -42,7 +42,7 @@ AGAIN = 10  # a job that ignored free slots may add nodes again after this many 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartableTasksOfEqualRequests:
+class StartableDemandOfEqualRequests:
     """Waiting tasks with equal requests that the scheduler may start now."""
 
     need: TaskRequirement  # smallest requirement of a task
@@ -83,7 +83,7 @@ class CellWideFreeResources:
             if environment.slots
         }
 
-    def take(self, need: TaskRequirement, tasks: int) -> tuple[int, NewNodeOrRemovalRefusal | None]:
+    def take(self, need: TaskRequirement, tasks: int) -> tuple[int, NodeAddOrRemoveRefusal | None]:
         """Return how many tasks the licences and parallel environments allow, and the refusal of the other tasks.
 
         The licences and slots of allowed tasks are subtracted. A job without a licence request uses the
@@ -101,21 +101,21 @@ class CellWideFreeResources:
             if (affordable := int(has / amount + 1e-9)) < fit:
                 fit, shortage = (
                     affordable,
-                    _shortage(NewNodeOrRemovalRefusalCause.LICENCE, name, f"{amount:g}", f"{has:g}"),
+                    _shortage(NodeAddOrRemoveRefusalCause.LICENCE, name, f"{amount:g}", f"{has:g}"),
                 )
         fit, full = self._environment(need, fit)
         for name, amount in licences.items():
             self._licences[name] -= fit * amount
         return fit, full or shortage
 
-    def _environment(self, need: TaskRequirement, tasks: int) -> tuple[int, NewNodeOrRemovalRefusal | None]:
+    def _environment(self, need: TaskRequirement, tasks: int) -> tuple[int, NodeAddOrRemoveRefusal | None]:
         """Assign tasks to parallel environments, environments with the most free slots first."""
         if not need.environments or any(name not in self._slots for name in need.environments):
             return tasks, None
         task_slots, unplaced = need.slots * need.pieces, tasks
         environments = sorted(need.environments, key=lambda name: (-self._slots[name], name))
         full = _shortage(
-            NewNodeOrRemovalRefusalCause.ENVIRONMENT_FULL,
+            NodeAddOrRemoveRefusalCause.ENVIRONMENT_FULL,
             environments[0],
             str(task_slots),
             str(self._slots[environments[0]]),
@@ -127,26 +127,26 @@ class CellWideFreeResources:
         return tasks - unplaced, full if unplaced else None
 
 
-def _shortage(cause: NewNodeOrRemovalRefusalCause, name: str, required: str, has: str) -> NewNodeOrRemovalRefusal:
-    return NewNodeOrRemovalRefusal(cause=cause, name=name, wanted=required, has=has)
+def _shortage(cause: NodeAddOrRemoveRefusalCause, name: str, required: str, has: str) -> NodeAddOrRemoveRefusal:
+    return NodeAddOrRemoveRefusal(cause=cause, name=name, wanted=required, has=has)
 
 
 def startable_demand_and_refusals(
     situation: BalanceSituation, widest: int, stuck: Collection[int] = ()
-) -> tuple[tuple[StartableTasksOfEqualRequests, ...], tuple[NewNodeOrRemovalRefusal, ...]]:
+) -> tuple[tuple[StartableDemandOfEqualRequests, ...], tuple[NodeAddOrRemoveRefusal, ...]]:
     """Return the tasks for which nodes may be added, and a refusal for each other waiting job.
 
     Jobs in `stuck`, given by the lowest job numbers of their groups, appear in neither result.
     """
     pending, refused, limits = (
-        list[StartableTasksOfEqualRequests](),
-        list[NewNodeOrRemovalRefusal](),
+        list[StartableDemandOfEqualRequests](),
+        list[NodeAddOrRemoveRefusal](),
         CellWideFreeResources(situation),
     )
     for row in situation.cell.waiting:
         cause = _refusal_cause(row, situation)
         if cause is not None:
-            refused.extend(NewNodeOrRemovalRefusal(job=job, cause=cause) for job in row.jobs)
+            refused.extend(NodeAddOrRemoveRefusal(job=job, cause=cause) for job in row.jobs)
         elif row.state.is_waiting and row.first not in stuck:
             pending_shape, why = _pending_shape(row, situation, widest, limits)
             refused.extend(repeat_refusal_for_jobs(why, row.jobs))
@@ -156,8 +156,8 @@ def startable_demand_and_refusals(
 
 
 def repeat_refusal_for_jobs(
-    refusal: NewNodeOrRemovalRefusal | None, jobs: Iterable[int]
-) -> Iterator[NewNodeOrRemovalRefusal]:
+    refusal: NodeAddOrRemoveRefusal | None, jobs: Iterable[int]
+) -> Iterator[NodeAddOrRemoveRefusal]:
     """Yield a copy of a refusal for each job; nothing without a refusal."""
     if refusal is not None:
         yield from (replace(refusal, job=job) for job in jobs)
@@ -165,10 +165,10 @@ def repeat_refusal_for_jobs(
 
 def _pending_shape(
     row: WaitingJobGroup, situation: BalanceSituation, widest: int, limits: CellWideFreeResources
-) -> tuple[StartableTasksOfEqualRequests, NewNodeOrRemovalRefusal | None]:
+) -> tuple[StartableDemandOfEqualRequests, NodeAddOrRemoveRefusal | None]:
     need = requirement_of_task_requests(row.shape, situation.layout, widest)
     tasks, refusal = _startable(row, need, situation, limits)
-    pending_shape = StartableTasksOfEqualRequests(
+    pending_shape = StartableDemandOfEqualRequests(
         need=need,
         jobs=row.jobs,
         tasks=tasks,
@@ -181,24 +181,24 @@ def _pending_shape(
 
 def _startable(
     row: WaitingJobGroup, need: TaskRequirement, situation: BalanceSituation, limits: CellWideFreeResources
-) -> tuple[int, NewNodeOrRemovalRefusal | None]:
+) -> tuple[int, NodeAddOrRemoveRefusal | None]:
     if rule := environment_that_cannot_split_slots(row.shape, situation.layout):
         slots, per_host = str(row.shape.slots), str(rule.per_host)
-        return 0, _shortage(NewNodeOrRemovalRefusalCause.UNDIVIDED, rule.name, slots, per_host)
+        return 0, _shortage(NodeAddOrRemoveRefusalCause.UNDIVIDED, rule.name, slots, per_host)
     name, barred_user = environment_and_why_it_refuses_job(row.shape, situation.layout)
     if name:
-        return 0, NewNodeOrRemovalRefusal(cause=NewNodeOrRemovalRefusalCause.BARRED, name=name, wanted=barred_user)
+        return 0, NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.BARRED, name=name, wanted=barred_user)
     tasks, refusal = limits.take(need, row.tasks - row.capped)
     if refusal is None and row.capped and not tasks:
-        return 0, NewNodeOrRemovalRefusal(cause=NewNodeOrRemovalRefusalCause.CAPPED)
+        return 0, NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.CAPPED)
     return tasks, refusal
 
 
-def _refusal_cause(row: WaitingJobGroup, situation: BalanceSituation) -> NewNodeOrRemovalRefusalCause | None:
+def _refusal_cause(row: WaitingJobGroup, situation: BalanceSituation) -> NodeAddOrRemoveRefusalCause | None:
     if (cause := why_waiting_jobs_are_no_demand(row)) is not None:
         return cause
     asks_queues = row.shape.queues or requested_qname_expressions(row.shape)
-    return NewNodeOrRemovalRefusalCause.BEST_EFFORT if asks_queues and _all_left_out(row.shape, situation) else None
+    return NodeAddOrRemoveRefusalCause.BEST_EFFORT if asks_queues and _all_left_out(row.shape, situation) else None
 
 
 def _all_left_out(shape: TaskResourceRequests, situation: BalanceSituation) -> bool:
@@ -246,7 +246,7 @@ def _startable_rows(situation: BalanceSituation) -> Iterator[WaitingJobGroup]:
 
 
 def mark_jobs_stuck_despite_room(
-    pending_shapes: Iterable[StartableTasksOfEqualRequests],
+    pending_shapes: Iterable[StartableDemandOfEqualRequests],
     situation: BalanceSituation,
     blocks: HostBlocks,
     placement: CellPlacementRules,
@@ -259,7 +259,7 @@ def mark_jobs_stuck_despite_room(
     """
     if not stuck_after_s:
         return {}
-    rows, tasks = (defaultdict[int, list[StartableTasksOfEqualRequests]](list), _waiting_tasks_by_row(situation))
+    rows, tasks = (defaultdict[int, list[StartableDemandOfEqualRequests]](list), _waiting_tasks_by_row(situation))
     for pending_shape in pending_shapes:
         rows[pending_shape.first].append(pending_shape)
     histories = {
@@ -281,7 +281,7 @@ def mark_jobs_stuck_despite_room(
     }
 
 
-def _has_room(row: Iterable[StartableTasksOfEqualRequests], rooms: HostBlocks, placement: CellPlacementRules) -> bool:
+def _has_room(row: Iterable[StartableDemandOfEqualRequests], rooms: HostBlocks, placement: CellPlacementRules) -> bool:
     return any(pack_tasks_with_alternative_needs(pending_shape.needs, 1, rooms, placement)[0] for pending_shape in row)
 
 
@@ -303,20 +303,20 @@ def _is_unchanged_since_last_round(history: WaitingJobsHistory, tasks: int, situ
 
 def stuck_job_refusals(
     situation: BalanceSituation, rows: Mapping[int, WaitingJobsHistory]
-) -> Iterator[NewNodeOrRemovalRefusal]:
+) -> Iterator[NodeAddOrRemoveRefusal]:
     """Yield a refusal for each job that did not start despite free slots, with the minutes of free slots."""
     for row in _startable_rows(situation):
         history = rows.get(row.first)
         if history and history.stuck_since and history.room_since:
             has = f"{elapsed_s(history.room_since, history.stuck_since) / MINUTE_S:.0f}"
             yield from (
-                NewNodeOrRemovalRefusal(job=job, cause=NewNodeOrRemovalRefusalCause.STUCK, has=has) for job in row.jobs
+                NodeAddOrRemoveRefusal(job=job, cause=NodeAddOrRemoveRefusalCause.STUCK, has=has) for job in row.jobs
             )
 
 
 def demand_without_stuck_jobs(
-    pending_shapes: Iterable[StartableTasksOfEqualRequests], rows: Mapping[int, WaitingJobsHistory]
-) -> tuple[StartableTasksOfEqualRequests, ...]:
+    pending_shapes: Iterable[StartableDemandOfEqualRequests], rows: Mapping[int, WaitingJobsHistory]
+) -> tuple[StartableDemandOfEqualRequests, ...]:
     """Return the waiting tasks without tasks of jobs that did not start despite free slots."""
     return tuple(
         pending_shape
@@ -332,7 +332,7 @@ Runtimes = Mapping[tuple[str, str], float]  # mean seconds, by owner and job nam
 
 
 def waiting_tasks_slot_seconds(
-    pending_shapes: Iterable[StartableTasksOfEqualRequests], runtimes: Runtimes
+    pending_shapes: Iterable[StartableDemandOfEqualRequests], runtimes: Runtimes
 ) -> float | None:
     """Return the slot-seconds that waiting tasks need; None if a run time is unknown."""
     total = 0.0
@@ -362,10 +362,10 @@ def running_tasks_slot_seconds_left(
 
 
 def first_tasks_for_slots(
-    pending_shapes: Iterable[tuple[StartableTasksOfEqualRequests, int]], slots: float
-) -> list[tuple[StartableTasksOfEqualRequests, int]]:
+    pending_shapes: Iterable[tuple[StartableDemandOfEqualRequests, int]], slots: float
+) -> list[tuple[StartableDemandOfEqualRequests, int]]:
     """Return the first waiting tasks that together fill the given number of slots."""
-    first = list[tuple[StartableTasksOfEqualRequests, int]]()
+    first = list[tuple[StartableDemandOfEqualRequests, int]]()
     for pending_shape, tasks in pending_shapes:
         fitting = min(tasks, ceil(slots / _slots_per_task(pending_shape)))
         if fitting > 0:
@@ -390,7 +390,7 @@ class TransferQueueSlotsAndDelays:
         self._ground = placement
 
     def sooner(
-        self, pending_shape: StartableTasksOfEqualRequests, boot_s: float, late_s: float
+        self, pending_shape: StartableDemandOfEqualRequests, boot_s: float, late_s: float
     ) -> tuple[str, float] | None:
         """Return the transfer queue that starts a task first, if this is sooner than the boot of a new node.
 
@@ -410,12 +410,12 @@ class TransferQueueSlotsAndDelays:
         name = min(open_to, key=lambda queue: (open_to[queue], queue))
         return (name, open_to[name]) if open_to[name] < boot_s else None
 
-    def _takes(self, pending_shape: StartableTasksOfEqualRequests, queue: str) -> bool:
+    def _takes(self, pending_shape: StartableDemandOfEqualRequests, queue: str) -> bool:
         """Say whether an empty transfer queue would have room for a task."""
         need, rooms = pending_shape.need, self._rooms.get(queue, ())
         return sum(count_task_pieces_fitting_host(need, room, self._ground) for room in rooms) >= need.pieces
 
-    def take(self, queue: str, pending_shape: StartableTasksOfEqualRequests, tasks: int) -> int:
+    def take(self, queue: str, pending_shape: StartableDemandOfEqualRequests, tasks: int) -> int:
         """Reserve the slots of the tasks that a transfer queue can start; return the number of tasks."""
         if queue not in self._free:
             return tasks
@@ -424,5 +424,5 @@ class TransferQueueSlotsAndDelays:
         return started
 
 
-def _slots_per_task(pending_shape: StartableTasksOfEqualRequests) -> int:
+def _slots_per_task(pending_shape: StartableDemandOfEqualRequests) -> int:
     return max(1, pending_shape.need.all_slots)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NewNodeOrRemovalRefusalCause
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NodeAddOrRemoveRefusalCause
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.grid_engine_cell import (
     GridEngineUserList,
@@ -142,7 +142,7 @@ def test_no_node_is_bought_for_whom_no_queue_of_it_admits(told: dict[str, str], 
     done = new(told)
 
     assert done.add == 0
-    assert [(one.cause, one.wanted) for one in done.refused] == [(NewNodeOrRemovalRefusalCause.NO_ACCESS, wanted)]
+    assert [(one.cause, one.wanted) for one in done.refused] == [(NodeAddOrRemoveRefusalCause.NO_ACCESS, wanted)]
 
 
 def test_a_job_without_a_project_is_told_so() -> None:
@@ -158,7 +158,7 @@ def test_an_environment_that_does_not_admit_the_owner_is_told() -> None:
 
     assert done.add == 0
     assert [(one.cause, one.name, one.wanted) for one in done.refused] == [
-        (NewNodeOrRemovalRefusalCause.BARRED, "mpi", "user alice")
+        (NodeAddOrRemoveRefusalCause.BARRED, "mpi", "user alice")
     ]
     assert fits({}, replace(ALICE, owner="carol"), pe="mpi", slots=2) == 6
 

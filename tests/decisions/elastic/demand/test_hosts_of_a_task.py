@@ -16,12 +16,12 @@ from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanReason,
     BalanceSituation,
-    NewNodeOrRemovalRefusalCause,
+    NodeAddOrRemoveRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import (
-    CellHost,
+    CellExecutionHost,
     ParallelEnvironment,
     ParallelSlotDistribution,
     parse_cell_queue,
@@ -39,7 +39,7 @@ def unlike(*sizes: int, memory: Sequence[str] = (), **more: Any) -> BalanceSitua
     seen = cell(*full(MASTER), *(instance(name, slots=slots) for name, slots in zip(names, sizes, strict=True)), **more)
     left = dict(zip(names, memory or ["8G"] * len(sizes), strict=True))
     values = (("arch", "lx-amd64"),)
-    hosts = (CellHost(name=name, left=(("mfree", text),), values=values) for name, text in left.items())
+    hosts = (CellExecutionHost(name=name, left=(("mfree", text),), values=values) for name, text in left.items())
     return replace(seen, cell=replace(seen.cell, hosts=(seen.cell.hosts[0], *hosts)))
 
 
@@ -129,7 +129,7 @@ def test_hosts_on_standby_are_woken_before_nodes_are_added_beside_them() -> None
 
     assert (rested(10, 4, 2).wake, rested(10, 4, 2).add) == (("s0", "s1"), 0)
     assert (few.wake, few.add) == ((), 0)
-    assert [one.cause for one in few.refused] == [NewNodeOrRemovalRefusalCause.TOO_FEW]
+    assert [one.cause for one in few.refused] == [NodeAddOrRemoveRefusalCause.TOO_FEW]
     assert (none.wake, none.add) == ((), 0)
 
 
@@ -138,7 +138,7 @@ def test_a_job_for_which_its_pool_and_what_is_there_suffice_is_not_told_to_be_to
     wait = [waiting(5, slots=12, pe="pairs", exclusive="true")]
     busy = cell(*(instance(f"n{place}", (4,)) for place in range(5)), wait=wait)
 
-    assert [one.cause for one in plan(busy, pools).refused] == [NewNodeOrRemovalRefusalCause.TOO_FEW]
+    assert [one.cause for one in plan(busy, pools).refused] == [NodeAddOrRemoveRefusalCause.TOO_FEW]
 
 
 def _splits(sizes: Sequence[int], pieces: int, tasks: int) -> bool:

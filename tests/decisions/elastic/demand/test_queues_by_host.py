@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.elastic.balancer_round_reports import count_balancer_round_figures
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NewNodeOrRemovalRefusalCause
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NodeAddOrRemoveRefusalCause
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.grid_engine_cell import parse_cell_queue
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
@@ -85,9 +85,9 @@ def test_a_new_node_is_in_its_queues_as_its_groups_are() -> None:
 
     assert new({"h_rt": "1:0:0,[@big=20:0:0]"}, **long).add == 1
     assert [one.cause for one in new({"h_rt": "20:0:0,[@big=1:0:0]"}, **long).refused] == [
-        NewNodeOrRemovalRefusalCause.NO_QUEUE
+        NodeAddOrRemoveRefusalCause.NO_QUEUE
     ]
     assert new({"complex_values": "NONE,[@big=gpu=2]"}, gpu="1").add == 1
     assert [one.cause for one in new({"complex_values": "gpu=2,[@big=NONE]"}, gpu="1").refused] == [
-        NewNodeOrRemovalRefusalCause.TOO_MUCH
+        NodeAddOrRemoveRefusalCause.TOO_MUCH
     ]

@@ -13,7 +13,7 @@ from gridbridge.decisions.elastic.balancer_round_reports import (
     explain_no_new_node_or_removal,
 )
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
-from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceSituation, NewNodeOrRemovalRefusalCause
+from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceSituation, NodeAddOrRemoveRefusalCause
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.grid_engine_cell import CellQueue
@@ -34,7 +34,7 @@ def test_idle_nodes_are_removed_and_busy_ones_stay() -> None:
     found = plan(seen)
 
     assert (found.remove, found.verdict) == (("n1",), BalancePlanReason.SPARE)
-    assert [(one.host, one.cause) for one in found.refused] == [("n2", NewNodeOrRemovalRefusalCause.BUSY)]
+    assert [(one.host, one.cause) for one in found.refused] == [("n2", NodeAddOrRemoveRefusalCause.BUSY)]
 
 
 @pytest.mark.parametrize("key", ["reserved", "promised"], ids=["begun", "to come"])
@@ -45,7 +45,7 @@ def test_a_node_with_reserved_slots_stays(key: str) -> None:
     found = plan(cell(instance("n1"), reserved, nodes=TWO))
 
     assert found.remove == ("n1",)
-    assert [(one.host, one.cause) for one in found.refused] == [("n2", NewNodeOrRemovalRefusalCause.BUSY)]
+    assert [(one.host, one.cause) for one in found.refused] == [("n2", NodeAddOrRemoveRefusalCause.BUSY)]
 
 
 def test_only_as_many_stay_as_what_waits_needs() -> None:
@@ -65,7 +65,7 @@ def test_a_node_on_which_no_queue_is_listed_is_not_taken_for_idle() -> None:
     found = plan(replace(seen, cell=bare))
 
     assert found.remove == ("n2",)
-    assert [(one.host, one.cause) for one in found.refused] == [("n1", NewNodeOrRemovalRefusalCause.NOT_LISTED)]
+    assert [(one.host, one.cause) for one in found.refused] == [("n1", NodeAddOrRemoveRefusalCause.NOT_LISTED)]
 
 
 def test_a_node_that_is_in_no_queue_is_given_back() -> None:
@@ -76,7 +76,7 @@ def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     found = plan(bare)
 
     assert found.remove == ("n2",)
-    assert [(one.host, one.cause) for one in found.refused] == [("n1", NewNodeOrRemovalRefusalCause.NOT_LISTED)]
+    assert [(one.host, one.cause) for one in found.refused] == [("n1", NodeAddOrRemoveRefusalCause.NOT_LISTED)]
 
 
 PAID = {"paid": NodePoolSection(slots=4, price=1.0)}
@@ -155,15 +155,15 @@ def test_a_paid_hour_with_a_window_of_a_quarter_is_the_rule_of_45_minutes(
 @pytest.mark.parametrize(
     ("one", "cause"),
     [
-        (node("n1", is_kept=True), NewNodeOrRemovalRefusalCause.KEPT),
-        (node("n1", state="draining"), NewNodeOrRemovalRefusalCause.NOT_READY),
-        (node("n1", None), NewNodeOrRemovalRefusalCause.UPTIME_UNKNOWN),
-        (node("n1", 2), NewNodeOrRemovalRefusalCause.IDLE_BRIEFLY),
-        (node(MASTER), NewNodeOrRemovalRefusalCause.MASTER),
+        (node("n1", is_kept=True), NodeAddOrRemoveRefusalCause.KEPT),
+        (node("n1", state="draining"), NodeAddOrRemoveRefusalCause.NOT_READY),
+        (node("n1", None), NodeAddOrRemoveRefusalCause.UPTIME_UNKNOWN),
+        (node("n1", 2), NodeAddOrRemoveRefusalCause.IDLE_BRIEFLY),
+        (node(MASTER), NodeAddOrRemoveRefusalCause.MASTER),
     ],
     ids=["kept", "draining", "unknown", "idle", "master"],
 )
-def test_some_nodes_stay_and_it_is_told_why(one: ElasticNode, cause: NewNodeOrRemovalRefusalCause) -> None:
+def test_some_nodes_stay_and_it_is_told_why(one: ElasticNode, cause: NodeAddOrRemoveRefusalCause) -> None:
     found = plan(cell(instance(one.name), nodes=[one]))
 
     assert ((), [(one.name, cause)]) == (found.remove, [(e.host, e.cause) for e in found.refused])
@@ -179,7 +179,7 @@ def test_a_node_that_is_not_ready_is_told_as_what_it_is() -> None:
 def test_a_node_that_the_cell_does_not_list_stays() -> None:
     found = plan(cell(instance(MASTER), nodes=[node("n9")]))
 
-    assert [one.cause for one in found.refused] == [NewNodeOrRemovalRefusalCause.NOT_LISTED]
+    assert [one.cause for one in found.refused] == [NodeAddOrRemoveRefusalCause.NOT_LISTED]
 
 
 def test_hosts_that_are_not_ours_stay() -> None:

@@ -13,7 +13,7 @@ from gridbridge.decisions.elastic.balancer_round_reports import explain_no_new_n
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalanceSituation,
-    NewNodeOrRemovalRefusalCause,
+    NodeAddOrRemoveRefusalCause,
     WaitingJobsHistory,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
@@ -33,7 +33,7 @@ def told(
 ) -> tuple[list[int], BalancePlan]:
     """Return the jobs that are told as stuck by a round that knows this of the one before."""
     found = plan(replace(seen, watched=known), **demand)
-    return [one.job for one in found.refused if one.cause is NewNodeOrRemovalRefusalCause.STUCK], found
+    return [one.job for one in found.refused if one.cause is NodeAddOrRemoveRefusalCause.STUCK], found
 
 
 @pytest.mark.parametrize(

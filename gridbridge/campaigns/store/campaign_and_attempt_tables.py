@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.cycle_plan import TaskCountByExclusions
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.task_attempt_ranges import FIRST_PROLOGUE_TASK
+from gridbridge.model.campaigns.task_index_and_attempt_texts import FIRST_PROLOGUE_TASK
 from gridbridge.state.campaign_tables import (
     ARRAY,
     ARRAYS,
@@ -37,7 +37,7 @@ from gridbridge.state.campaign_tables import (
 )
 from gridbridge.state.state_file import StateFile
 
-AT_A_TIME = 500  # most campaigns in one query
+AT_A_TIME = 500  # at most this many campaigns in one query
 _BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(TasksAddedToCampaign))).where(
     PARTS.c.token == bindparam("token")
 )

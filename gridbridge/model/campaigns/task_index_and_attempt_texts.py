@@ -1,4 +1,4 @@
-"""Task attempts and array indices as short texts, and the task numbers of prologues and epilogues.
+"""Convert task attempts and array indices to short texts and back; number prologues and epilogues as tasks.
 
 `0-9:1,12:2` means the first attempts of tasks 0 to 9 and the second attempt of task 12. `1-5,9` are six indices
 of an array. Frequently started programs import this module.

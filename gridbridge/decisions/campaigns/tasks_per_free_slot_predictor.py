@@ -21,12 +21,12 @@ from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, Campa
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
-    CampaignTaskSend,
     ClusterCapacityForCampaigns,
     JobRatio,
     JobRatioInputs,
     JobRatioUpdate,
     ListedCampaignTaskCounts,
+    PlannedCampaignTaskSend,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
 from gridbridge.model.published_status_and_reports import number_with_noun
@@ -163,7 +163,9 @@ def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
 
 
 def select_changed_ratios(
-    predicted: Mapping[CampaignCluster, JobRatioUpdate], before: Iterable[JobRatio], sends: Iterable[CampaignTaskSend]
+    predicted: Mapping[CampaignCluster, JobRatioUpdate],
+    before: Iterable[JobRatio],
+    sends: Iterable[PlannedCampaignTaskSend],
 ) -> tuple[JobRatioUpdate, ...]:
     """Return the job ratios that the state file must store: ratios that were used or have changed."""
     sent = {(send.campaign, send.cluster): send.tasks for send in sends}
