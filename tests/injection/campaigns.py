@@ -78,7 +78,7 @@ MOVERS = (
     "campaigns/store/campaign_task_rows",
 )
 MOVED_BY = ("campaigns/runner/", "campaigns/store/camp")
-ARRAYS = ("as_user_array", "campaign_", "new_attempt", "send_arrays", "acting_as_owner")
+ARRAYS = ("as_user_array", "campaign_", "new_attempt", "send_arrays", "as_user_request_steps")
 OWNERS = (*(f"privileged/{name}" for name in ARRAYS), "campaigns/store/root_ledger", "gridengine/submit")
 CONFIGURATION = f"""
 [site]

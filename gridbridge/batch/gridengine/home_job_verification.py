@@ -1,7 +1,8 @@
 """Decides by `qsub -w v` whether a job could run in the local cell, and marks refused jobs.
 
 `qsub -w v` checks a request against an empty cell and submits nothing: full and disabled queues accept the job, and
-load values are ignored. `qalter -w v` would not check a running job, and would change the job's lists (measured: 8.1.9).
+load values are ignored. `qalter -w v` would not check a running job, and would change the job's lists (measured with
+8.1.9).
 """
 
 from collections.abc import Iterable
