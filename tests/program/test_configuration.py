@@ -291,7 +291,7 @@ def _a_fifo(path: Path) -> None:
         (Path.unlink, "No such file or directory"),
         (_a_folder, "Is a directory"),
         (_a_link_to_itself, "Too many levels of symbolic links"),
-        (_a_fifo, "not a file"),
+        (_a_fifo, "not a regular file"),
     ],
     ids=["nothing", "folder", "endless-link", "fifo"],
 )

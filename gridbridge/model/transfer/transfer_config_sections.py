@@ -69,9 +69,7 @@ class PollerSection:
     query_share: float = setting(0.05, "the largest share of time that queries of a cluster take", "", 0.001, 1)
     spool_interval_s: float = setting(0.5, "the time between two readings of the spool folder", "s", 0.1, 60)
     stale_s: float = setting(30.0, "the age of load values above which a transfer queue closes", "s", 5, 86400)
-    lost_polls: int = setting(
-        2, "how many complete answers must lack a job before its end is looked up", "answers", 1, 100
-    )
+    lost_polls: int = setting(2, "complete answers that lack a job before its end is looked up", "answers", 1, 100)
     ended_lookup_s: float = setting(600.0, "how long the accounting is searched for a missing job's end", "s", 1, 86400)
     vocabulary_s: float = setting(60.0, "the pause between readings of a cluster's resource names", "s", 5, 86400)
     spool_files_per_uid: int = setting(2000, "the most messages of a user in the spool folder", "files", 1, 1_000_000)

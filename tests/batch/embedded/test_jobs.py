@@ -221,7 +221,7 @@ def test_another_persons_cluster_is_left_alone(tmp_path: Path) -> None:
     os.chown(site.folder, 12345, -1)
     done = site.run("submit", stdin="exit 0\n")
 
-    assert (done.returncode, "only its owner" in done.stderr) == (os.EX_TEMPFAIL, True)
+    assert (done.returncode, "only the folder's owner may run jobs" in done.stderr) == (os.EX_TEMPFAIL, True)
 
 
 def test_a_folder_without_a_cluster_may_have_one_later(tmp_path: Path) -> None:
