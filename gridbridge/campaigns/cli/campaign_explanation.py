@@ -183,7 +183,7 @@ def _sentences(reasons: tuple[TaskSendExplanation, ...], events: tuple[CampaignE
 
 
 def _refusal(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> int:
-    """Return the number of the open event that says why a cluster refused the last arrays; 0 for none."""
+    """Return the number of the open event that says why a cluster refused the last arrays; 0 without an event."""
     if reason.cause is not TaskSentOrUnsentCause.SENT:
         return 0
     pair = reason.campaign, reason.cluster

@@ -132,7 +132,7 @@ SIZE_INCHES, DOTS = (9.0, 5.0), 110
 def write_campaign_progress_plot(
     campaign: ShownCampaign, ends: Sequence[CampaignTaskEndCounts], now: datetime, band: tuple[datetime, ...], path: str
 ) -> None:
-    """Write a plot of a campaign's progress into a file; StandardOutputUnwritable if writing fails."""
+    """Write a plot of a campaign's progress into a file; raises StandardOutputUnwritable if writing fails."""
     plot_files.save_plot(campaign_progress_figure(campaign, ends, now, band), path, DOTS)
 
 

@@ -96,7 +96,7 @@ def _figure(value: str | float | None) -> str:
 
 
 def parse_campaign_range(text: str) -> Callable[[int], bool]:
-    """Parse ID, n-m, n-*, *-n or *-* into a test of campaign numbers; raises ValueError."""
+    """Parse a range ID, n-m, n-*, *-n or *-* into a function that tests numbers; raises ValueError for other texts."""
     match = RANGE.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r:.40} is not ID, n-m, n-*, *-n or *-*")
@@ -109,7 +109,7 @@ def parse_campaign_range(text: str) -> Callable[[int], bool]:
 
 
 def format_task_for_display(task: PublishedCampaignTask, parameters: Sequence[str]) -> str:
-    """Return a task's line of text, with the task's parameters if they are known."""
+    """Return a task's line of text, with the task's parameters if `parameters` has them."""
     return TASK_ROW.format(*_cells(task, parameters)).rstrip()
 
 

@@ -22,9 +22,9 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import PublishedCa
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.state.published_json import to_json_types
 
-MOST_BYTES = 16 << 20  # at most this many bytes of a task's output that are printed
-LAST_BYTES, LAST_LINES = 2000, 5  # end of a failed task's standard error
-MOST_FAILED = 1000  # at most this many failed tasks whose standard error is read
+MOST_BYTES = 16 << 20  # at most this many bytes of a task's output are printed
+LAST_BYTES, LAST_LINES = 2000, 5  # at most this much of a failed task's standard error is printed, from its end
+MOST_FAILED = 1000  # the standard error of at most this many failed tasks is read
 
 
 class UnknownCampaignOrTask(GridbridgeError):
@@ -62,7 +62,7 @@ def show_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputOptio
 
 
 def show_campaign_with_clusters(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
-    """Print a campaign, and for people (without -H, JSON and CSV) also the progress at each cluster."""
+    """Print a campaign and its progress at each cluster; with -H, JSON or CSV print the campaign alone."""
     campaign = campaign_client.campaign_with_cluster_progress(campaign, view.folder)
     show_campaigns([campaign], view, is_summary=False)
     if not (view.is_json or view.is_csv or view.is_headless):
@@ -96,7 +96,7 @@ def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: Gridstat
 
 
 def show_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
-    """Print a campaign's failed tasks, and for the owner the end of each task's standard error."""
+    """Print a campaign's failed tasks, with the end of their standard error if the caller owns the campaign."""
     bad = campaign_client.finally_failed_tasks(campaign, view.folder)
     tasks = tuple(task for task in bad if not is_task_cancelled_by_owner(task.outcome, campaign.state))
     parameters = campaign_client.own_task_parameters(campaign.number)
@@ -123,7 +123,7 @@ def show_open_events(campaign: ShownCampaign, view: GridstatOutputOptions) -> No
 def show_task_or_its_output(
     number: int, task: int, view: GridstatOutputOptions, is_there: bool, is_output: bool, is_error: bool
 ) -> int:
-    """Print a task, the task's job at the cluster, or for the owner the task's output."""
+    """Print a task, its job at the cluster, or its output, which only the owner may read."""
     campaign = campaign_client.find_published_campaign(number, view.folder)
     published_task = campaign_client.find_published_task(campaign, task, view.folder) if campaign else None
     if not published_task:
@@ -355,7 +355,7 @@ def _picture(
     folder, name = os.path.split(options["picture"] or "")
     if not name:
         return None
-    drawn = (*words, "--plot", f"out/{name}")  # click uses the last of repeated options
+    drawn = (*words, "--plot", f"out/{name}")  # if an option is repeated, click uses the last value
     return relay_and_runner_wait.RelayedCommandOutputFiles(words=drawn, to=folder or ".", says=options["picture"])
 
 
@@ -365,7 +365,7 @@ def main() -> None:
 
 
 def parse_campaign_dot_task(text: str) -> tuple[int, int]:
-    """Parse `-j CAMPAIGN.TASK` (a CIGRI_JOB_ID); UsageError for any other text."""
+    """Parse `-j CAMPAIGN.TASK` (a CIGRI_JOB_ID); raises UsageError for any other text."""
     try:
         return campaign_client.parse_cigri_job_id(text)
     except ValueError as error:

@@ -37,7 +37,7 @@ KINDS = ["best-effort", "normal"]  # kinds of tasks: values of a JDL's `type`
 
 
 def _type(_: click.Context, __: click.Parameter, word: str | None) -> str | None:
-    """Return a campaign's type; refuse numbers, which are task ranges for qsub's -t."""
+    """Return a campaign's type; refuse a number, which is a task range in the -t of qsub."""
     if word is None:
         return None
     if word[:1].isdigit() or word == "c":

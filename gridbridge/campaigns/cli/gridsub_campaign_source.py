@@ -43,7 +43,7 @@ class GridsubCampaignOptions:
 
 
 def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJdl:
-    """Read a JDL; ConfigError lists all mistakes.
+    """Read a JDL; raises ConfigError with all mistakes.
 
     Unknown clusters are mistakes, except on a login node, where the site's clusters are unknown.
     """
@@ -56,21 +56,21 @@ def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJd
 def campaign_from_number_list(
     numbers: str, words: tuple[str, ...], options: GridsubCampaignOptions, path: str = CONFIG
 ) -> ParsedJdl:
-    """Return a campaign that runs a command for each number; ConfigError lists all mistakes."""
+    """Return a campaign that runs a command for each number; raises ConfigError with all mistakes."""
     return campaigns_without_jdl.campaign_with_task_per_number(numbers, words, _typed(options, path))
 
 
 def campaign_from_line_file(
     file: str, words: tuple[str, ...], options: GridsubCampaignOptions, path: str = CONFIG
 ) -> ParsedJdl:
-    """Return a campaign that runs a command for each line; ConfigError lists all mistakes."""
+    """Return a campaign that runs a command for each line; raises ConfigError with all mistakes."""
     return campaigns_without_jdl.campaign_with_task_per_line(file, words, _typed(options, path))
 
 
 def campaign_from_job_script(
     file: str, text: str, words: tuple[str, ...], options: GridsubCampaignOptions, path: str = CONFIG
 ) -> ParsedJdl:
-    """Return a campaign that runs a job script; ConfigError lists all mistakes."""
+    """Return a campaign that runs a job script; raises ConfigError with all mistakes."""
     return campaigns_without_jdl.campaign_of_job_script(file, text, words, _typed(options, path))
 
 
@@ -94,7 +94,7 @@ def campaign_of_failed_tasks(
 def campaign_with_added_tasks(
     number: int, file: str | None, text: str | None, folder: str = CAMPAIGNS
 ) -> tuple[ParsedJdl, tuple[str, ...]]:
-    """Return the caller's campaign with the old and the added tasks, and the added tasks alone."""
+    """Add tasks to the caller's campaign; return the campaign with all tasks, and the added tasks alone."""
     header, before = campaign_files_of_owners.read_own_campaign_file(number, folder, is_run=True)
     earlier = tuple(before)
     lines = (
@@ -116,7 +116,7 @@ def encode_jdl_for_transfer_host(parsed: ParsedJdl) -> bytes:
 
 
 def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
-    """Decode a campaign from a login node; ConfigError for invalid data."""
+    """Decode a campaign from a login node; raises ConfigError for invalid data."""
     first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
     try:
         return ParsedJdl(jdl=model_value_from_json(json.loads(first), Jdl), parameters=tuple(lines[:-1]))
@@ -163,11 +163,11 @@ def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> N
 
 
 def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:
-    """Return the clusters that know the resources of `qsub -l` under the same names."""
+    """Return the clusters at which resources have the same names as in `qsub -l`."""
     try:
         policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     except ConfigError:
-        return frozenset()  # this host does not know the kinds of the clusters
+        return frozenset()  # the clusters' batch systems are unknown on this host
     kinds = {name: policy.clusters[name].kind for name in names if name in policy.clusters}
     return frozenset(name for name, kind in kinds.items() if not OF_KIND[kind].asks_by_rule)
 
@@ -223,7 +223,7 @@ class CampaignSourceOptions:
         return ["--retry-failed", str(self.retried), *(("-t", self.type_) if self.type_ else ())]
 
     def read(self) -> ParsedJdl:
-        """Read the campaign; click.UsageError if the options do not name exactly one source."""
+        """Read the campaign; raises click.UsageError if the options do not name exactly one source."""
         self._weigh()
         if self._is_command:
             return self._command()
@@ -269,7 +269,7 @@ def _refuse_jdl(file: str, text: str) -> None:
 
 
 def _weigh_options(file: str, words: tuple[str, ...]) -> None:
-    """Warn about gridsub options after a job script, which become arguments of the script, as with qsub.
+    """Warn about gridsub options after a job script: as with qsub, the script gets these options as arguments.
 
     --check after a script is refused, because the campaign would be submitted without a check.
     """
@@ -286,7 +286,7 @@ def _weigh_options(file: str, words: tuple[str, ...]) -> None:
 
 
 def read_jdl_or_script(path: str) -> str:
-    """Return the text of a JDL or script; click.UsageError if the file can't be read."""
+    """Return the text of a JDL or script; raises click.UsageError if the file can't be read."""
     try:
         data = _bytes_of(path).removeprefix(BOM_UTF8)
         text = data.decode()

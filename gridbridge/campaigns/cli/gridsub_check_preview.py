@@ -34,7 +34,7 @@ from gridbridge.program import configuration_in_force
 from gridbridge.state import drains, published_file_formats, published_json
 
 BESTEFFORT = "gb-be"  # prefix of the names of best-effort queues
-NEVER = datetime.max.replace(tzinfo=UTC)  # submission time of a previewed campaign
+NEVER = datetime.max.replace(tzinfo=UTC)  # a previewed campaign counts as submitted last, at this time
 TOO_SMALL = "for ever: no cluster of the campaign is large enough for a task"
 NOWHERE = "for ever: no cluster of the campaign has what its tasks request"
 SPREAD = (
@@ -65,7 +65,7 @@ class SubmissionPreview:
     admitted: CampaignAdmissionResult
     tasks: int
     there: tuple[CampaignPreviewAtCluster, ...]
-    before: int  # unsent tasks of other campaigns, which are served first
+    before: int  # unsent tasks of the campaigns that are served first
 
 
 def preview_tasks_by_cluster(
@@ -118,9 +118,9 @@ def _lacks(needed: int, available: int | None) -> tuple[int, int] | None:
 
 
 def _unknown(request: JdlClusterSettings, cluster: str, folder: str) -> tuple[str, ...]:
-    """Return requested queues, projects and environments that the cluster lacks by its last answer.
+    """Return requested queues, projects and environments that a cluster lacks; empty before its first answer.
 
-    Empty if the cluster has not answered yet. Best-effort tasks use the cluster's best-effort queues if any exist.
+    Best-effort tasks use the cluster's best-effort queues if any exist.
     """
     published = published_file_formats.read_offered_names(cluster, folder)
     if published is None:
@@ -138,7 +138,7 @@ def _unknown(request: JdlClusterSettings, cluster: str, folder: str) -> tuple[st
 def _may_be_spread(request: JdlClusterSettings, cluster: str, policy: Policy, folder: str) -> bool:
     """Say whether a task may get slots on more hosts than requested.
 
-    Grid Engine places slots by the parallel environment, and the cluster's environments are not known yet.
+    Grid Engine places slots by a parallel environment, which is unknown before the cluster's first answer.
     """
     is_by_environment = OF_KIND[policy.clusters[cluster].kind].has_environments
     asks = request.nodes > 0 and request.slots > 1 and not request.environment

@@ -27,7 +27,7 @@ from gridbridge.shell.program_runs import LIST_BYTES
 
 OUT, ERR = "out", "err"
 HOME = "$HOME"
-A_CALL = 200  # at most this many files that one call reads
+A_CALL = 200  # one call reads at most this many files
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LOOK = """\
 cd -- "$1" || exit
@@ -68,8 +68,8 @@ def own_campaign_output_folders(
 ) -> Mapping[str, TaskOutputFolderAtCluster]:
     """Return the output folder of the caller's own campaign at each cluster.
 
-    Raises ForeignOrMissingCampaignFile for another user's campaign, even for root: root has no user's ssh keys or home
-    directory, and follows no path that a user chose. The error names the owner.
+    Raises ForeignOrMissingCampaignFile, with the owner's name, if the caller does not own the campaign, even if the
+    caller is root: root has no user's ssh keys or home directory, and follows no path that a user chose.
     """
     uid = campaign_files_of_owners.uid_of_campaign_owner(number, folder)
     if not os.geteuid() and uid:
@@ -92,7 +92,7 @@ def own_campaign_output_folders(
 def read_task_output_tails(
     tasks: Iterable[PublishedCampaignTask], stream: str, most: int, at: Mapping[str, TaskOutputFolderAtCluster]
 ) -> tuple[dict[int, str], list[str]]:
-    """Return the last bytes of each task's output stream, by task, and a list of errors.
+    """Return the last bytes of each task's output stream, by task, and an error for each unreadable cluster.
 
     Tasks without an output file are left out.
     """
@@ -189,7 +189,7 @@ def _files_of(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
 
 @contextmanager
 def _folder_of(name: str, to: str) -> Iterator[int]:
-    """Create the folders above a file, and open the last folder; StateError for a symlink."""
+    """Create the folders above a file, and open the last folder; raises StateError for a symlink."""
     end = os.open(to, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in name.split("/")[:-1]:
@@ -212,7 +212,7 @@ def _opened(part: str, above: int, path: str) -> int:
 def _put(source: str, name: str, folder: int) -> None:
     """Copy a file into an open folder by a temporary file and a rename; no symlink is followed.
 
-    An unchanged file that was copied before is left alone.
+    A file that has not changed since it was copied is not copied again.
     """
     if _is_there(source, name, folder):
         return

@@ -37,7 +37,7 @@ HERE = ("-h", "--help", "--published", "--version")
 NOT_REACHED = "{}: {} was not reached; nothing is changed there"
 LOST = "{}: the connection to {} was lost, and the request may be executed there; look at gridstat first"
 EITHER = "{}: {} was not reached, or the connection was lost"
-HANDED_OVER = b"\n"  # input of the remote command: once read, the command has started
+HANDED_OVER = b"\n"  # the remote command has started once it reads this input
 
 
 def transfer_host_to_relay_to(folder: str = PUBLISHED, path: str = CONFIG) -> str:
@@ -133,7 +133,7 @@ def relay_and_fetch_output_files(transfer_host: str, name: str, files: RelayedCo
 
 
 def _put(source: str, to: str) -> None:
-    """Move all files below a folder into another folder; OSError for a symlink in the target."""
+    """Move all files below a folder into another folder; raises OSError for a symlink in the target."""
     for folder, _, names in os.walk(source):
         target = os.path.normpath(os.path.join(to, os.path.relpath(folder, source)))
         if folder != source and os.path.islink(target):
@@ -152,7 +152,7 @@ TAKEN = f"gridbridge-runner took the request and has not answered; waiting on, {
 def report_late_runner_answer(
     program: str, after_s: float = SOON_S, taken_s: float = ANSWER_S + SOON_S
 ) -> Iterator[None]:
-    """Print a line if the runner answers late, and a second line once the runner must have the request."""
+    """Print a line if the runner answers late, and a second line once the runner must have read the request."""
     timers = [
         Timer(limit_s, output_and_errors.print_error, [f"{program}: {line}"])
         for limit_s, line in ((after_s, WAITING), (taken_s, TAKEN))

@@ -1,4 +1,4 @@
-"""Gathers what nikita decides about: campaign tasks in job lists, blocked local jobs, and jumps of this host's clock.
+"""Gathers the input of nikita's decisions: campaign tasks in job lists, blocked local jobs and jumps of the clock.
 
 A cluster is queried for blocked local jobs only while campaign tasks run in its best-effort queues and other jobs wait.
 Clock readings are not in the state file, because they belong to this host.
@@ -51,7 +51,7 @@ TO_GO = (
     *REASONS_IF_STILL_WAITING,
     *REASONS_HELD_FIRST,
     NikitaDeletionReason.UNWANTED,
-)  # reasons for which held tasks are deleted too, because nikita may have held them
+)  # for these reasons held tasks are deleted, because nikita may have held the tasks
 NOTHING = CellRequestsAndResources()
 KEPT = timedelta(days=7)  # age after which preemptions for a local job are forgotten
 _log = logging.getLogger(__name__)
@@ -67,8 +67,8 @@ def campaign_tasks_in_snapshots(
 ) -> Iterator[ArrayTasksInSameState]:
     """Yield the campaign tasks that wait or run at clusters that answered.
 
-    Tasks that are being deleted are left out. So are waiting prologues and epilogues (`steps`) without a deletion mark,
-    because no other cluster can run them. Times are corrected for jumps of this host's clock.
+    Tasks that are being deleted are left out. Waiting prologues and epilogues (`steps`) without a deletion mark are
+    left out, because no other cluster can run them. Times are corrected for jumps of this host's clock.
     """
     jumps = tuple(leaps)
     for array in arrays:
@@ -88,8 +88,8 @@ def campaign_tasks_in_snapshots(
 def _since(array: CampaignArray, row: JobListRow, campaign: Campaign) -> datetime | None:
     """Return the time since which tasks wait or run; None for tasks that nikita must not delete.
 
-    Waiting times count from the array's submission, by this host's clock. No job list shows when a requeued task began
-    to wait. A start before the submission is wrong, because the cluster's clock is slow.
+    Waiting times count from the array's submission, by this host's clock, because no job list shows when a requeued
+    task began to wait. If a slow clock of the cluster reports an earlier start, the time of the submission is returned.
     """
     if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
         return array.intended_at
@@ -220,7 +220,7 @@ def _log_unanswered(cluster: str, error: GridbridgeError) -> None:
 
 
 class HostClockJumpDetector:
-    """Detects jumps of this host's clock between two cycles, even in different processes."""
+    """Detects jumps of this host's clock between two cycles, even if two processes run the cycles."""
 
     def __init__(self, clock: Clock, path: str = NIKITA_CLOCKS) -> None:
         self._clock = clock
@@ -228,7 +228,7 @@ class HostClockJumpDetector:
         self._seen: HostClockReadings | None = None
 
     def look(self) -> tuple[ClockJump, ...]:
-        """Return the jumps of this host's clock: by how many seconds, and when."""
+        """Return the jumps of this host's clock, each with its length and its time."""
         before = read_nikita_host_clocks(self._path)
         now = HostClockReadings(
             boot=local_host_facts.boot_id(), wall=self._clock.now(), steady_s=self._clock.steady_s()
@@ -288,7 +288,7 @@ MAX_BYTES = 1 << 20
 
 
 def save_nikita_host_clocks(clocks: HostClockReadings, path: str = NIKITA_CLOCKS) -> None:
-    """Save the readings of this host's clocks; StateError if the disk is full."""
+    """Save the readings of this host's clocks; raises StateError if the disk is full."""
     table = {
         "boot": clocks.boot,
         "wall": clocks.wall.isoformat(),

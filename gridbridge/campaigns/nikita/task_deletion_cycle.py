@@ -1,8 +1,8 @@
 """One cycle of nikita: decides which campaign tasks to delete, and deletes the tasks as their owners.
 
-Only the runner submits tasks again, after it has seen their ends. If two programs did, a task would run twice (CiGri,
-2014). At a cluster that does not answer no task is deleted. At a cluster at which no job can start only cancelled and
-moved tasks are deleted.
+Only the runner submits tasks again, after it has recorded the tasks' ends. If two programs submitted tasks, a task
+would run twice (CiGri, 2014). If a cluster does not answer, none of its tasks is deleted. If no job can start at a
+cluster, only cancelled and moved tasks are deleted.
 """
 
 import logging
@@ -68,7 +68,7 @@ _log = logging.getLogger(__name__)
 
 
 class ArrayTaskDeleter(Protocol):
-    """Deletes tasks of arrays at clusters, as campaigns/runner/array_commands_as_owner does."""
+    """Deletes tasks of arrays at clusters; campaigns/runner/array_commands_as_owner implements the protocol."""
 
     def delete_places(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
         """Delete the tasks with these array indices; repeatable."""
@@ -94,7 +94,7 @@ class NikitaDeletionCycle:
         *,
         is_dry: bool = False,
     ) -> None:
-        """Open the state file, read-only in a dry run; StateError if the file cannot be opened."""
+        """Open the state file, read-only in a dry run; raises StateError if the file cannot be opened."""
         keep_ssh_connections_open(policy)
         self._policy = policy
         self._clock = clock
@@ -135,8 +135,8 @@ class NikitaDeletionCycle:
     def listed(self, released: list[CampaignArray], answers: dict[str, ClusterSnapshot]) -> NikitaSituation:
         """Return the campaign tasks in the clusters' job lists, as input of the decision.
 
-        At a cluster at which no job can start only cancelled and moved tasks are returned, because waiting tasks are
-        not late there.
+        If no job can start at a cluster, only cancelled and moved tasks are returned, because the cluster delays all of
+        its waiting tasks.
         """
         slots = {name: count_usable_slots(snapshot) for name, snapshot in answers.items()}
         campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished()}
@@ -179,7 +179,7 @@ class NikitaDeletionCycle:
         return nikita_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: NikitaSituation, plan: NikitaDeletionPlan) -> None:
-        """Mark, then delete tasks: an unmarked task would count as deleted by the owner."""
+        """Mark tasks and then delete them: a deleted task without a mark would count as deleted by its owner."""
         del situation
         self._turns.begin()
         self._watch.keep()

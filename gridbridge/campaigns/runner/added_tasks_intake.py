@@ -52,7 +52,7 @@ class AddedTasksIntake:
         return self._add(new_file, campaign)
 
     def recover(self) -> tuple[int, ...]:
-        """Store added tasks again that a restored state file lacks; return the campaigns' numbers."""
+        """Store again the added tasks that a restored state file lacks; return the numbers of the campaigns."""
         for part, uid in self._parts.all():
             self._given.note(part.campaign, uid, part.digest, part.number)
         return tuple(campaign.number for campaign in self._campaigns.all() if self._recover(campaign))

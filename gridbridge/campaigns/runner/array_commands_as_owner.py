@@ -113,7 +113,7 @@ def delete(array: CampaignArray) -> int:
 def delete_array_without_owner(policy: Policy, owner: str, array: CampaignArray) -> int:
     """Delete an array as the service account, because the owner's account no longer exists.
 
-    Raises OwnerlessJobNotDeleted.
+    Raises OwnerlessJobNotDeleted if a job of the array could not be deleted.
     """
     name = str(CampaignArrayId(policy.site.cluster, array.campaign, array.number))
     ids = [entry.job_id for entry in ledger_arrays(array.campaign) if entry.number == array.number]
@@ -203,7 +203,7 @@ def _call(verb: str, array: CampaignArray, *tasks: str) -> CompletedProgram:
 def snapshot_without_foreign_jobs(
     policy: Policy, snapshot: ClusterSnapshot, arrays: Iterable[CampaignArray]
 ) -> ClusterSnapshot:
-    """Remove other jobs with the job id of a campaign's array from a snapshot.
+    """Remove from a snapshot each foreign job that has the job id of a campaign's array.
 
     A reinstalled Grid Engine cell counts its jobs from 1 again, so a job id alone does not identify an array.
     """

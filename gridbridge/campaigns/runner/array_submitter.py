@@ -65,7 +65,7 @@ class CampaignArrayCommands(Protocol):
 # A failed call counts as hung after this time; other calls take less than a second.
 HANGS_S = 5.0
 TURN_S = 60.0  # time for an owner's calls to a cluster in one cycle: as long as the longest call
-# errors that the called program returned, so that the call did not hang
+# errors that the called program itself returns: the call did not hang
 ANSWERS = (ArrayTasksAlreadyInLedger, PermanentArrayRefusal, EndedCampaignRefusal, RootCampaignRefusal)
 T = TypeVar("T")
 Pair = tuple[int, str]  # uid of an owner, name of a cluster
@@ -102,7 +102,7 @@ class OwnerCallTimeBudget:
         self._taken_s.clear()
 
     def take(self, array: CampaignArray, act: Callable[[], T], has_failed: Callable[[T], bool] = lambda _: False) -> T:
-        """Run a call for an array; OwnerCallPostponement if the array's owner has no time left."""
+        """Run a call for an array; raises OwnerCallPostponement if the array's owner has no time left."""
         pair = self._owner(array.campaign), array.cluster
         self._require(pair)
         began_s = self._clock.steady_s()

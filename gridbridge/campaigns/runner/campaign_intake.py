@@ -53,9 +53,9 @@ from gridbridge.state.state_file import StateFile
 
 TRIED = "failed tasks were retried after the backup"
 KEPT = timedelta(days=30)  # time for which the files of ended campaigns are kept for retries
-PURGED_AT_ONCE = 500  # at most this many campaigns purged in a cycle: a purge is slow
+PURGED_AT_ONCE = 500  # at most this many campaigns are purged in a cycle: a purge is slow
 ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # gridsub reads the answer within minutes
-MOST_REFUSAL = 4000  # at most this many characters of a refusal, which may quote the campaign file
+MOST_REFUSAL = 4000  # at most this many characters of a refusal: a refusal may quote the campaign file
 NOBODY = -1  # uid for the unknown sender of an unreadable file
 NO_WISHES = NotificationsSection()
 USUAL = CampaignRunnerSection()
@@ -146,9 +146,9 @@ class CampaignAndRequestIntake:
         return answered
 
     def recover(self) -> None:
-        """Create campaigns again that a restored state file lacks, from their files.
+        """Create again, from its file, each campaign that a restored state file lacks.
 
-        These campaigns are paused, and so are campaigns that lack added tasks: the owner decides whether to resume the
+        The created campaigns, and campaigns that lack added tasks, are paused: the owner decides whether to resume the
         campaign. Root's ledger of submitted tasks has the arrays that were already submitted.
         """
         campaigns = self._campaigns.all()
@@ -216,8 +216,8 @@ class CampaignAndRequestIntake:
         """Remove old answers, events, requests, and files of campaigns that ended long ago.
 
         Campaigns older than `keep_campaigns_d` are purged, because one published file lists all stored campaigns.
-        Events of ended campaigns close, except events of undeleted tasks. After a forward jump of this host's clock
-        everything is kept for longer.
+        Events of ended campaigns close, except events of undeleted tasks. After a forward jump of this host's clock the
+        age limits of events, requests and files are longer by the jump.
         """
         now = self._clock.now()
         answers = campaign_files_of_owners.published_answer_path("", self._published)

@@ -124,7 +124,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Sending:
-    """One notification, which a thread of its own delivers."""
+    """A notification that a thread of its own delivers."""
 
     def __init__(self, message: CampaignNotification, policy: NotificationsSection, deliver: Tell) -> None:
         self.message = message
@@ -196,7 +196,7 @@ class CampaignNotifier:
     def _set_back(self, subscription: NotificationSubscription, now: datetime) -> NotificationSubscription:
         """Correct times of a subscription that a fast clock set into the future.
 
-        Without the correction the subscriber would get no notification until then.
+        Without the correction the subscriber would get no notification before that future time.
         """
         corrected = event_texts_and_notifications.drop_future_subscription_times(subscription, now, self._policy)
         if corrected != subscription:

@@ -31,7 +31,7 @@ class CampaignProgramFactory(Protocol):
     """Creates gridbridge-runner or gridbridge-nikita from the site's configuration; read-only in a dry run."""
 
     def __call__(self, policy: Policy, clock: Clock, *, is_dry: bool) -> CycleDaemon[Any, Any]:
-        """Open the state file and return the program; GridbridgeError if the state file can't be opened."""
+        """Open the state file and return the program; raises GridbridgeError if the state file can't be opened."""
         ...
 
 
@@ -48,7 +48,7 @@ def start_campaign_program(
 ) -> None:
     """Parse the options and run a campaign program.
 
-    `load` imports the program, which takes half a second; --help does not need the import.
+    `load` imports the program. The import takes half a second, and --help does not need the program.
     """
     options = _options(name, does, every_s).parse_args()
     if options.version:

@@ -108,8 +108,8 @@ class CampaignPublisher:
     def begin(self, campaigns: Iterable[int]) -> None:
         """Record which campaigns' tasks a cycle may change, before the cycle changes tasks.
 
-        If a kill interrupts the cycle, all tasks of these campaigns are published again. So are the tasks of campaigns
-        whose published files were removed.
+        All tasks of a campaign are published again if a kill interrupts the cycle, or if the campaign's published files
+        were removed.
         """
         self._killed |= published_campaign_files.campaigns_half_published(self._folder) - self._begun
         self._killed |= self._removed()
@@ -240,7 +240,7 @@ class EventAndCapacityPublisher:
     def show_clusters(
         self, situation: CampaignCycleSituation, other_snapshots: Mapping[str, ClusterSnapshot] = NOBODY
     ) -> None:
-        """Publish the slots of clusters; `other_snapshots` are of clusters that this cycle did not query."""
+        """Publish the slots of clusters; `other_snapshots` come from clusters that this cycle did not query."""
         grid = ShownCampaignClusters(at=self._clock.now(), clusters=tuple(self._clusters(situation, other_snapshots)))
         published_campaign_files.publish_campaign_value_by_class(grid, self._folder)
 

@@ -1,4 +1,4 @@
-"""Runs and replays the scheduling cycles of gridbridge-runner, and keeps each owner's share by past usage.
+"""Runs and replays the scheduling cycles of gridbridge-runner, and records the past usage that ranks campaigns.
 
 The names of campaign jobs at a cluster begin with this site's name. Under a new site name no job would be found, and
 every task would count as lost.
@@ -65,7 +65,7 @@ UNTAKEN = "{} inbox files would be processed first, and are ignored in a dry run
 
 
 def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_dry: bool) -> None:
-    """Store the site's name; ConfigError if the name changed while arrays are unfinished."""
+    """Store the site's name; raises ConfigError if the name changed while arrays are unfinished."""
     if (before := _saved_name(path)) == name:
         return
     if before and campaigns.open_arrays():

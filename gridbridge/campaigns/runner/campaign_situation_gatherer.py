@@ -1,7 +1,7 @@
 """Gathers the input of a campaign cycle: clusters' capacities and the states of campaign tasks (CiGri's updator).
 
-A task that its cluster does not list has not ended for that reason alone. Nothing is decided about a cluster that does
-not answer. The runner waits for the accounting record of a missing task.
+A task that is missing in its cluster's job list may still run, so the runner waits for the task's accounting record.
+While a cluster does not answer, nothing is decided about the cluster's tasks.
 """
 
 import logging
@@ -76,7 +76,7 @@ from gridbridge.state import drains
 from gridbridge.state.state_file import StateFile
 
 USUAL_S = 15.0  # default time until Grid Engine writes an accounting record
-ARRAYS_AT_ONCE = 20  # at most this many arrays that one call submits
+ARRAYS_AT_ONCE = 20  # one call submits at most this many arrays
 
 _log = logging.getLogger(__name__)
 
@@ -91,14 +91,14 @@ class UnlistedArrayAttempts:
     is_listed: bool  # whether the job list shows any task
 
     def indices(self, least_s: float, unrecorded: Container[int] = ()) -> tuple[int, ...]:
-        """Return the array indices missing for `least_s` seconds, sorted; `unrecorded` indices need no wait."""
+        """Return the sorted array indices that are missing for `least_s` seconds, or missing and in `unrecorded`."""
         missing = self.missing.items()
         return tuple(
             sorted(attempt.place for attempt, for_s in missing if for_s >= least_s or attempt.place in unrecorded)
         )
 
     def later_than(self, forgotten_s: float) -> frozenset[TaskAttempt]:
-        """Return the attempts missing for `forgotten_s` seconds, which are lost unless their ends are found now."""
+        """Return the attempts missing for more than `forgotten_s` seconds: they are lost if no end is found now."""
         return frozenset(attempt for attempt, for_s in self.missing.items() if for_s > forgotten_s)
 
     def at(self, indices: Container[int]) -> dict[TaskAttempt, float]:
@@ -248,7 +248,7 @@ class CampaignSituationGatherer:
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
         """Return the ended attempts, and the arrays of which all tasks have ended.
 
-        Arrays whose tasks are all in the job list are skipped, because most arrays are.
+        Most arrays have all of their tasks in the job list, and are skipped.
         """
         self._missing.begin()
         self._restored.begin()
@@ -290,17 +290,17 @@ class CampaignSituationGatherer:
     def _counted(
         self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], judge: MissingAttemptJudge
     ) -> tuple[TaskAttempt, ...]:
-        """Drop task ends that may be the effect of a deletion that the state file does not have."""
+        """Drop task ends that gridbridge may have caused by a deletion that the state file lacks."""
         is_doubted = judge.doubts(array, attempts)
         return () if is_doubted and not self._restored.may_count(array.campaign) else attempts
 
     def _indices_to_query(
         self, looks: Iterable[UnlistedArrayAttempts], judge: MissingAttemptJudge
     ) -> dict[CampaignArray, tuple[int, ...]]:
-        """Return the array indices whose ends are queried, after the time that accounting records take.
+        """Return the array indices of missing tasks whose accounting records are due, to query their ends.
 
-        The wait reveals a forged record: the true record contradicts it, and no record counts. Tasks deleted before
-        their start have no record, so they are queried at once.
+        During the wait the true record arrives and contradicts a forged record, so that neither record counts. Tasks
+        deleted before their start have no record, so they are queried at once.
         """
         missing = [look for look in looks if look.missing]
         within_s = self._told_within_s({look.array.cluster for look in missing})
@@ -356,7 +356,7 @@ class CampaignSituationGatherer:
             )
 
     def _tell_disputed(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:
-        """Log tasks with contradictory accounting records once: one of the records may be forged."""
+        """Log each task with contradictory accounting records once, because a record may be forged."""
         for attempt in attempts:
             self._disputed.append(AttemptOutcomeAtCluster.of(attempt, cluster))
             if (key := (attempt.campaign, attempt.array, attempt.place)) not in self._told:

@@ -57,9 +57,9 @@ class ClusterSnapshotFetcher:
     def ask(
         self, clusters: Iterable[str], arrays: Iterable[CampaignArray], limit_s: float
     ) -> dict[str, ClusterSnapshot]:
-        """Return snapshots of the clusters with the campaigns' arrays; clusters without an answer are left out.
+        """Return a snapshot, with the campaigns' arrays, of each cluster that answers.
 
-        A snapshot of another program may be `limit_s` old. With a limit of 0 each cluster is queried.
+        Snapshots of other programs are used up to an age of `limit_s` seconds; 0 means that each cluster is queried.
         """
         submitted = tuple(array for array in arrays if array.job_id)
         names = sorted(frozenset(clusters) & self._policy.clusters.keys())
@@ -206,7 +206,7 @@ class ClusterArrayLimitCache:
         self._asks_at_s: dict[str, float] = {}
 
     def of(self, clusters: Iterable[str]) -> Mapping[str, ClusterArrayLimits]:
-        """Return the array limits of clusters; a cluster that reports no limit is missing.
+        """Return the array limits of clusters; clusters that report no limit are left out.
 
         The clusters must have answered a query in this cycle.
         """

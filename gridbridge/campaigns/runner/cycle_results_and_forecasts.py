@@ -1,6 +1,6 @@
 """Stores the results of the runner's cycles, and forecasts when campaigns end.
 
-To measure the errors of forecasts, the first forecast after half of a campaign's tasks is stored.
+To measure the errors of forecasts, a campaign's first forecast after the end of half of its tasks is stored.
 """
 
 from collections import Counter, defaultdict
@@ -207,7 +207,7 @@ def _waiting(ended: TaskRetry) -> WaitingTaskRange:
 
 
 WINDOW = timedelta(hours=1)  # period in which ended tasks are counted for the rate, as in CiGri
-ANEW_S = 45.0  # greatest age of a forecast: each costs some milliseconds
+ANEW_S = 45.0  # greatest age of a forecast: a new forecast takes some milliseconds
 
 Elapsed = Mapping[tuple[int, str], tuple[float, ...]]
 
@@ -235,7 +235,7 @@ class CampaignCompletionForecasts:
         self._kept = {forecast.campaign: forecast for forecast in predictions.forecasts()}
 
     def look(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan, elapsed: Elapsed) -> None:
-        """Make outdated forecasts again, and store each campaign's first forecast after half of its tasks."""
+        """Compute outdated forecasts again, and store each campaign's first forecast after half of its tasks ended."""
         self._there = {}
         for view in situation.there:
             self._there.setdefault(view.campaign, []).append(view)

@@ -1,6 +1,6 @@
 """Tracks attempts that are missing in job lists, and finds long-running attempts of campaigns near their end.
 
-The times since which attempts are missing survive a restart, because each cycle from cron is a new process.
+The state file stores since when attempts are missing, because each cycle from cron is a new process.
 """
 
 import json
@@ -115,7 +115,7 @@ class MissingAttemptTracker:
         return durations_s
 
     def settle(self, missing: Iterable[TaskAttempt], ended: Iterable[TaskAttempt]) -> None:
-        """Drop ended attempts, and keep the remaining attempts as missing."""
+        """Remove the ended attempts from the missing attempts, and add newly missing attempts."""
         over = {_position(attempt) for attempt in ended}
         for of in {position[:2] for position in over}:
             since_s = self._since_s.get(of, {})
@@ -168,7 +168,7 @@ def _indices(text: str) -> frozenset[int]:
     return frozenset(index for indices in parse_array_index_ranges(text) for index in indices)
 
 
-MOST = 1000  # at most this many attempts of a campaign that are considered, the longest-running first
+MOST = 1000  # at most this many attempts of a campaign are considered, the longest-running first
 
 Answers = Mapping[str, ClusterSnapshot]
 

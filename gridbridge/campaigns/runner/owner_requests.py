@@ -61,7 +61,7 @@ TRUSTING = {
 }
 GIVEN_UP = (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED)  # events about tasks with unknown outcomes
 ROOT = 0
-TAKEN_UP_AT_ONCE = 20  # at most this many ended campaigns that a request reopens: each needs a call of root's helper
+TAKEN_UP_AT_ONCE = 20  # a request reopens at most this many ended campaigns: each needs a call of root's helper
 AT_ONCE = 200  # at most this many campaigns or events in a transaction, which then takes 1/6 s
 AGAIN_S = 10.0  # time for retries in a cycle: a million tasks take minutes
 
@@ -81,9 +81,9 @@ class PartlyDoneOwnerRequest(GridbridgeError):
 def execute_owner_request(
     request: CampaignOwnerRequest, does: Mapping[CampaignOwnerRequestVerb, Do], folder: str, published: str
 ) -> bool:
-    """Execute a request and publish the answer; False if the request stays in the inbox.
+    """Execute a request and publish the answer.
 
-    The request stays if it is unfinished, or if `does` has no function for the request's verb.
+    Returns False, and leaves the request in the inbox, if the request is unfinished or if `does` lacks the verb.
     """
     if request.verb not in does:
         return False
@@ -253,7 +253,7 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _cancel(self, campaign: Campaign) -> CampaignOwnerRequestReply:
-        """Drop the unsent tasks; epilogues still run unless the owner cancels the campaign twice."""
+        """Drop the unsent tasks; epilogues still run until the owner cancels the campaign a second time."""
         now = self._clock.now()
         is_over = campaign.is_winding_up or not campaign.jdl.has_epilogue
         self._campaigns.is_now(campaign.number, CampaignState.CANCELLED, now if is_over else None)
@@ -285,7 +285,7 @@ class CampaignOwnerRequestHandler:
     def purge_ended(self, before: datetime, most: int) -> None:
         """Purge up to `most` campaigns that ended before a time, the oldest first.
 
-        Campaigns whose tasks may still run are skipped and do not count.
+        Campaigns whose tasks may still run are skipped, and `most` does not include them.
         """
         purged = 0
         for number in self._campaigns.ended_before(before):
@@ -381,10 +381,10 @@ class CampaignOwnerRequestHandler:
         return self._events.find_open(CampaignEventCode.FILE_REFUSED, campaign, "") is not None
 
     def _try_again(self, event: CampaignEvent, token: str = "") -> bool:
-        """Queue the failed tasks of an event for a retry; return whether the event has such tasks.
+        """Queue the failed tasks of an event for a retry; return whether the event has failed tasks.
 
-        Their earlier outcomes no longer count, because the owner fixed the cause. Raises PartlyDoneOwnerRequest when
-        the cycle's time for retries is over.
+        The earlier outcomes of the tasks no longer count, because the owner fixed the cause. Raises
+        PartlyDoneOwnerRequest when the cycle's time for retries is over.
         """
         outcomes = _outcomes_of(event)
         waiting = self._campaigns.waiting_of(event.campaign)

@@ -53,7 +53,7 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import MAX_ARRAY_TA
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
-AT_ONCE = 20  # at most this many campaigns closed in one cycle: each needs a call of root's helper
+AT_ONCE = 20  # at most this many campaigns are closed in one cycle: each needs a call of root's helper
 _log = logging.getLogger(__name__)
 
 
@@ -91,7 +91,7 @@ class RootLedgerStateComparison:
     def __init__(self, campaigns: CampaignRows, ledger_arrays: Callable[[int], tuple[RootLedgerArray, ...]]) -> None:
         self._campaigns = campaigns
         self._ledger_arrays = ledger_arrays
-        self._waits: dict[int, bool] = {}  # whether the ends of a campaign's tasks must not be recorded yet
+        self._waits: dict[int, bool] = {}  # whether a campaign's task ends are recorded only in a later cycle
         self.behind: list[int] = []  # campaigns for which the state file is older than root's ledger
 
     def begin(self) -> None:
@@ -101,8 +101,8 @@ class RootLedgerStateComparison:
     def may_count(self, campaign: int) -> bool:
         """Return whether the ends of a campaign's tasks may be recorded.
 
-        Ends are recorded if root's ledger of submitted tasks is lost, but not while the ledger is unreadable or has
-        arrays that the state file lacks. The ledger is read once for each campaign and cycle.
+        The ends wait while root's ledger of submitted tasks is unreadable or has arrays that the state file lacks. If
+        the ledger is lost, the ends are recorded. The ledger is read once for each campaign and cycle.
         """
         if campaign not in self._waits:
             self._waits[campaign] = self._must_wait(campaign)
@@ -111,8 +111,8 @@ class RootLedgerStateComparison:
     def behind_campaigns(self, campaigns: Iterable[Campaign], events: Iterable[CampaignEvent]) -> tuple[int, ...]:
         """Return campaigns of which root's ledger of submitted tasks has arrays that the state file lacks.
 
-        Restored campaigns without any array in the state file are compared too. A paused campaign is compared after its
-        owner resumes the campaign, because it submits no task before.
+        A restored campaign is compared even without an array in the state file. A paused campaign is compared only
+        after its owner resumes it, because it submits no task before.
         """
         restored = {event.campaign for event in events if event.code is CampaignEventCode.RESTORED}
         for campaign in campaigns:

@@ -51,13 +51,13 @@ def _query_stress_factor(script: str, cluster: str) -> float:
 
 NOTIFY_TIMEOUT_S = 30.0
 LONGEST_S = privileged_helper_calls.PATIENCE_S + 5.0  # longer than any notification program may run
-MOST_BYTES = 1 << 16  # at most this many bytes of a notification program's output
+MOST_BYTES = 1 << 16  # at most this many bytes of a notification program's output are read
 NOTIFY_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 NO_ANSWER = "\n-- \ngridnotify -l lists your subscriptions, and gridnotify -u ends a subscription.\n"
 
 
 def deliver_notification(message: CampaignNotification, policy: NotificationsSection) -> None:
-    """Send a notification to the subscriber; CommandFailed or OSError if sending failed.
+    """Send a notification to the subscriber; raises CommandFailed or OSError if sending failed.
 
     The notification is sent by mail, by the site's notification command, or by the subscriber's own program.
     """

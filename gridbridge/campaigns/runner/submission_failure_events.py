@@ -86,7 +86,7 @@ class ArrayFailureEventRecorder:
     def note_undeleted(self, array: CampaignArray, error: GridbridgeError) -> None:
         """Record a failed deletion of an array once, if root has to repair the cause.
 
-        Other failures are already counted for the cluster.
+        A failure with another cause is already counted as a failure of the cluster.
         """
         code = event_code_of_array_error(error)
         if code in ROOT_EVENTS and not self._open_event(array, code):
@@ -146,7 +146,7 @@ class ArraySubmissionResultRecorder:
         self._troubles = troubles
 
     def settle(self, array: CampaignArray, sent: ArraySubmissionResult) -> None:
-        """Record the result of an array's submission, from which the next cycle continues.
+        """Record the result of an array's submission; the next cycle continues from the recorded result.
 
         If root's ledger of submitted tasks has other tasks under the array's number, the reported job id is not used.
         """
@@ -156,7 +156,7 @@ class ArraySubmissionResultRecorder:
                 array = replace(array, state=ArraySubmissionState.SUBMITTED, job_id=sent.job_id)
             if not sent.error:
                 self._is_released(array)
-        except StateError as error:  # the cluster is not the cause
+        except StateError as error:  # the cause is the state file, not the cluster
             log_array_failure("event=not_noted", array, error)
             return
         if sent.error:
@@ -210,7 +210,7 @@ class ArraySubmissionResultRecorder:
         return assign_retry_numbers_above_attempts(plan_task_retries(tried, earlier, clusters, self._failures), rivals)
 
     def _refuse_everywhere(self, array: CampaignArray, error: GridbridgeError) -> None:
-        """Fail a campaign whose file root refuses, with all unsent tasks.
+        """Mark a campaign and its unsent tasks as failed, because root refuses the campaign's file.
 
         A task that waits for a retry gets back the outcome of its last attempt.
         """

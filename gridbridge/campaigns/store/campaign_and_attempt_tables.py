@@ -151,7 +151,7 @@ class CampaignRows:
     def intend(
         self, campaign: int, cluster: str, tasks: int, at: datetime, kept_off: Sequence[TaskCountByExclusions] = ()
     ) -> CampaignArray | None:
-        """Move unsent tasks of a campaign into a new array; None if the campaign has no such task.
+        """Move unsent tasks of a campaign into a new array; return None if the campaign has no unsent task.
 
         `kept_off` has the number of tasks for each set of avoided clusters; the remaining tasks avoid no cluster.
         """
@@ -167,7 +167,7 @@ class CampaignRows:
         at: datetime,
         copies_beyond_s: int | None = None,
     ) -> CampaignArray:
-        """Insert a new array of (task, attempt) pairs; the caller holds a transaction."""
+        """Insert a new array of (task, attempt) pairs; the caller has begun a transaction."""
         rows = self._database.rows(LAST_ARRAY, campaign=campaign)
         array = CampaignArray(
             campaign=campaign,
@@ -223,7 +223,7 @@ class CampaignRows:
         self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
 
     def is_now(self, campaign: int, state: CampaignState, ended_at: datetime | None = None) -> None:
-        """Store a campaign's state and time of end, which root's ledger does not have yet."""
+        """Store a campaign's state and time of end; the end is recorded in root's ledger later."""
         values = {"state": state, "ended_at": ended_at, "is_end_noted": False}
         self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
 
@@ -348,7 +348,7 @@ class AddedTaskRows:
         return int(row["number"] or 0)
 
     def add(self, campaign: Campaign, part: TasksAddedToCampaign, token: str) -> None:
-        """Store added tasks as unsent tasks of a campaign, and delete the forecast that counted fewer tasks."""
+        """Store added tasks as unsent tasks of a campaign, and delete the campaign's outdated forecast."""
         first, this = campaign.tasks, CAMPAIGNS.c.number == campaign.number
         with self._database.transaction():
             self._database.execute(insert(PARTS), asdict(part) | {"token": token})

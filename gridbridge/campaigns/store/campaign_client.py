@@ -1,6 +1,6 @@
 """Sends users' requests to the runner, and reads published campaigns, events and tasks.
 
-Owners also read the output and the parameters of their tasks.
+Only the owner of a task can read the output and the parameters of the task.
 """
 
 import json
@@ -62,7 +62,7 @@ UNANSWERED = (
     " look at gridstat before you repeat the command"
 )
 ANSWER_S = 90.0  # wait for an answer; a runner started by cron answers within a minute
-TAKEN_S = 600.0  # wait after the runner took the request, for a restart or a locked file
+TAKEN_S = 600.0  # wait for the answer to a request that the runner took: the runner may restart
 
 
 class NoRunnerForRequest(GridbridgeError):
@@ -80,8 +80,8 @@ class CampaignSubmissionRefusal(GridbridgeError):
 def submit_campaign(parsed: ParsedJdl, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
     """Submit a campaign to the runner, and return the campaign's number.
 
-    Raises CampaignSubmissionRefusal, RunnerAnswerTimeout, and NoRunnerForRequest if no runner takes the campaign, which
-    is then withdrawn.
+    Raises CampaignSubmissionRefusal if the service refuses the campaign, RunnerAnswerTimeout if the runner took the
+    campaign and did not answer, and NoRunnerForRequest if no runner took the campaign, so that it was withdrawn.
     """
     return _bring_to_inbox(asdict(parsed.jdl), parsed.parameters, folder, published)
 
@@ -89,7 +89,7 @@ def submit_campaign(parsed: ParsedJdl, folder: str = CAMPAIGNS, published: str =
 def add_tasks_to_campaign(
     number: int, parameters: tuple[str, ...], folder: str = CAMPAIGNS, published: str = PUBLISHED
 ) -> None:
-    """Add tasks to the caller's own campaign; raises like `submit_campaign`."""
+    """Add tasks to the caller's own campaign; raises the errors of `submit_campaign`."""
     _bring_to_inbox({ADDS_TO: number}, parameters, folder, published)
 
 
@@ -126,8 +126,8 @@ def ask_runner_to_act_on_campaigns(
 ) -> dict[int, CampaignOwnerRequestReply]:
     """Ask the runner to act on campaigns or on their events; return the reply for each number.
 
-    Raises RunnerAnswerTimeout, and NoRunnerForRequest if no runner takes the request, so that nothing was changed.
-    Numbers above the service's maximum count as unknown.
+    Raises RunnerAnswerTimeout if the runner took the request and did not answer, and NoRunnerForRequest if no runner
+    took the request. Numbers above the service's maximum count as unknown.
     """
     possible = tuple(number for number in numbers if number <= campaign_files_of_owners.HIGHEST)
     if task > campaign_files_of_owners.HIGHEST:
@@ -148,7 +148,7 @@ def send_request_to_runner(
 ) -> dict[str, Any]:
     """Send a request to the runner; return the answer.
 
-    Raises NoRunnerForRequest and RunnerAnswerTimeout.
+    Raises NoRunnerForRequest if no runner took the request, and RunnerAnswerTimeout if the answer is late.
     """
     _require_spool(folder, published)
     try:
@@ -221,7 +221,7 @@ def change_own_subscription(
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
 ) -> CampaignOwnerRequestReply:
-    """Add or remove a subscription of the calling user; raises like `send_request_to_runner`."""
+    """Add or remove a subscription of the calling user; raises the errors of `send_request_to_runner`."""
     subscription = {"way": way.value, "identity": identity, "severity": severity.value}
     return CampaignOwnerRequestReply(
         send_request_to_runner(verb, (), folder, published, subscription=subscription)[ONE]
@@ -237,8 +237,8 @@ def own_notify_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED
 
 
 POLLED_FOR = timedelta(minutes=10)  # greatest age of the poller's snapshot at the time of the runner's cycle
-TAIL_BYTES, TAIL_LINES = 4096, 5  # at most this many bytes and lines of a task's standard error that are shown
-MOST_DIGITS = 1000  # at most this many digits that are parsed as a number
+TAIL_BYTES, TAIL_LINES = 4096, 5  # at most this many bytes and lines of a task's standard error are shown
+MOST_DIGITS = 1000  # at most this many digits are parsed as a number
 
 
 def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
@@ -282,9 +282,9 @@ def _as_polled(cluster: ShownCampaignCluster, at: datetime, folder: str) -> Show
 def select_published_events(
     events: Iterable[CampaignEvent], campaign: int | None, number: int | None, *, is_global: bool, is_all: bool
 ) -> tuple[CampaignEvent, ...]:
-    """Select events of a campaign, of all clusters, or with a number.
+    """Return the events of one campaign, the events of all clusters, or the event with one number.
 
-    Closed events are selected only if `is_all` or a number is given.
+    Closed events are left out, except with `is_all` or a number.
     """
     return tuple(
         event
@@ -306,7 +306,7 @@ def cluster_silence_and_closures(events: Iterable[CampaignEvent], cluster: str) 
 def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, ...]]:
     """Return the parameters and last error lines of an event's first task.
 
-    Values are empty if the campaign belongs to another user, or if this host lacks the owner's output folder.
+    Both are empty if the campaign belongs to another user, or if this host lacks the owner's output folder.
     """
     if event.first_task is None:
         return "", ()
@@ -323,7 +323,7 @@ def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> 
 
 
 def failed_start_directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str:
-    """Return the JDL's exec_directory in which tasks could not start; empty for other users than the owner."""
+    """Return the JDL's exec_directory in which tasks could not start; empty if the caller is not the owner."""
     if event.code is not CampaignEventCode.SETUP_ERROR:
         return ""
     try:
@@ -413,7 +413,7 @@ def read_own_jdl(number: int, folder: str = CAMPAIGNS) -> object:
 
 
 def parse_cigri_job_id(text: str) -> tuple[int, int]:
-    """Parse CAMPAIGN.TASK, a CIGRI_JOB_ID such as 12.0; ValueError for other texts."""
+    """Parse CAMPAIGN.TASK, a CIGRI_JOB_ID such as 12.0; raises ValueError for other texts."""
     campaign, dot, number = text.partition(".")
     if not dot or not all(part.isascii() and part.isdigit() for part in (campaign, number)):
         raise ValueError(f"{text!r:.40} is not CAMPAIGN.TASK, as 12.0")

@@ -1,8 +1,8 @@
 """Reads a campaign's files for root, verified by root's ledger and by the service's register of files.
 
-Root's ledger has the digest of each file since the first submission of the file's tasks. Before, the file must match
-the service's register. The register proves that the service itself numbered the file, because any user may create a
-file of such a name; the register also has campaigns that a restored state file lacks.
+Root's ledger has the digest of a file once a task of the file was submitted. Before, the file must match the service's
+register of campaign files, which proves that the service numbered the file: any user may create a file of the same
+name. The register includes the campaigns that a restored state file lacks.
 """
 
 import hashlib
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 512 << 20
 MAX_FIRST_BYTES = 4 << 20  # limit of the first line, with up to 60,000 bytes of script per cluster
-FEW = 32  # at most this many lines that are skipped one by one
+FEW = 32  # at most this many lines are skipped one by one
 
 
 class RootVerifiedCampaignFiles:
     """The files of one campaign, which root reads on first use and verifies."""
 
     def __init__(self, campaign: int, folder: str = CAMPAIGNS) -> None:
-        """Read the campaign's first file; CampaignFileUnreadable if the file cannot be read now."""
+        """Read the campaign's first file; raises CampaignFileUnreadable if the file cannot be read now."""
         self._campaign = campaign
         self._folder = folder
         self.file = campaign_file_name(campaign)
@@ -56,7 +56,7 @@ class RootVerifiedCampaignFiles:
         return first_line_of_campaign_file(self._whole)
 
     def lines(self, tasks: "Iterable[int]", ledger: "RootLedgerOfSubmittedTasks") -> dict[int, bytes]:
-        """Return the parameters of tasks, by task number; CampaignFileUnreadable if a file of tasks is missing."""
+        """Return the parameters of tasks, by task number; raises CampaignFileUnreadable if a file is missing."""
         numbers = sorted(set(tasks))
         lines = _lines(self._whole, numbers)
         remaining, part = numbers[len(lines) :], 0
@@ -101,10 +101,7 @@ class RootVerifiedCampaignFiles:
 
 
 def uid_blocking_campaign_file(campaign: int, folder: str = CAMPAIGNS) -> int | None:
-    """Return the owner's uid of an invalid file that has the name of a campaign's file.
-
-    None if no file has the name, or the file may be valid.
-    """
+    """Return the uid of a user whose invalid file has a campaign file's name; None if no file is surely invalid."""
     path = f"{folder}/{campaign_file_name(campaign)}"
     try:
         facts = os.lstat(path)
@@ -125,7 +122,7 @@ def _digest(whole: bytes) -> str:
 
 
 def first_line_of_campaign_file(whole: bytes) -> bytes:
-    """Return the first line of a campaign file; ValueError if the line is longer than 4 MB."""
+    """Return the first line of a campaign file; raises ValueError if the line is longer than 4 MB."""
     end = whole.find(b"\n", 0, MAX_FIRST_BYTES)
     if end < 0:
         raise ValueError(f"no first line of at most {MAX_FIRST_BYTES} bytes")

@@ -86,7 +86,7 @@ def list_campaign_inbox_files(folder: str = CAMPAIGNS) -> list[str]:
 def take_new_campaign_files(
     listed: Iterable[str], folder: str = CAMPAIGNS
 ) -> Iterator[tuple[str, NewCampaignOrAddedTasksFile | str]]:
-    """Take new campaign files from the inbox; yield the token and the content, or an error message, of each file.
+    """Take new campaign files from the inbox; yield each file's token, and the content or an error message.
 
     Owners can no longer withdraw these files.
     """
@@ -193,7 +193,7 @@ def remove_refused_inbox_file(token: str, folder: str = CAMPAIGNS) -> None:
 
 
 def keep_subscription_file_for_root(token: str, folder: str = CAMPAIGNS) -> None:
-    """Keep the file of a subscription request, from which root reads the program to run; repeatable."""
+    """Keep a subscription request's file, because root reads the program to run from the file; repeatable."""
     with suppress(FileNotFoundError):
         os.rename(f"{folder}/{TAKEN}{token}", f"{folder}/{WISH}{token}")
 
@@ -244,7 +244,7 @@ def read_own_campaign_file(campaign: int, folder: str = CAMPAIGNS, *, is_run: bo
     """Return the header and all task parameters of this user's campaign.
 
     Raises ForeignOrMissingCampaignFile for another user's file, because after the removal of a campaign's file anybody
-    may create a file of the same name. Root reads the files of all users, except to run a campaign (`is_run`).
+    may create a file of the same name. Root may read the files of all users; with `is_run`, only root's own files.
     """
     uid = os.geteuid()
     owner = uid if uid or is_run else None
@@ -274,7 +274,7 @@ def _not_ours(uid: int) -> str:
 
 
 def uid_of_campaign_owner(campaign: int, folder: str = CAMPAIGNS) -> int:
-    """Return the uid of a campaign's owner; ForeignOrMissingCampaignFile if the file is missing."""
+    """Return the uid of a campaign's owner; raises ForeignOrMissingCampaignFile if the file is missing."""
     try:
         return os.lstat(f"{folder}/{campaign_file_name(campaign)}").st_uid
     except OSError as error:

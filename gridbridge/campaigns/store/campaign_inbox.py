@@ -24,15 +24,15 @@ BEGUN = "begun"  # the service's folder of files in process
 A_SCAN = 10  # at most this many files of one person in one scan
 # Most bytes of a person's files after the first file in one scan, by kind of file
 A_SCAN_BYTES = {"new": 64 << 20, "in": 64 << 20, "ask": 64 << 10, "took": 64 << 10}
-A_PERSON, A_FOLDER = 20, 50  # at most this many folders of a person, and files of a kind in a folder
-A_LISTING = 20_000  # at most this many names read in a folder: twice the allowed campaign files
+A_PERSON, A_FOLDER = 20, 50  # most folders of one person, and most files of one kind in a folder
+A_LISTING = 20_000  # at most this many names in a folder are read: twice the allowed campaign files
 FOR_US = 0o770  # mode of a person's inbox folder
 WORD = ".gridbridge/brings"  # file in the home directory with the token of the person's folder
 WORD_BYTES = 100
 
 
 def make_own_inbox_folder(folder: str) -> str:
-    """Return this user's inbox folder, and create a missing folder; StateError if the creation fails."""
+    """Return this user's inbox folder, and create a missing folder; raises StateError if the creation fails."""
     uid = os.geteuid()
     for name in _called(folder, chain(_known_word(), _new_word())):
         before = os.umask(0)  # a chmod would clear the setgid bit
@@ -98,7 +98,7 @@ def _is_persons(facts: os.stat_result, uid: int, folder: str) -> bool:
 def list_inbox_files_of_all_users(folder: str) -> list[str]:
     """Return relative paths of inbox files that are new or in process.
 
-    The first files of each kind and person are enough: the next scan finds the remaining files.
+    Only the first files of each kind and person are returned: the next scan finds the remaining files.
     """
     paths = [f"{BEGUN}/{name}" for name in safe_files.list_folder_or_empty(f"{folder}/{BEGUN}")]
     for person in _persons(folder):
@@ -228,5 +228,5 @@ def _first_of(sized: list[tuple[str, int]], most: int) -> Iterator[str]:
 
 
 def is_inbox_file_name(name: str, prefix: str) -> bool:
-    """Return whether a file name is a prefix and a token, as gridbridge's programs write."""
+    """Return whether a file name is a prefix and a token, as in the file names of gridbridge's programs."""
     return name.startswith(prefix) and bool(TOKEN.fullmatch(name.removeprefix(prefix)))

@@ -1,4 +1,4 @@
-"""Tables of single tasks: to publish, to delete, preempted for local jobs, or missing in job lists.
+"""Tables of single tasks that are published, deleted, preempted for local jobs, or missing in job lists.
 
 A task is marked before its deletion; the mark stays until the task's end is known.
 """
@@ -76,7 +76,7 @@ Place = tuple[int, int, int]  # campaign number, array number, array index
 
 
 class TaskDeletionMarkRows:
-    """Reads and writes the deletion marks of tasks, which nikita deletes from clusters."""
+    """Reads and writes the marks of tasks that nikita must delete from clusters."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -181,7 +181,7 @@ class TaskMissingAtClusterRows:
 
 
 OF_WAYS = ("job", "lacked")
-PURGED_AT_ONCE = 50_000  # at most this many tasks deleted in one transaction
+PURGED_AT_ONCE = 50_000  # at most this many tasks are deleted in one transaction
 SHOWN = frozenset(field.name for field in fields(PublishedCampaignTask))
 RANKS = {
     TaskAttemptOutcome.SUCCESS: 3,

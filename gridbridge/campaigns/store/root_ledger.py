@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class SubmittedTaskIndex:
-    """Finds the arrays that contain given tasks or attempts, by sorted runs of consecutive tasks."""
+    """Finds the arrays that contain given tasks or attempts, in sorted runs of consecutive tasks."""
 
     def __init__(self, arrays: "Iterable[tuple[int, str]]" = ()) -> None:
         """Build the index from array numbers and task lists such as `0-9:1`."""
@@ -61,7 +61,7 @@ class SubmittedTaskIndex:
         return any(True for attempt in self._runs for _ in self._between(attempt, task, task))
 
     def indices_of(self, tasks: str) -> dict[int, list[int]]:
-        """Return, by array number, the array indices of the listed tasks, for any attempt of a task."""
+        """Return the array indices of all attempts of the listed tasks, by array number."""
         indices: dict[int, set[int]] = {}
         for _, (first, last, *_) in _runs(0, tasks):
             for attempt in self._runs:
@@ -132,7 +132,7 @@ class RootLedgerOfSubmittedTasks:
             self._note(self._read() if self._end != NONE else [])
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == NO_ROOM:
-                raise  # a full disk does not mean that the ledger is unreadable
+                raise  # a full disk is no fault of the ledger
             why = error.strerror if isinstance(error, OSError) else "no ledger of gridbridge"
             raise RootLedgerUnreadable(f"{self._path}: {why}") from error
 
@@ -217,7 +217,7 @@ class RootLedgerOfSubmittedTasks:
     def _claim(self, file: str) -> None:
         """Create a symlink from the file's digest to the campaign's ledger file.
 
-        The fsync of the next ledger line also makes the symlink durable.
+        The fsync of the next ledger line makes the symlink durable.
         """
         path = f"{self._folder}/{file}"
         try:

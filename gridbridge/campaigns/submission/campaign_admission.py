@@ -57,10 +57,10 @@ LONGEST = 200  # at most this many characters of an error message
 def load_site_admission_rules(
     folder: str = ADMISSION, owner: int = safe_files.ROOT
 ) -> tuple[CampaignAdmissionRule, ...]:
-    """Return the site's admission rules, ordered by file name, and by definition in each file.
+    """Return the site's admission rules by file name and order of definition; empty without a folder of rules.
 
-    Returns no rules if the folder does not exist. Raises FileWritableByOthers, and ConfigError for a file that is not
-    valid Python.
+    Raises FileWritableByOthers for rules that accounts other than root can write, and ConfigError for a file that is
+    not valid Python.
     """
     try:
         safe_files.require_trusted_path(folder, owner=owner)
@@ -114,7 +114,7 @@ def apply_site_admission_rules(
 ) -> CampaignAdmissionResult:
     """Apply the site's admission rules to the caller's campaign.
 
-    Raises FileWritableByOthers for rules that accounts other than root can write, and ConfigError.
+    Raises FileWritableByOthers for rules that accounts other than root can write, and ConfigError for invalid Python.
     """
     return admission_decision.apply_campaign_admission_rules(
         load_site_admission_rules(folder, owner), _candidate(parsed)

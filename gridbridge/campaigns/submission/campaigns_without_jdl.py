@@ -54,7 +54,7 @@ class CampaignWithoutJdlOptions:
     """Options of a campaign that has a command or a job script in place of a JDL."""
 
     clusters: tuple[str, ...]
-    by_resource: frozenset[str] = frozenset()  # clusters that get resources of qsub -l by name
+    by_resource: frozenset[str] = frozenset()  # clusters at which resources have the names of qsub -l
     resources: tuple[str, ...] = ()  # values of the option -l
     name: str = ""
     type_: CampaignType = CampaignType.DEFAULT
@@ -81,7 +81,7 @@ def campaign_with_task_per_line(path: str, words: tuple[str, ...], typed: Campai
     """Return a campaign that runs a command for each non-blank line of a file.
 
     A task's name is its line number. Raises CommandLineMistake if the file can't be read or an
-    option is wrong; ConfigError lists all mistakes in the file.
+    option is wrong, and ConfigError with all mistakes in the file.
     """
     parameters = tuple(f"{number} {quote_for_sh(line)}" for number, line in read_task_lines(path))
     return _campaign(shell_command_with_task_words(words, "$2"), _name(words), parameters, typed)
@@ -90,9 +90,9 @@ def campaign_with_task_per_line(path: str, words: tuple[str, ...], typed: Campai
 def campaign_of_job_script(
     path: str, text: str, arguments: tuple[str, ...], typed: CampaignWithoutJdlOptions
 ) -> ParsedJdl:
-    """Return a campaign that runs a job script; ConfigError lists all mistakes in the script.
+    """Return a campaign that runs a job script; raises ConfigError with all mistakes in the script.
 
-    Raises CommandLineMistake if only the options besides the script are wrong.
+    Raises CommandLineMistake if the script is valid and an option beside the script is wrong.
     """
     read = JobScriptParser(path)
     read.read(text)

@@ -192,7 +192,7 @@ def _low(path: Iterable[str]) -> Path:
 
 LINE_BYTES = 65_536  # at most this many bytes of one task's parameters
 FILE_BYTES = 256 << 20  # at most this many bytes of all tasks' parameters
-MOST_TOLD = 1000  # at most this many wrong lines of a file that are reported; further lines are only counted
+MOST_TOLD = 1000  # at most this many wrong lines of a file are reported; further lines are only counted
 STDIN = "/dev/stdin"
 NO_LINE = ("all of its lines are blank", "expected one line for each task")
 NOT_PLAIN = ("it is no plain file", "expected a file with one line for each task")
@@ -202,7 +202,7 @@ READABLE = "expected a readable file"
 def read_task_lines(path: str) -> tuple[tuple[int, str], ...]:
     """Return the non-blank lines of a task file, with their numbers.
 
-    Raises CommandLineMistake if the file can't be read; ConfigError lists all wrong lines.
+    Raises CommandLineMistake if the file can't be read, and ConfigError with all wrong lines.
     """
     file = TaskFileReader(path)
     lines = tuple(file.numbered())
@@ -303,7 +303,7 @@ def renamed_tasks_warning(lines: tuple[str, ...], named: tuple[str, ...]) -> str
 
 
 def unclosed_quote_warning(lines: tuple[str, ...]) -> str:
-    """Return a warning about lines with an unclosed quotation mark; empty without such lines."""
+    """Return a warning about lines with an unclosed quotation mark; empty if all quotation marks are closed."""
     open_lines = [line for line in lines if not has_closed_quotes(line) and len(line.split()) > 1]
     if not open_lines:
         return ""
@@ -326,14 +326,14 @@ READ, RIGHT = PARAMETERS["params"]
 
 
 def read_added_task_file(path: str) -> tuple[str, ...]:
-    """Return the parameters in a file of added tasks; raises like `read_task_lines`."""
+    """Return the parameters in a file of added tasks; raises the errors of `read_task_lines`."""
     lines = tuple(line for _, line in read_task_lines(path))
     text = "\n".join(lines)
     return parse_added_tasks_json(path, text) if _is_list(text) else lines
 
 
 def parse_added_tasks_json(source: str, text: str) -> tuple[str, ...]:
-    """Return the task parameters in a JSON list; ConfigError for other texts."""
+    """Return the task parameters in a JSON list; raises ConfigError for other texts."""
     try:
         parameters: tuple[str, ...] = READ(json.loads(text))
     except (ValueError, TypeError, RecursionError) as error:

@@ -58,7 +58,7 @@ class JdlAndOrConditions:
     is_any: bool
 
     def clauses(self, is_not: bool) -> Clauses:
-        """Return the clauses of the group, or with `is_not` of its negation by De Morgan's rule."""
+        """Return the clauses of the group, or of the group's negation (De Morgan's rule) with `is_not`."""
         by_part = [part.clauses(is_not) for part in self.parts]
         if self.is_any is is_not:
             return _bounded([clause for part in by_part for clause in part])
@@ -76,7 +76,7 @@ class NegatedHostCondition:
     part: "Wish"
 
     def clauses(self, is_not: bool) -> Clauses:
-        """Return the clauses of the negation, or with `is_not` of the negated condition."""
+        """Return the clauses of the negation, or of the negated condition with `is_not`."""
         return self.part.clauses(not is_not)
 
 

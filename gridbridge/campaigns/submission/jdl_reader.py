@@ -87,7 +87,7 @@ def parse_jdl(
     parameters: tuple[str, ...] = (),
     site_clusters: tuple[str, ...] = (),
 ) -> ParsedJdl:
-    """Parse a JDL; ConfigError lists all mistakes.
+    """Parse a JDL; raises ConfigError with all mistakes.
 
     A relative path in `param_file` starts at `folder`; the file is not read if `parameters` are given. If
     `site_clusters` are given, other clusters are refused.
@@ -111,7 +111,7 @@ class JdlReader:
     known: tuple[str, ...] = ()  # the site's clusters; empty if this host does not know them
 
     def read(self, type_: CampaignType, parameters: tuple[str, ...] = ()) -> ParsedJdl:
-        """Parse the whole JDL; ConfigError lists all mistakes."""
+        """Parse the whole JDL; raises ConfigError with all mistakes."""
         table = self._lower(self._parsed())
         self.is_typed = bool(parameters)
         clusters = self._clusters(table)
@@ -237,7 +237,7 @@ class JdlReader:
         return {name: value for name, value in values.items() if value is not None} | together
 
     def _form(self, key: JdlClusterKey) -> Callable[[Any], Any]:
-        """Return the parser of a key; in commands of a JDL it also expands CiGri's macros."""
+        """Return the parser of a key; the parsers of a JDL's commands expand CiGri's macros."""
         if self.is_typed or key.field not in COMMANDS:
             return key.read
         return lambda value: translate_cigri_macros(key.read(value))
@@ -326,7 +326,7 @@ class JdlReader:
 
 
 def _is_said(table: Mapping[str, Any], key: str) -> bool:
-    """Say whether a key is present with a value that CiGri does not count as empty."""
+    """Say whether a key is present with a value; CiGri's rule says which values are empty."""
     return table.get(key) not in NOT_SAID
 
 

@@ -45,7 +45,7 @@ IDLE = (  # CiGri keys without effect
     *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
     *("dimensional_grouping", "temporal_grouping"),  # tasks are always grouped in arrays
 )
-LATER = (  # not supported yet: a campaign that needs such a key is refused
+LATER = (  # keys that are not supported yet: a campaign with one of the keys is refused
     *("checkpointing_type", "checkpointing_period"),
     *("data_to_transfer", "dependencies", "masters"),
     "inputs",  # gridbridge's own key: datasets that a task reads
@@ -55,7 +55,7 @@ NOT_SAID: tuple[object, ...] = ("", None, [])  # values for which CiGri uses the
 TRUTH = {"true": True, "false": False}
 NUMBER = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
 TIMED = re.compile(r"(?P<levels>.*?)\s*,\s*walltime\s*=\s*(?P<time>.*)", re.DOTALL)
-WORD_ENDS = " \t\n;&|()"  # word separators of sh: a # after such a character begins a comment
+WORD_ENDS = " \t\n;&|()"  # word separators of sh: a # after a separator begins a comment
 COMMANDS = ("exec_file", "prologue", "epilogue")
 MACROS = {  # CiGri's macros (scheduler 3.2, JDL), and their sh variables
     "{HOME}": "${HOME}",
@@ -170,7 +170,7 @@ def _ends_in_comment(command: str) -> bool:
 
 
 def _encodable(text: str) -> str:
-    """Return a text; ValueError for lone surrogates, which JSON allows and no file can hold."""
+    """Return a text; raises ValueError for lone surrogates, which JSON allows and no file can hold."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

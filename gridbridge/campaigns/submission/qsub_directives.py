@@ -110,7 +110,7 @@ class QsubTaskRange:
 
 
 def parse_qsub_task_range(text: str) -> QsubTaskRange:
-    """Parse N, N-M or N-M:STEP; ParseError for other texts, and if M is less than N."""
+    """Parse N, N-M or N-M:STEP; raises ParseError for other texts, and if M is less than N."""
     first, last, step = parse_first_last_and_step(text)
     if last < first:
         raise ParseError(f"the last number is less than the first; {RANGE_RIGHT}")
@@ -174,7 +174,7 @@ def output_path_for_any_host(text: str) -> tuple[str, list[str]]:
 
 
 def require_any_host_output_path(text: str) -> tuple[str, list[str]]:
-    """Return the path for all hosts and the warnings; ParseError if each path is for a single host."""
+    """Return the path for all hosts and the warnings; raises ParseError if each path is for a single host."""
     path, notes = output_path_for_any_host(text)
     if not path:
         raise ParseError("this is a path for one host only; expected a path without HOST:")
@@ -182,7 +182,7 @@ def require_any_host_output_path(text: str) -> tuple[str, list[str]]:
 
 
 def parse_qsub_boolean(word: str) -> bool:
-    """Parse yes or no in any case of letters; ParseError for other words."""
+    """Parse yes or no in any case of letters; raises ParseError for other words."""
     answer = parse_yes_no(word)
     if answer is None:
         raise ParseError("it says neither yes nor no; expected y or n")
@@ -205,7 +205,7 @@ class JobScriptRequest:
     places: dict[str, str] = field(default_factory=dict)  # file and line of each option, by the JDL key that it sets
     name: str = ""
     array: QsubTaskRange | None = None
-    most: int = 0  # at most this many tasks that run at once; 0 for no limit
+    most: int = 0  # at most this many tasks run at once; 0 for no limit
     walltime_s: int = 0  # hard time limit; 0 if not given
     soft_walltime_s: int = 0
     environment: str = ""
@@ -215,7 +215,7 @@ class JobScriptRequest:
     error: str = ""
     is_joined: bool = False
     shell: str = ""
-    is_soft: bool = False  # whether further resources are soft requests
+    is_soft: bool = False  # whether -soft applies to the next resources
     resources: list[JobScriptResourceRequest] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     wrong: set[str] = field(default_factory=set)  # options whose values were refused

@@ -22,7 +22,7 @@ def apply_campaign_admission_rules(
 ) -> CampaignAdmissionResult:
     """Apply admission rules to a campaign, rule by rule, until a rule refuses the campaign.
 
-    A rule that raises an exception refuses the campaign. A campaign is also refused if no cluster is left.
+    A rule that raises an exception refuses the campaign. A campaign is refused if the rules remove all of its clusters.
     """
     jdl, fired, removals = candidate.jdl, list[AdmissionRuleChanges](), list[str]()
     for rule in rules:

@@ -281,7 +281,7 @@ def outcomes_of_missing_attempts(
 def attempts_long_without_record(
     missing: Mapping[TaskAttempt, float], ends: ReportedEnds, forgotten_s: float
 ) -> tuple[TaskAttempt, ...]:
-    """Return attempts that are missing for too long, with no accounting record or an end in the future."""
+    """Return attempts that are missing too long, without an accounting record or with a record from the future."""
     untold = {attempt: missed_s for attempt, missed_s in missing.items() if attempt.place not in ends}
     late = [attempt for attempt, missed_s in untold.items() if missed_s > forgotten_s]
     future = {index for index, end in ends.items() if isinstance(end, FutureDatedJobEnd)}

@@ -320,7 +320,7 @@ def split_cycle_plan_by_transaction(
 
 
 def _in_groups(attempts: Iterable[TaskAttempt], most: int) -> Iterator[tuple[TaskAttempt, ...]]:
-    """Yield groups of about `most` attempts, the last perhaps empty; all attempts of a task are in one group."""
+    """Yield groups of about `most` attempts; the last may be empty, and all attempts of a task are in one group."""
     group: list[TaskAttempt] = []
     for _, of_task in groupby(sorted(attempts, key=_task_of), key=_task_of):
         if len(group) >= most:

@@ -95,7 +95,7 @@ def _note_clusters(book: OpenCampaignEventsInCycle, situation: CampaignCycleSitu
 def record_failed_task_events(
     book: OpenCampaignEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], again: set[tuple[int, int]], at: datetime
 ) -> None:
-    """Count tasks that failed and do not run again, in one event for equal failures."""
+    """Count tasks that failed and are not retried; equal failures are counted in one event."""
     for attempt, cluster in ended:
         if attempt.outcome not in EVENT_OF_OUTCOME or (attempt.campaign, attempt.task) in again:
             continue

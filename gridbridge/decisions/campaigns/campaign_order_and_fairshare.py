@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
 
 MIN_PRIOR_TESTS = 3  # a cluster serves at least this number of an owner's test campaigns first
-SLOTS_PER_PRIOR_TEST = 4  # slots of a cluster for each test campaign of an owner that is served first
+SLOTS_PER_PRIOR_TEST = 4  # a large cluster first serves one test campaign of each owner per this number of slots
 
 
 class ClustersOfferedToCampaign(NamedTuple):
@@ -32,9 +32,9 @@ class ClustersOfferedToCampaign(NamedTuple):
 def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tuple[ClustersOfferedToCampaign, ...], ...]:
     """Return campaigns with the clusters offered to them, in groups; earlier groups get slots first.
 
-    The groups are test campaigns, campaigns at clusters with an affinity to the owner, campaigns at all
-    their other clusters, and test campaigns above the owner's limit. In a group, campaigns with a
-    higher priority go first, then older campaigns.
+    The groups are test campaigns, campaigns at clusters with an affinity to the owner, campaigns at clusters without an
+    affinity, and test campaigns above the owner's limit. In a group, campaigns with a higher priority go first, then
+    older campaigns.
     """
     going = [campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT]
     ranked = sorted(
@@ -161,7 +161,7 @@ def _offers(
 
 
 def _clusters(campaign: Campaign, situation: CampaignCycleSituation, is_affine: bool | None) -> tuple[str, ...]:
-    """Return a campaign's clusters that answered: with or without affinity to its owner, or all (None)."""
+    """Return a campaign's clusters that answered; `is_affine` selects clusters by their affinity to the owner."""
     return tuple(
         name
         for name in campaign.jdl.clusters
@@ -202,8 +202,8 @@ def fair_share_tasks_by_campaign(
 
     The next slot goes to the user, project or group with the least usage (CiGri scheduler specification, fairsharing).
     `used_s` has the decayed usage in slot-seconds. A few first tasks go before all shares, so that everybody soon has
-    results; `ahead` limits these tasks. CiGri counts first tasks by campaign. Here they are counted by user, project or
-    group, so that splitting work into many campaigns gains nothing. Negative `free_slots` give no tasks.
+    results; `ahead` limits the first tasks. CiGri counts first tasks by campaign, gridbridge by user, project or group,
+    so that splitting work into many campaigns gains nothing. Negative `free_slots` give no tasks.
     """
     granted = dict.fromkeys((request.campaign for request in requests), 0)
     levels = {request.claimant: used_s.get(request.claimant, 0.0) for request in requests}

@@ -1,6 +1,6 @@
 """Count the ended tasks of a campaign, and forecast when the campaign ends.
 
-The forecast is two times: the campaign ends by P50 with a probability of 50 %, by P90 with 90 %. CiGri
+A forecast has two times: the campaign ends by P50 with a probability of 50 %, by P90 with 90 %. CiGri
 forecast a single time without an error.
 """
 
@@ -139,8 +139,8 @@ def _with_tail(times: list[float], shares: list[float], count: int, young_s: flo
     )
 
 
-FEWEST = 3  # fewest ended tasks for a survival curve of a single cluster
-RATED = 20  # fewest ended tasks from which a rate of ends is observed
+FEWEST = 3  # a cluster gets a survival curve of its own after this many ended tasks
+RATED = 20  # the rate of ends is observed after this many ended tasks
 WATCHED = 4  # shortest observation of a rate, in mean run times: similar tasks end together
 SAMPLE = 60  # largest sample of a cluster's running tasks
 NORMAL = (-1.62, -0.98, -0.55, -0.18, 0.18, 0.55, 0.98, 1.62)  # medians of the eighths of the normal distribution

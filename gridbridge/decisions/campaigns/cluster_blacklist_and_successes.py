@@ -51,7 +51,7 @@ class OpenCampaignEventsInCycle:
         return self._now.get((code, campaign, cluster, None))
 
     def equal_to(self, event: CampaignEvent) -> CampaignEvent | None:
-        """Return the open event that an event would repeat."""
+        """Return the open event with the same code, campaign, cluster and exit status as an event."""
         return self._now.get(event.what)
 
     def put(self, event: CampaignEvent) -> None:
@@ -72,7 +72,7 @@ MAX_DOUBLINGS = 32
 
 
 class ClusterClosureOrProbe(Enum):
-    """What a cluster that is closed to a campaign gets from it: no task, or one task as a probe."""
+    """How many tasks of a campaign go to a cluster that an event has closed: none, or one task as a probe."""
 
     CLOSED = "closed"
     PROBE = "probe"
@@ -178,8 +178,8 @@ def may_retry_array_submission(
     return array.state is not ArraySubmissionState.INTENDED or not any(pauses)
 
 
-MIN_SUCCESSES = 5  # fewest successes of a campaign at a black hole
-MIN_SUCCESSES_ELSEWHERE = 3  # fewest successes at all other clusters of the campaign
+MIN_SUCCESSES = 5  # a black hole has at least this many successes of a campaign
+MIN_SUCCESSES_ELSEWHERE = 3  # a campaign with a black hole has at least this many successes elsewhere
 MAX_SHARE_OF_MEDIAN = 0.1  # longest run time at a black hole, divided by the median at all other clusters
 MAX_BLACK_HOLE_S = 5.0
 TIME_RESOLUTION_S = 0.5  # half of the whole second to which run times are rounded

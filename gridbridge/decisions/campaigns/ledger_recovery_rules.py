@@ -43,7 +43,7 @@ def plan_recovery_from_root_ledger(
     refused: CampaignArray | None = None,
     most: int = ENDS_PER_TRANSACTION,
 ) -> tuple[LedgerRecoveryStep, ...]:
-    """Return the changes of the state file that restore a campaign's lost arrays, by transaction.
+    """Return, for each transaction, the changes of the state file that restore a campaign's lost arrays.
 
     `refused` is an array that root refused to submit, since the ledger already has the array's tasks.
     The last attempts of tasks come first, so that gridbridge may stop after any transaction: the ledger
@@ -52,8 +52,8 @@ def plan_recovery_from_root_ledger(
     The last lost attempt of a task and its later copies are awaited. All other lost attempts get an
     unknown end. If the state file has a task as waiting, but the ledger has a copy of it, the copy counts.
 
-    An array without a job id in the ledger was never released. If the tasks of such an array were sent
-    again in part, the array is given up, and the remaining tasks are sent again, too.
+    An array without a job id in the ledger was never released. If some of the array's tasks were
+    sent again, the array is given up, and the remaining tasks of the array are sent again.
     """
     ledger = {array.number: array for array in entries}
     undone = [array for array in stored.arrays if _differs(array, stored, ledger)]
@@ -119,7 +119,7 @@ def _alive(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> dict[
 
 
 def _is_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
-    """Say whether an array is given up: all its tasks were sent again, or some if it has no job id."""
+    """Say whether an array is given up: all of its tasks were sent again, or it has no job id and some were."""
     old = [attempt < first.get(task, 0) for task, attempt in array.tasks]
     return all(old) or (not array.job_id and any(old))
 

@@ -142,7 +142,7 @@ def _overflow(waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation
 
 
 def _but_one_that_is_wide(arrays: list[ArrayTasksInSameState]) -> list[ArrayTasksInSameState]:
-    """Leave out the oldest waiting task of several slots, which may wait above the flood rate."""
+    """Leave out the oldest waiting multi-slot task: a single multi-slot task may wait above the flood rate."""
     wide = [part for part in arrays if part.slots > 1]
     if not wide:
         return arrays

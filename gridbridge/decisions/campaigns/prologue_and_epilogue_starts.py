@@ -29,7 +29,7 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE, STEPS
 
-MAX_EPILOGUE_ATTEMPTS = 3  # attempts of an epilogue that the cluster ends each time
+MAX_EPILOGUE_ATTEMPTS = 3  # an epilogue gets at most this many attempts if the cluster ends every attempt
 ENDED_BY_CLUSTER = {  # outcomes that are no fault of the step, with a sentence about the last attempt
     TaskAttemptOutcome.WIPED: "the last attempt was deleted",
     TaskAttemptOutcome.MOVED: "",
@@ -43,7 +43,7 @@ class PrologueAndEpilogueProgress:
 
     A prologue starts before the first tasks, which wait for its end. A failed prologue closes the
     cluster to the campaign, until a probe starts the prologue again. An epilogue starts when all tasks
-    have ended, also in a cancelled campaign. Tasks that are retried later get a new prologue and a new
+    have ended, even in a cancelled campaign. Tasks that are retried later get a new prologue and a new
     epilogue. Preemption and lost hosts are no failures.
     """
 

@@ -99,7 +99,7 @@ class RemainingClusterCapacity:
     arrays: RemainingArraysByCluster
     closed_to_wide: set[str]  # clusters at which no more multi-slot tasks may wait
     stuck: frozenset[CampaignCluster]  # campaigns and clusters whose tasks wait too long to keep slots
-    unkept: Mapping[CampaignCluster, int]  # slots that waiting tasks have stopped keeping
+    unkept: Mapping[CampaignCluster, int]  # slots of waiting tasks for which no free slots are kept
 
 
 def remaining_capacity_of_clusters(
@@ -107,9 +107,9 @@ def remaining_capacity_of_clusters(
 ) -> RemainingClusterCapacity:
     """Return the capacity of clusters, without the slots of waiting tasks and of tasks in `begun` arrays.
 
-    Tasks that can't start keep no slots, and no task keeps slots longer than `SLOT_KEPT_S`. Otherwise held tasks, or
-    requests that no host meets, would block a cluster. Test tasks that wait longer do not count as waiting, since
-    nikita does not delete them. `campaigns` also contain closed clusters.
+    Free slots are kept only for tasks that can start, and for at most `SLOT_KEPT_S`. Otherwise held tasks, or requests
+    that no host meets, would block a cluster. Test tasks that wait longer do not count as waiting, since nikita does
+    not delete them. `campaigns` also contain closed clusters.
     """
     free = FreeClusterSlots({name: room for name, room in situation.room.items() if not room.is_closed})
     may_wait = {

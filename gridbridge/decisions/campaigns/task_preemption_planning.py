@@ -32,7 +32,7 @@ PREEMPTION_GRACE_S = 300.0  # time for preempted tasks to end and for the schedu
 
 
 def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> frozenset[LocalRequestId]:
-    """Return the local requests for which tasks were preempted recently, and which must wait now.
+    """Return the local requests that must wait now, because tasks were preempted for the requests recently.
 
     Each wait is twice as long as the last, since an unknown cause keeps the request from starting.
     """
@@ -102,7 +102,7 @@ def _is_ending(holder: RunningJobWithResources, array: CampaignArrayJob) -> bool
 
 
 def plan_preemptions(requests: Iterable[BlockedLocalRequest]) -> tuple[TasksPreemptedForRequest, ...]:
-    """Return for each cluster the preemption for the first request that a preemption lets start."""
+    """Return one preemption for each cluster, for the first local request that a preemption helps to start."""
     by_cluster: dict[str, TasksPreemptedForRequest] = {}
     for request in requests:
         if request.cluster not in by_cluster and (choice := choose_preemption_victims(request)):

@@ -62,7 +62,7 @@ def choose_clusters_retry_avoids(
 ) -> tuple[str, ...]:
     """Return the clusters that a task's next attempt avoids while another cluster is open.
 
-    If the task failed at every cluster, only the last cluster is avoided; after a preemption, no cluster.
+    If the task failed at every cluster, only the last cluster is avoided. After a preemption no cluster is avoided.
     """
     if now.outcome is TaskAttemptOutcome.MOVED:
         return (now.cluster,) if clusters - {now.cluster} else ()
@@ -73,10 +73,7 @@ def choose_clusters_retry_avoids(
 
 
 def list_walltime_overrun_clusters(attempts: Iterable[AttemptOutcomeAtCluster], clusters: Set[str]) -> tuple[str, ...]:
-    """Return the clusters where a task overran its walltime, and would overrun it again.
-
-    Empty if the task overran its walltime at all its clusters.
-    """
+    """Return the clusters where a task overran its walltime; empty if the task overran it at all its clusters."""
     overran = _clusters_overrun(attempts) & clusters
     return () if clusters <= overran else tuple(sorted(overran))
 
@@ -198,7 +195,7 @@ def assign_retry_numbers_above_attempts(again: Iterable[TaskRetry], rivals: Atte
 def find_superseded_attempts(
     ended: Iterable[TaskAttempt], rivals: AttemptsByTask, arrays: Iterable[CampaignArray]
 ) -> tuple[SupersededAttempts, ...]:
-    """Return the attempts that still live although their tasks have succeeded, by array.
+    """Return, by array, the live attempts of tasks that have succeeded.
 
     An attempt is returned in each cycle until it has ended. An array that is not released yet is left out
     while one of its tasks is needed.

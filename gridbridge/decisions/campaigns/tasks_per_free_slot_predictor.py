@@ -58,7 +58,7 @@ def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
 
 
 def is_known_if_sent_tasks_start(terms: JobRatioInputs) -> bool:
-    """Say whether the tasks that were sent last have all had time to start, or wait in too large a number."""
+    """Say whether all tasks that were sent last have had time to start, or too many tasks wait."""
     return terms.waiting > terms.allowed or not terms.fresh
 
 
@@ -103,7 +103,7 @@ def _doubled(old: float, terms: JobRatioInputs) -> float:
 def _by_those_that_run(old: float, terms: JobRatioInputs) -> float:
     """Return how many submitted tasks there are for each running task.
 
-    Ended tasks have freed slots for more tasks. Running tasks that were submitted earlier do not count.
+    Ended tasks have freed slots for more tasks. Running tasks that were submitted earlier are left out.
     """
     if old == 0:
         return 1.0
@@ -114,10 +114,10 @@ def _by_those_that_run(old: float, terms: JobRatioInputs) -> float:
 
 
 def _one_step_up(old: float, terms: JobRatioInputs) -> float:
-    """Return the next higher job ratio if tasks start; the ratio does not rise while no slot is free.
+    """Return the next higher job ratio if a slot is free and tasks start, else the old job ratio.
 
-    The ratio does not rise either while tasks of any campaign wait although slots look free, or while nikita deletes
-    waiting tasks: more tasks would only be sent and deleted in turn.
+    The ratio stays the same while tasks of any campaign wait although slots look free, or while nikita deletes waiting
+    tasks: more tasks would only be sent and deleted in turn.
     """
     does_begin = terms.running or terms.ended
     is_held = terms.waiting or terms.others or terms.is_wiped

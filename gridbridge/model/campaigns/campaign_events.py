@@ -1,7 +1,7 @@
 """Events of clusters, campaigns and tasks: failures, and the closing of clusters.
 
-Equal failures are counted in one event, so a million tasks that fail alike make one event. Event codes that CiGri
-also has bear CiGri's names.
+Equal failures are counted in one event, so a million tasks that fail alike make one event. Events that CiGri knows have
+CiGri's event codes.
 """
 
 from dataclasses import dataclass

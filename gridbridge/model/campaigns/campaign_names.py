@@ -47,7 +47,7 @@ class CampaignArrayId:
 
 
 def parse_campaign_array_name(name: str) -> CampaignArrayId:
-    """Parse the job name of a held array, gc.<site>.<campaign>.<array>; ParseError for another name."""
+    """Parse the job name of a held array, gc.<site>.<campaign>.<array>; raises ParseError for another name."""
     parts = name.split(".")
     is_ours = len(parts) == 4 and parts[0] == PREFIX and is_valid_cluster_name(parts[1])
     if not is_ours or not all(part.isascii() and part.isdigit() for part in parts[2:]):

@@ -8,7 +8,7 @@ from gridbridge.model.key_settings import ConfigTextFormat, setting
 
 
 class FairShareUnit(StrEnum):
-    """Who shares free slots by past usage: users, projects or groups; NONE switches sharing off."""
+    """Who shares free slots by past usage: users, projects, groups or (NONE) nobody."""
 
     NONE = "none"  # first come, first served
     USER = "user"

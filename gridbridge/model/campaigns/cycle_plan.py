@@ -1,4 +1,4 @@
-"""The situation from which one cycle of the runner decides, and the plan that it decides on."""
+"""The facts from which one cycle of the runner decides, and the plan that the cycle makes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecayedCampaignUsage:
-    """The usage of a campaign at a cluster; past usage counts less and less."""
+    """The decayed usage of a campaign at a cluster: older usage counts less."""
 
     campaign: int
     cluster: str
@@ -289,7 +289,7 @@ class CampaignCyclePlan:
     deleted: tuple[CampaignArray, ...] = ()  # arrays of cancelled campaigns
     unneeded: tuple[CampaignArray, ...] = ()  # waiting prologues that no task needs any more
     unsent: tuple[CampaignArray, ...] = ()  # prologues that no task needs any more and no cluster has accepted
-    gone: int = 0  # number of arrays to delete without a listed task
+    gone: int = 0  # number of arrays to delete that have no task in the job list
     # live attempts of tasks of which another attempt has succeeded
     losers: tuple[SupersededAttempts, ...] = ()
     resumed: tuple[CampaignArray, ...] = ()  # arrays whose interrupted submission is continued

@@ -12,7 +12,7 @@ class CampaignOwnerRequestVerb(StrEnum):
     RESUME = "resume"
     PURGE = "purge"
     CANCEL_TASK = "cancel_task"
-    ABANDON = "abandon"  # only by root: count tasks that can't be deleted as ended
+    ABANDON = "abandon"  # only by root: tasks that can't be deleted count as ended
     FIX = "fix"  # close events
     RESUBMIT = "resubmit"  # close events and run the failed tasks again
     SUBSCRIBE = "subscribe"

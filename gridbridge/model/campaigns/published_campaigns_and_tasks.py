@@ -86,7 +86,7 @@ class ShownCampaigns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCampaignCluster:
-    """The slots and campaign tasks of a cluster; None: the cluster has given no recent answer."""
+    """The slots and campaign tasks of a cluster; numbers are None if the cluster has given no recent answer."""
 
     name: str
     kind: str

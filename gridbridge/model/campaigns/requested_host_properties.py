@@ -1,6 +1,6 @@
 """Host properties that a campaign requests at a cluster, such as `mem>=2000,gpu=YES;gpu=2`.
 
-These are two conditions, and `;` separates the alternatives of the second condition. OAR gets all conditions in one
+The example has two conditions; `;` separates the alternatives of the second condition. OAR gets all conditions in one
 `oarsub -p`, Grid Engine gets one `qsub -l` for each condition. Frequently started programs import this module.
 """
 

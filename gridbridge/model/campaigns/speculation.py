@@ -8,7 +8,7 @@ from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttemptOutcom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompetingAttempt:
-    """An attempt of a task that also has a speculative attempt."""
+    """An attempt of a task with a speculative attempt."""
 
     campaign: int
     task: int

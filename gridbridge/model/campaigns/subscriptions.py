@@ -53,7 +53,7 @@ class NotificationOccasion(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationSubscription:
-    """A user's subscription to messages from a severity upwards, in one way."""
+    """A user's subscription to messages from a severity upwards, by one channel."""
 
     number: int = 0  # number of the subscription; 0: not yet stored
     uid: int

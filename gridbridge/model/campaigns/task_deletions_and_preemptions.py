@@ -102,7 +102,7 @@ class BlockedLocalRequest:
     places: tuple[QueueInstanceResources, ...]
     free: Amounts = field(default_factory=dict)  # free amounts of the whole cluster
     tasks: tuple[PreemptibleTask, ...]
-    others: frozenset[str] = frozenset()  # hosts that also run jobs without gridbridge
+    others: frozenset[str] = frozenset()  # hosts with running jobs that were submitted without gridbridge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +133,8 @@ class NikitaDeletionReason(StrEnum):
     UNWANTED = "unwanted"
     MOVED = "moved"  # rebalancing moves the waiting task to another cluster
     UNNEEDED = "unneeded"  # a waiting prologue that no task needs any more
-    LEFT = "left"  # follows MOVED or UNNEEDED when the task was held and deleted
-    NEVER_BEGAN = "never-began"  # follows OVERFLOW or WAITED when the task was held and deleted
+    LEFT = "left"  # replaces MOVED or UNNEEDED after the task was held and deleted
+    NEVER_BEGAN = "never-began"  # replaces OVERFLOW or WAITED after the task was held and deleted
 
 
 REASONS_OF_WAITING = (NikitaDeletionReason.OVERFLOW, NikitaDeletionReason.WAITED, NikitaDeletionReason.NEVER_BEGAN)
@@ -176,7 +176,7 @@ class HostClockReadings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMissingSince:
-    """Since when an unfinished task has been missing in its cluster's job list; None: the task is back."""
+    """The time since which a job list lacks an unfinished task; None if the job list shows the task again."""
 
     campaign: int
     array: int

@@ -16,7 +16,7 @@ Attempts = tuple[tuple[int, int], ...]
 
 
 def parse_attempt_ranges(text: str) -> Attempts:
-    """Parse a text of task attempts such as `0-9:1,12:2`; ParseError for any other text."""
+    """Parse a text of task attempts such as `0-9:1,12:2`; raises ParseError for any other text."""
     parts = [_read(part) for part in text.split(",")]
     # the limit is checked before the tuples are built
     if sum(len(tasks) for tasks, _ in parts) > MAX_ARRAY_TASKS:
@@ -39,7 +39,7 @@ def format_attempt_ranges(attempts: Attempts) -> str:
 
 
 def parse_array_index_ranges(text: str) -> tuple[range, ...]:
-    """Parse a text of array indices such as `1-5,9`; ParseError for any other text."""
+    """Parse a text of array indices such as `1-5,9`; raises ParseError for any other text."""
     spans = tuple(_span(part) for part in text.split(","))
     if sum(map(len, spans)) > MAX_ARRAY_TASKS:
         raise ParseError(f"{text[:40]!r}: too many array indices; expected at most {MAX_ARRAY_TASKS}")
@@ -103,7 +103,7 @@ def is_prologue_or_epilogue_task(task: int) -> bool:
 def prologue_or_epilogue_task_number(step: str, cluster: str, clusters: "Iterable[str]") -> int:
     """Return the task number of a campaign's prologue or epilogue at a cluster.
 
-    Root's ledger of submitted tasks holds prologues and epilogues, too, so they need task numbers.
+    Prologues and epilogues need task numbers, because root's ledger of submitted tasks records tasks by number.
     """
     return FIRST_PROLOGUE_TASK + 2 * sorted(clusters).index(cluster) + STEPS.index(step)
 
@@ -111,7 +111,7 @@ def prologue_or_epilogue_task_number(step: str, cluster: str, clusters: "Iterabl
 def step_and_cluster_of_task_number(task: int, clusters: "Iterable[str]") -> tuple[str, str]:
     """Return which step (prologue or epilogue) at which cluster has a task number.
 
-    ParseError if the task number is no prologue or epilogue of a campaign at these clusters.
+    Raises ParseError if no prologue or epilogue of a campaign at these clusters has the task number.
     """
     names, (at, step) = sorted(clusters), divmod(task - FIRST_PROLOGUE_TASK, 2)
     if not 0 <= at < len(names):

@@ -38,7 +38,7 @@ class CampaignScheduler(Protocol):
         ...
 
     def to_wait(self, offer: ClusterOfferToScheduler, /) -> int:
-        """Return how many further tasks to send, which will wait at the cluster."""
+        """Return how many tasks to send in addition, which will wait at the cluster."""
         ...
 
 
@@ -52,7 +52,7 @@ class CampaignNearEnd:
     sent_s: float  # time since the last task was sent
     free: Mapping[str, int]  # number of tasks that fit into free slots; best cluster first
     durations_s: Sequence[float]  # run times of ended tasks
-    live: Sequence[LiveAttempt]  # live attempts; of each task all or none are listed
+    live: Sequence[LiveAttempt]  # live attempts: all live attempts of a task, or none
     made: Mapping[int, int]  # number of speculative attempts so far, by task
     limits: FinalizeSpeculationSection
     # clusters where a task failed, by task

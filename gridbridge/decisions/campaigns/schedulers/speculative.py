@@ -20,8 +20,8 @@ RUN_TIME_QUANTILE = 0.95  # share of ended tasks with shorter run times
 def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemptsAtCluster, ...]:
     """Return which tasks get a speculative attempt at which cluster, longest running first.
 
-    A task gets one speculative attempt per cycle, and a second only when the first runs too long,
-    too. A cluster gets no attempt of a task that it already runs, or that failed there.
+    A task gets one speculative attempt per cycle, and a second attempt only after the first has run too long. A cluster
+    gets no attempt of a task that already runs at the cluster or failed there.
     """
     beyond_s = run_time_p95_s(end.durations_s)
     free = dict(end.free)
@@ -44,9 +44,9 @@ def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemp
 def is_campaign_near_end(
     unfinished: int, unsent: int, free: int, sent_s: float, limits: FinalizeSpeculationSection
 ) -> bool:
-    """Say whether few tasks are left, or all were sent long ago.
+    """Say whether few tasks are left, or all tasks were sent long ago.
 
-    Few tasks are fewer than could start at once on the slots left by other campaigns.
+    Few means fewer tasks than could start at once on the slots that other campaigns leave free.
     """
     return unfinished < free or (not unsent and sent_s >= limits.limit_s)
 

@@ -1,4 +1,4 @@
-"""Scheduler of test campaigns: one task per cluster, ever (CiGri scheduler specification)."""
+"""Scheduler of test campaigns, which send one task in all to each cluster (CiGri scheduler specification)."""
 
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import ClusterOfferToScheduler
 
@@ -9,5 +9,5 @@ def to_start(offer: ClusterOfferToScheduler) -> int:
 
 
 def to_wait(_: ClusterOfferToScheduler) -> int:
-    """Return 0: no task waits."""
+    """Return 0, because no task of a test campaign is sent to wait."""
     return 0
