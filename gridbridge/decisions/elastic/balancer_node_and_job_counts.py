@@ -31,8 +31,8 @@ BROKEN = frozenset((QueueStartBlocker.UNREACHABLE, QueueStartBlocker.ERROR))
 def count_slots_and_startable_tasks(situation: BalanceSituation, queue: str) -> BalancePlanFigures:
     """Count a queue's usable slots and the waiting tasks that could start in the queue.
 
-    Silent and closed hosts do not count. The longest wait is measured from the time at which the oldest job
-    could start.
+    Slots of silent and closed hosts are left out. The longest wait is measured from the time at which the
+    oldest job could start.
     """
     own = [instance for instance in situation.cell.instances if instance.queue == queue]
     usable = [instance for instance in own if instance.is_usable]
@@ -108,10 +108,10 @@ def is_pause_after_node_change_over(figures: BalancePlanFigures, rules: BalanceS
 
 
 def nodes_by_name_without_standby(situation: BalanceSituation) -> tuple[ElasticNode, ...]:
-    """Return a cluster's nodes sorted by name, including the master and hosts that are never removed.
+    """Return the cluster's nodes and all other hosts sorted by name, without powered-off standby hosts.
 
-    Powered-off standby hosts are left out. A failed node counts while its machine exists, unless another node
-    has the same name.
+    The master is included. A failed node is included while its machine exists, unless another node has the same
+    name.
     """
     nodes = sorted((node for node in situation.nodes if node.counts), key=lambda node: node.is_left_over)
     asleep = {short_host_name(node.name) for node in situation.nodes if node.state is ElasticNodeState.STANDBY}
@@ -184,7 +184,7 @@ def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:
 
 
 def reasons_never_to_remove_node(node: ElasticNode, situation: BalanceSituation) -> Iterator[NodeAddOrRemoveRefusal]:
-    """Return the reasons why a node is never removed: the master, a kept node, or an unlisted machine."""
+    """Return the reasons that forbid a node's removal: the node is the master, is kept, or has an unlisted machine."""
     if is_same_host(node.name, situation.master):
         yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.MASTER)
     if node.is_kept:

@@ -35,7 +35,7 @@ from gridbridge.model.published_status_and_reports import (
 )
 
 USUAL = DemandPolicySection()
-MINUTES_S = 120  # times of at least so many seconds are printed in minutes
+MINUTES_S = 120  # times from this number of seconds on are printed in minutes
 
 HINDRANCES = {
     BalancePlanReason.FULL: "at most {most} may exist",
@@ -98,7 +98,7 @@ def describe_balance_plan(
 ) -> str:
     """Describe the plan of a balancer round in one sentence, with the figures that led to the plan.
 
-    `is_alone=False` means that the round has other acts, so that an empty plan reads `nothing more is done`.
+    With `is_alone=False` the round acts beyond this plan, and an empty plan reads `nothing more is done`.
     `ended` is the master's machine if the round destroys this machine.
     """
     words = _words(plan, rules, demand)
@@ -160,7 +160,7 @@ def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection
 
 
 def _limits(figures: BalancePlanFigures, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
-    """Return the node limits of the present hour, which the schedule of policy demand may set."""
+    """Return the least and most nodes at the present hour, by a schedule or by max_nodes and min_nodes."""
     is_by_hour = figures.most is not None
     most = rules.max_nodes if figures.most is None else figures.most
     least = rules.min_nodes if figures.least is None else figures.least
@@ -222,8 +222,8 @@ def count_node_changes_by_pool(
 ) -> BalancerRoundNodeChanges:
     """Add the numbers of added, removed and failed nodes of each pool to a round's figures.
 
-    A change is a node before (None: new node) and after the round. A node counts as added when the node is
-    ready, as removed when the node's machine is deleted, and as failed once.
+    A change is a pair: the node before the round (None: new node), and the node after the round. A node counts
+    as added when the node is ready, as removed when the node's machine is deleted, and as failed once.
     """
     added, removed, failed = Counter[str](), Counter[str](), Counter[str]()
     for before, node in changes:
@@ -279,7 +279,7 @@ def balancer_figures_if_cell_unobserved(
 ) -> PublishedBalancerFigures:
     """Return the published figures after a round that could not read the cell.
 
-    The figures of hosts, nodes and tasks stay as they were.
+    The figures of hosts, nodes and tasks are those of the last round that could read the cell.
     """
     last = _begun(before, cluster, now)
     return replace(

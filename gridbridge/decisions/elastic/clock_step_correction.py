@@ -17,11 +17,11 @@ from gridbridge.model.elastic.elastic_nodes import (
 
 TimeChange = Callable[[datetime], datetime]
 
-LEAST_S = 60.0  # smaller clock steps are ignored: they change no decision
+LEAST_S = 60.0  # smaller clock steps change no decision and are ignored
 
 
 def measure_clock_step(before: BalancerHostClocks | None, now: BalancerHostClocks) -> timedelta:
-    """Return by how much the clock was set; zero if unknown, or less than a minute."""
+    """Return the step by which the clock was set; zero for an unknown step, or a step under a minute."""
     if before is None or not now.boot or before.boot != now.boot:
         return timedelta()
     set_by = now.wall - before.wall - timedelta(seconds=now.steady_s - before.steady_s)

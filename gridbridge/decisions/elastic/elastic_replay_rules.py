@@ -1,4 +1,4 @@
-"""Rules for replays of recorded tasks: CycleCloud's node policy, the next timeout, and which waits count."""
+"""Rules for replays of recorded tasks: CycleCloud's node policy, the next timeout, and explained waiting times."""
 
 import itertools
 import math
@@ -77,7 +77,7 @@ class SimulatedFreeSlots:
         self.free[-1] += (-tasks % per_node) * slots
 
     def _spread(self, slots: int) -> None:
-        """Place a task that is wider than one node on several nodes."""
+        """Place a task on several nodes if one node has too few slots."""
         for index, name in enumerate(self.names):
             used = min(slots, self.free[index])
             if used:
@@ -135,7 +135,7 @@ def count_simulated_nodes_and_jobs(situation: BalanceSituation) -> BalancePlanFi
 
 
 def seconds_to_next_rule_timeout(situation: BalanceSituation, way: ReplayPolicy) -> float:
-    """Return the seconds until the next timeout of a policy expires; infinite if there is none.
+    """Return the seconds until the next timeout of a policy expires; infinite without a timeout.
 
     Until then each round decides like the last round, unless nodes or tasks change.
     """
@@ -163,7 +163,7 @@ def _pending_timeouts(situation: BalanceSituation, way: ReplayPolicy) -> Iterato
 
 
 def _wait_timeouts(situation: BalanceSituation, way: ReplayPolicy, since: datetime | None) -> Iterator[float]:
-    """Yield the seconds until a task has waited long enough; StarCluster's limit must be exceeded."""
+    """Yield the seconds until a task has waited long enough for a new node; StarCluster waits a second longer."""
     if since is None:
         return
     waited_s = (situation.now - since).total_seconds()
@@ -204,11 +204,11 @@ class ConstantSlotUsePeriod(NamedTuple):
 
 
 def drop_waits_unexplained_by_slots(workload: ReplayWorkload) -> ReplayWorkload:
-    """Return the workload without waiting times that a lack of slots does not explain.
+    """Return the workload with only those waiting times that a lack of slots explains.
 
     Accounting records no holds, start times or dependencies. A task that waited through a whole minute with
-    enough free slots waited for another reason, and counts as submitted at its start. The capacity is the
-    largest number of slots ever in use at once.
+    enough free slots waited for another reason, and is replayed as if submitted at its start. The capacity is
+    the largest number of slots ever in use at once.
     """
     tasks, by_width = list(workload.tasks), defaultdict[int, list[int]](list)
     for index, task in enumerate(tasks):

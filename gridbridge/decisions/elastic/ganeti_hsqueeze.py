@@ -140,7 +140,7 @@ def _leaves_reserve(
 
 
 def _has_enough_memory(tried: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:
-    """Say whether the memory of all online nodes suffices, as a cheap test before balancing."""
+    """Say whether the online nodes together have enough memory for instances and reserve, before costly balancing."""
     movable = set(tried.movable)
     if any(
         not tried.is_online[primary] and instance not in movable for instance, (primary, _) in enumerate(tried.homes)

@@ -140,7 +140,7 @@ class GanetiMoveScoreSums:
         return nearest
 
     def of_all(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
-        """Return the estimated score of the placement with other loads of some nodes."""
+        """Return the estimated score of the placement after the loads of some nodes have changed."""
         return self._merged(tuple(self.change(node, load) for node, load in changed.items()))
 
     def _merged(self, changes: tuple[ScoreChange, ...]) -> float:
@@ -249,7 +249,7 @@ def _moves_near_best_score(
 
 
 def _distinct_instances(at: GanetiInstancePlacement) -> tuple[list[int], list[int]]:
-    """Return the instances on offline nodes and on online nodes, without interchangeable instances."""
+    """Return the instances on offline and on online nodes; one instance represents all interchangeable instances."""
     alike = set[tuple[Home, GanetiInstanceLoad]]()
     leaving, staying = list[int](), list[int]()
     for instance in at.movable:

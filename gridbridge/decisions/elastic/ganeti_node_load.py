@@ -271,7 +271,7 @@ MB_OF_GB = 1024
 
 
 def describe_unaccounted_ganeti_use(cluster: GanetiCluster) -> tuple[str, ...]:
-    """Describe nodes with much used memory or disk that belongs to no instance."""
+    """Describe the nodes on which much used memory or disk belongs to no instance."""
     used, stored = _used_memory(cluster), [0] * len(cluster.nodes)
     for instance in cluster.instances:
         for index in {instance.primary, instance.secondary} - {NO_NODE}:
@@ -289,7 +289,7 @@ def describe_unaccounted_ganeti_use(cluster: GanetiCluster) -> tuple[str, ...]:
 def _used_memory(cluster: GanetiCluster) -> list[int]:
     """Return the memory that each node's primary instances use.
 
-    hsqueeze counts a node that is both primary and secondary as secondary only.
+    A node that is primary and secondary node of one instance is only the secondary node, as in hsqueeze.
     """
     used = [0] * len(cluster.nodes)
     for instance in cluster.instances:
@@ -299,7 +299,7 @@ def _used_memory(cluster: GanetiCluster) -> list[int]:
 
 
 def hardware_of_ganeti_nodes(cluster: GanetiCluster) -> tuple[GanetiNodeHardwareAndTags, ...]:
-    """Return the hardware and tags of all nodes, without memory that no instance accounts for."""
+    """Return the hardware and tags of all nodes; memory in unexplained use is not available for instances."""
     used = _used_memory(cluster)
     return tuple(_hardware_of_node(cluster, node, used_mem) for node, used_mem in zip(cluster.nodes, used, strict=True))
 
@@ -326,7 +326,7 @@ def _hardware_of_node(cluster: GanetiCluster, node: GanetiNode, used_mem: int) -
 
 
 def _tags_of_families(cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
-    """Return the tags of the families that cluster tags declare after a prefix."""
+    """Return the tags that begin with FAMILY and a colon, if the cluster has the tag of prefix and FAMILY."""
     families = [f"{tag.removeprefix(prefix)}:" for tag in cluster_tags if tag.startswith(prefix)]
     return frozenset(tag for tag in tags if any(tag.startswith(family) for family in families))
 

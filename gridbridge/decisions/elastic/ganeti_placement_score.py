@@ -1,7 +1,6 @@
-"""Score how evenly Ganeti instances are placed on nodes, as Ganeti's program hbal does, also after a move.
+"""Score how evenly Ganeti instances are placed on nodes, now or after a move, as Ganeti's program hbal does.
 
-A lower score is better. Terms are summed in hbal's order, because the order decides between equally good
-moves.
+A lower score is better. Terms are summed in hbal's order, because the order decides between equally good moves.
 """
 
 from collections import Counter
@@ -31,7 +30,7 @@ EQUAL = 1e-9  # estimated scores that differ by less are computed again exactly
 
 
 class GanetiNodeScoreShare(NamedTuple):
-    """The figures of one Ganeti node from which the score of a placement is computed.
+    """One Ganeti node's part in the score of a placement.
 
     For the first eight fields the score uses the spread over all nodes, for all further fields the sum.
     """
@@ -44,7 +43,7 @@ class GanetiNodeScoreShare(NamedTuple):
     copies: float
     spindles: float
     promised_mem: float
-    failing: float  # number of instances, if the node lacks memory for a failover (N+1)
+    failing: float  # number of instances if the node lacks memory for a failover (N+1), else 0
     conflicts: float  # instances that share an exclusion tag with another instance
     location: float
 
@@ -55,7 +54,7 @@ FAILING, CONFLICT, LOCATION, TOGETHER, KEPT = 1.0, 2.0, 1.0, 1.0, 0.25
 
 
 def ganeti_node_score_share(hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad) -> GanetiNodeScoreShare:
-    """Return the figures of one Ganeti node from which the score of a placement is computed."""
+    """Return one Ganeti node's part in the score of a placement."""
     copies = load.primaries + load.secondaries
     if hardware.is_exclusive:
         part, whole = float(load.free_spindles), float(hardware.spindles)
@@ -142,7 +141,7 @@ class GanetiInstancePlacement:
         return tuple(node for node, is_on in enumerate(self.is_online) if is_on)
 
     def switched(self, nodes: tuple[int, ...], *, to_online: bool) -> "GanetiInstancePlacement":
-        """Return a copy of the placement in which the given nodes are online or offline."""
+        """Return a copy of the placement in which the given nodes are all online or all offline."""
         is_online = list(self.is_online)
         for node in nodes:
             is_online[node] = to_online
@@ -156,7 +155,7 @@ class GanetiInstancePlacement:
         )
 
     def score(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
-        """Return the score that the placement would have with other loads of some nodes."""
+        """Return the score of the placement after the loads of some nodes have changed."""
         contributions, offline = [], []
         pairs: Counter[tuple[str, str]] = Counter()
         for node, is_online in enumerate(self.is_online):

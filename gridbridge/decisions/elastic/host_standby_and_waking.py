@@ -42,7 +42,7 @@ class PoweredHostFacts:
     """The power state and the cell state of one of the site's own hosts at one moment."""
 
     node: BalancerOwnedNode
-    machine: ProviderMachine | None  # None: the configuration no longer powers the host
+    machine: ProviderMachine | None  # None: the host is no longer configured
     host: BusyOrSilentHostState | None  # None: the cell does not have the host
     now: datetime
     boot_s: float  # how long a power-on or a power-off may take
@@ -155,7 +155,7 @@ def act_to_wake_host(node: BalancerOwnedNode, now: datetime) -> DueNodeAct:
 
 
 def is_host_changing_power_state(node: BalancerOwnedNode) -> bool:
-    """Say whether a host is being powered on or off, so that the host's queues are closed."""
+    """Say whether a host is being powered on or off, and therefore has closed queues."""
     return node.state not in (ElasticNodeState.READY, ElasticNodeState.STANDBY)
 
 
@@ -203,7 +203,7 @@ def _draining(case: PoweredHostFacts) -> DueNodeAct | None:
 def _with_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> BalancerOwnedNode:
     """Set cause UNDER_TASKS if the cell still lists tasks on a powered-off host, and clear the cause otherwise.
 
-    A cause that prevents waking stays.
+    A cause that prevents waking is kept unchanged.
     """
     if node.cause is NodeStateCause.DRAINED or node.cause.is_boot_failure:
         return node

@@ -32,7 +32,7 @@ class MachinesOfOwnedNodes:
         self._by_id = dict[tuple[str, str], ProviderMachine]()
         self._by_name = dict[tuple[str, str], ProviderMachine]()
         for pool in world.machines:
-            # of two machines with one name, the older counts
+            # of two machines with one name, the older is used
             for machine in reversed(_machines_owned_in_pool(world, pool)):
                 self._by_id[pool, machine.id] = self._by_name[pool, machine.name] = machine
 
@@ -72,8 +72,8 @@ def machine_missing_since_by_node(
 ) -> Mapping[str, datetime]:
     """Return since when each node's machine has been missing or stopped in its provider's list.
 
-    Without a list the recorded time stays. One list alone proves nothing, because providers sometimes omit
-    machines.
+    Without a list the recorded time is unchanged. One list alone proves nothing, because providers sometimes
+    omit machines.
     """
     out_since, ours = dict[str, datetime](), MachinesOfOwnedNodes(world)
     for node in world.kept:
@@ -87,7 +87,7 @@ def machine_missing_since_by_node(
 
 
 def silent_since_by_host(world: BalancerNodesSnapshot, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
-    """Return since when each silent node or other host of the cell has been silent.
+    """Return since when each silent node, and each silent host without a node, has been silent.
 
     After a restart of the qmaster all hosts are silent for a while.
     """
@@ -116,7 +116,7 @@ def node_silent_for_s(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> 
 
 
 def nodes_with_undeleted_machines(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
-    """Return the failed or removed nodes whose machine the provider does not delete."""
+    """Return the failed or removed nodes that have an undeleted machine at the provider."""
     ours = MachinesOfOwnedNodes(world)
     return tuple(node for node in world.kept if _is_useless(node, world) and ours.of(node) is not None)
 
@@ -185,9 +185,9 @@ def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, Provi
 
 
 def _unlisted_nodes_by_name(world: BalancerNodesSnapshot) -> Mapping[str, BalancerOwnedNode]:
-    """Return one node without a listed machine for each name; a failed node only if no other node has the name.
+    """Return one node without a listed machine for each name, if possible a node that has not failed.
 
-    Names are left out if another node of the name has a listed machine.
+    A name is left out if any node of this name has a listed machine.
     """
     nodes = [node for node in world.kept if node.pool not in world.switched]
     ours = MachinesOfOwnedNodes(world)
@@ -226,7 +226,7 @@ def is_machine_missing_briefly(node: BalancerOwnedNode, world: BalancerNodesSnap
 def _adopt_site_host(
     machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot, names: set[str]
 ) -> Iterator[DueNodeAct]:
-    """Take one of the site's own hosts as a node, unless a node already has the host's name."""
+    """Adopt one of the site's own hosts as a node, unless a node already has the host's name."""
     host = world.host_of(machine.name)
     node = host_standby_and_waking.node_of_adopted_powered_host(machine, pool, host, world.now, world.tags)
     if node is not None and machine.name not in names:
@@ -246,7 +246,7 @@ def unknown_machines_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[Provi
 
 
 def machines_named_like_another_host(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
-    """Return the machines without a node whose name belongs to a host with another address."""
+    """Return the machines that have no node, but the name of a host with another address."""
     return tuple(machine for machine in unknown_machines_named_as_hosts(world) if _is_other_host(machine, world))
 
 

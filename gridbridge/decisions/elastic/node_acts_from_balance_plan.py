@@ -38,7 +38,7 @@ class AdministratorNodeRequests:
 
     drained: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
-    freed: frozenset[str] = frozenset()  # nodes no longer kept or drained
+    freed: frozenset[str] = frozenset()  # nodes whose request to keep or drain is withdrawn
 
 
 NO_ADMINISTRATOR_REQUESTS = AdministratorNodeRequests()
@@ -216,7 +216,7 @@ def _new_nodes(world: BalancerNodesSnapshot, plan: BalancePlan, rules: BalanceSe
 def names_for_new_nodes(world: BalancerNodesSnapshot, prefix: str, count: int) -> tuple[str, ...]:
     """Return names for new nodes, numbered after the highest number in use.
 
-    Names of all hosts and machines count. Numbers of more than nine digits are ignored.
+    The numbers in the names of all hosts and machines are in use. Numbers of more than nine digits are ignored.
     """
     named = re.compile(f"{re.escape(prefix)}0*([0-9]{{1,9}})")
     machines = (machine.name for machines in world.machines.values() for machine in machines)

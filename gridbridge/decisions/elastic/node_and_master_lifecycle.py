@@ -115,7 +115,7 @@ class _Case:
 
     @property
     def is_contradicted(self) -> bool:
-        """Whether the provider's list lacks the machine or shows the machine as stopped, but the daemon reports."""
+        """Whether the daemon reports although the provider's list lacks the machine or shows the machine as stopped."""
         return self.is_out and is_host_reporting(self.host)
 
     @property
@@ -261,7 +261,7 @@ def _removing(case: _Case) -> DueNodeAct | None:
 
 
 def _lost(case: _Case) -> DueNodeAct:
-    """Remove a node whose machine is gone or stopped; a stopped node stays if an administrator wants to keep it."""
+    """Remove a node whose machine is gone or stopped; a stopped node that an administrator keeps goes into standby."""
     if case.machine is not None and case.node.is_kept:
         return DueNodeAct(node=case.as_(ElasticNodeState.STANDBY))
     return DueNodeAct(node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.VANISHED), act=BalancerNodeAct.EVICT)
@@ -280,7 +280,7 @@ def _failed(case: _Case) -> DueNodeAct | None:
 
 
 def _standby(case: _Case) -> DueNodeAct | None:
-    """Let a restarted node join the cell again; remove a stopped node that nobody wants to keep.
+    """Let a restarted node join the cell again; remove a stopped node that no administrator keeps.
 
     A restarted node gets the machine's new address, because another machine may have the old address.
     """

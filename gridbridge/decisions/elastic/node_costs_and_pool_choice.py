@@ -79,8 +79,8 @@ def node_costs_since_last_round(
 ) -> float:
     """Return the cost of this month's billing units that began since the last round.
 
-    All units of this month count for a node whose machine is new. `nodes` and `after` are the nodes before
-    and after the round.
+    If a node's machine is new, all units of this month are billed. `nodes` and `after` are the nodes before and
+    after the round.
     """
     began = _before_month_start(now)
     paid = [node for node in nodes if node.machine and node.node.counts]
@@ -105,7 +105,7 @@ def _billed_units_begun(
 ) -> int:
     """Return how many billing units of a node begin after `after`, up to and including `until`.
 
-    The first unit, which begins with the machine, counts in the round that first sees the machine.
+    The first unit, which begins with the machine, is billed in the round that first sees the machine.
     """
     since = node.up_since or until
     before = max(counted, _units_until(since, after, unit_s))

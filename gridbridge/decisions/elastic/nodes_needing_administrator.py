@@ -24,7 +24,7 @@ HOSTS = (ElasticNodeState.JOINING, ElasticNodeState.READY, ElasticNodeState.DRAI
 
 
 def silent_nodes_with_tasks(world: BalancerNodesSnapshot, silent_s: float) -> tuple[BalancerOwnedNode, ...]:
-    """Return the nodes with tasks whose execution daemon is silent although the machine runs.
+    """Return the nodes that have tasks and a running machine, but a silent execution daemon.
 
     The balancer does not remove these nodes, because the tasks may still run. The result is empty while many
     hosts are silent.
@@ -137,7 +137,7 @@ def standby_hosts_no_longer_configured(
 
 
 def _stuck(world: BalancerNodesSnapshot) -> Iterator[BalancerOwnedNode]:
-    """Return the busy nodes whose daemon is silent although the machine runs."""
+    """Return the busy nodes that have a running machine, but a silent execution daemon."""
     ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
     for node in (node for node in world.kept if node.pool not in world.switched):
         host, machine = world.host_of(node.name), ours.of(node)
@@ -168,7 +168,7 @@ def is_site_owned_host(node: BalancerOwnedNode) -> bool:
 
 
 def explain_how_to_wake_host(node: BalancerOwnedNode, tags: Mapping[str, tuple[str, ...]]) -> str:
-    """Say how one of the site's own powered-off hosts is put to work again."""
+    """Say how an administrator lets one of the site's own powered-off hosts run tasks again."""
     tag = f"`gridbridge balance tag {node.name} SUFFIX`"
     lacks_tag = not any(host_tag.startswith(STANDBY) for host_tag in tags_of_host(node.name, tags))
     if node.cause is NodeStateCause.DRAINED:

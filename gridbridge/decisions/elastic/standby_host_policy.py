@@ -77,7 +77,7 @@ class StartableStandardRequestCount:
         self._count(count_startable_standard_requests(host, self._squeeze), 1)
 
     def spares(self, host: HostAcceptingTasks, factor: float) -> bool:
-        """Remove a host if enough standard requests could start on the other hosts; return True if removed."""
+        """Remove a host from the count if enough standard requests could start on all other hosts; True if removed."""
         requests = count_startable_standard_requests(host, self._squeeze)
         self._count(requests, -1)
         is_spared = self.hosts > 0 and self.is_enough(factor)
@@ -93,7 +93,7 @@ class StartableStandardRequestCount:
     def is_enough(self, factor: float) -> bool:
         """Say whether `factor` standard requests (sample jobs) per host could start, rounded down as in hsqueeze.
 
-        All hosts count together, unless the setting `on_each` is on.
+        The requests of all hosts are added up, unless the setting `on_each` is on.
         """
         if self._squeeze.on_each:
             return not any(count for requests, count in self._each.items() if requests < floor(factor))
@@ -122,7 +122,7 @@ MAY_SHRINK = (  # plan reasons that allow power-offs; the site's own hosts are i
 BRIEF = (
     NodeAddOrRemoveRefusalCause.IDLE_BRIEFLY,
     NodeAddOrRemoveRefusalCause.HOUR_IS_PAID,
-)  # reasons for which an idle node stays for a while
+)  # reasons that delay the removal of an idle node
 LAST = "auto"  # end of the tag of hosts that are woken last
 
 
@@ -149,7 +149,7 @@ def plan_hosts_to_sleep_or_wake(
 def _hosts_to_be_removed(
     situation: BalanceSituation, plan: BalancePlan, hosts: Iterable[HostAcceptingTasks]
 ) -> dict[str, str]:
-    """Return the nodes of providers that the plan removes, by host name; a squeeze sees these nodes as kept."""
+    """Return the nodes of providers that the plan removes, by host name; no squeeze powers off these nodes."""
     own = NodesByHostName(situation.nodes)
     nodes = {node.name: host.name for host in hosts if (node := own.of_host(host.name))}
     kept_names = {node.name for node in situation.nodes if node.is_kept}

@@ -237,7 +237,7 @@ class _Hosts:
         return any(is_same_host(name, host) for host in self._names.get(short_host_name(name), ()))
 
     def is_busy(self, name: str) -> bool:
-        """Say whether a job runs or starts on a host, or has reserved slots there."""
+        """Say whether a host has running jobs, starting jobs or reserved slots."""
         instances = self._instances.get(short_host_name(name), ())
         return has_running_or_reserved_slots(instance for instance in instances if is_same_host(name, instance.host))
 

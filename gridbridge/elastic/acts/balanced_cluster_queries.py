@@ -117,12 +117,12 @@ def read_stored_task_ends(path: str) -> RecentlyEndedTasks:
 
 
 def write_stored_task_ends(path: str, ends: RecentlyEndedTasks) -> None:
-    """Store the recent ends of tasks; StateError if this fails."""
+    """Store the recent ends of tasks; raises StateError if this fails."""
     safe_files.replace_file_atomically(path, published_json.encode_published_value(ends), durable=False)
 
 
 def add_task_ends_from_accounting(path: str, ends: RecentlyEndedTasks, now: datetime) -> RecentlyEndedTasks:
-    """Return the recent ends of tasks, with ends that the accounting file has got since the last call.
+    """Return the recent ends of tasks, extended by the lines of the accounting file since the last call.
 
     A new cell has no accounting file before its first task ends. Raises StateError for an unreadable file.
     """

@@ -229,9 +229,9 @@ class GridEngineHostMembership:
     def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
         """Remove a closed host from the cell, and the host's name from the hosts files.
 
-        While a task remains, the execution daemon must keep running, because the daemon reports ends of tasks. A lock
-        serializes changes of queues: `qconf -purge` writes back a whole queue and would undo a concurrent change.
-        Raises TasksOnLostHost with the tasks of a dead host that Grid Engine does not put back.
+        While a task remains, the execution daemon must keep running, because the daemon reports ends of tasks.
+        A lock serializes changes of queues: `qconf -purge` writes back a whole queue and would undo a
+        concurrent change. Raises TasksOnLostHost if Grid Engine does not requeue the tasks of a dead host.
         """
         if used := self._emptied(host, is_dead=is_dead):
             return HostRemovalProgress.kept(used)
@@ -248,7 +248,7 @@ class GridEngineHostMembership:
         return HostRemovalProgress.left()
 
     def _emptied(self, host: str, *, is_dead: bool) -> str:
-        """Preempt best-effort tasks, reschedule a dead host's tasks, and describe the use that remains."""
+        """Preempt best-effort tasks, reschedule a dead host's tasks, and describe which queues are still in use."""
         used = self._used(host)
         for instance in used:
             if is_dead:
@@ -280,7 +280,7 @@ class GridEngineHostMembership:
     def _require_its_own(self, node: MachineToJoinCell, admitted: tuple[str, ...]) -> None:
         """Raise NewMachineAddressInUse if the node's address belongs to another host.
 
-        Else the bootstrap would run on the other host. A silent host of the cell does not count, because a cloud
+        Otherwise the bootstrap would run on that host. Silent hosts of the cell are ignored, because a cloud
         may have given its address to the new machine.
         """
         other_hosts = [host for host in admitted if not is_same_host(host, node.name)]
@@ -323,7 +323,7 @@ MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], ExecutionHostMembership]] = {
 
 
 def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of each tagged host; ClusterStateUnknown if the cell does not answer."""
+    """Return the tags of each tagged host; raises ClusterStateUnknown if the cell does not answer."""
     cluster = configured_cluster_address(policy, _own(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:

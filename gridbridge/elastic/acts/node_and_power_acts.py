@@ -84,7 +84,7 @@ class HostPowerActRunner:
         request the host counts as off; a later round opens a host that is still on.
         """
         node = due.node
-        if node.is_kept:  # an administrator wants to keep the host meanwhile
+        if node.is_kept:  # an administrator has asked to keep the host
             return self._opened(node)
         self.membership.close(node.name)
         idleness = self.membership.look(node.name)
@@ -104,7 +104,7 @@ class HostPowerActRunner:
         return node.entering(ElasticNodeState.STANDBY, self.now(), node.cause)
 
     def _is_to_wait(self, node: BalancerOwnedNode, idleness: HostCheckBeforeRemoval) -> bool:
-        """Return whether a busy host stays closed; reschedule its tasks if the squeeze moves tasks."""
+        """Return whether a busy host stays closed until its tasks end; reschedule tasks if the squeeze moves tasks."""
         if node.cause is not NodeStateCause.MOVED:
             return node.cause in PATIENT
         return idleness.is_listed and idleness.is_closed and self.membership.put_elsewhere(node.name)
@@ -201,8 +201,8 @@ class NodeActRunner:
     def _create(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
         """Have a provider create the node's machine.
 
-        If the outcome is unknown the node stays requested, and the provider's next list decides. After
-        ProviderRequestRepeatable the next round repeats the request.
+        If the outcome is unknown, the node's state stays `requested` until the provider's next list shows the
+        outcome. After ProviderRequestRepeatable the next round repeats the request.
         """
         tags = {OWNER_TAG: self.cluster, POOL_TAG: node.pool}
         try:
@@ -239,7 +239,7 @@ class NodeActRunner:
 
     def _remove(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
         """Close a node; remove the node if it is still idle, else open the node again."""
-        if node.is_kept:  # an administrator wants to keep the node meanwhile
+        if node.is_kept:  # an administrator has asked to keep the node
             return enable_node_queues(node, self.membership, self.closed, self.now())
         self.membership.close(node.name)
         idleness = self.membership.look(node.name)
@@ -265,7 +265,7 @@ class NodeActRunner:
         return node
 
     def _put_back(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
-        """Keep a node in the cell; a new join restores its lost queues and groups."""
+        """Let a node that is still in use run tasks again: enable its queues, or repeat the steps of joining."""
         if node.cause is NodeStateCause.SILENT:
             return enable_node_queues(node, self.membership, self.closed, self.now())
         return replace(node.entering(ElasticNodeState.JOINING, self.now()), idle_since=None, step=HostJoinStep.NONE)

@@ -53,7 +53,7 @@ class OarNodePower:
         self._await(host, lambda now: now.is_settled and now.is_drained)
 
     def look(self, host: str) -> HostCheckBeforeRemoval:
-        """Query a node's state; a node in another state than Alive or halted is not closed."""
+        """Query a node's state; only a halted node, or a drained node in state Alive, is closed."""
         facts = self.look_at(host)
         is_closed = facts.is_settled and (facts.is_halted or (facts.is_alive and facts.is_drained))
         return HostCheckBeforeRemoval(is_idle=facts.is_idle, is_closed=is_closed, is_listed=facts.is_listed)
@@ -108,7 +108,7 @@ class OarNodePower:
         return False
 
     def _await(self, host: str, is_so: Callable[[OarNodeState], bool]) -> None:
-        """Poll a node until OAR has applied a change; CommandFailed after 45 s."""
+        """Poll a node until OAR has applied a change; raises CommandFailed after 45 s."""
         for _ in range(int(SETTLED_S / PAUSE_S)):
             if is_so(self.look_at(host)):
                 return

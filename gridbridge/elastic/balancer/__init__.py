@@ -1,1 +1,1 @@
-"""gridbridge-balance: rounds that add, remove, rest and wake hosts."""
+"""The rounds of gridbridge-balance, which add, remove, power off and wake hosts."""

@@ -106,7 +106,7 @@ def alert_undestroyed_machines(
 
 
 def alert_nodes_without_provider(world: BalancerNodesSnapshot, providers: Container[str]) -> None:
-    """Log nodes whose pool has lost its provider; rounds neither add nor remove such nodes."""
+    """Log nodes that rounds leave alone, because the nodes' pool has no provider any more."""
     for node in (node for node in world.kept if node.pool not in providers):
         words = "event=no_provider node=%s pool=%s machine=%s mend=%r"
         section = f"write [pool.{node.pool}] with its provider into gridbridge.toml again"
@@ -161,7 +161,7 @@ def alert_machines_named_as_other_hosts(world: BalancerNodesSnapshot, ending: En
 
 
 def alert_machines_of_unknown_pool(machines: Iterable[tuple[str, ProviderMachine]], ending: Ending) -> None:
-    """Log machines with a pool that is not configured; rounds leave such machines alone.
+    """Log machines that rounds leave alone, because the machine's pool is not configured.
 
     Each machine comes with the pool whose provider lists the machine.
     """

@@ -30,8 +30,8 @@ def balancer_round_journal_entry(
 ) -> DecisionJournalEntry | None:
     """Return a round's journal entry with its inputs; None for a round without acts.
 
-    `gridbridge replay` computes each node's act from the inputs again. The number of wanted nodes, the policy's
-    removals and the hosts to switch off are recorded as decided.
+    `gridbridge replay` computes each node's act again. The plan is not computed again: the number of new nodes,
+    the removals and the hosts to switch off are read from the entry.
     """
     if not plan.done:
         return None

@@ -134,7 +134,7 @@ def _unseen(policy: Policy) -> tuple[str, ...]:
 
 
 def load_home_cluster_config(path: str = CONFIG) -> Policy:
-    """Load the configuration of a site with a home cluster; ConfigError for an invalid file."""
+    """Load the configuration of a site with a home cluster; raises ConfigError for an invalid file."""
     return configuration_in_force.load_config_with_home_cluster(path)
 
 
@@ -193,8 +193,8 @@ def explain_balance_of_job_or_host(
 ) -> BalancerJobOrHostExplanation:
     """Explain what a balancer round would do about a job or a host.
 
-    `nodes` are the balancer's nodes, if this account may read the nodes; a folder has its own nodes. Raises the
-    errors of `preview_balance_plan`.
+    `nodes` are the balancer's nodes, if this account may read the nodes; a saved folder contains the nodes
+    itself. Raises the errors of `preview_balance_plan`.
     """
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
     situation = _situation(policy, folder, now)

@@ -147,7 +147,7 @@ def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
 
 
 def start_acting_balancer(options: BalancerRunOptions) -> None:
-    """Switch to the balancer's account, open the log, and take the lock."""
+    """Switch to the balancer's account, open the log, and take the lock that excludes a second balancer."""
     require_balancer_can_act(options)
     switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if _has_fixed_nodes(options.policy):
@@ -322,7 +322,7 @@ class PublishingBalancerRound(BalancerRoundRunner):
             super().apply(view, plan)
 
     def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
-        """Decide the plan of a round, and keep the plan for the report."""
+        """Decide the plan of a round, and store the plan for the report."""
         plan = super().decide(view)
         self._over = FinishedBalancerRound(seen=view, plan=plan)
         return plan

@@ -33,7 +33,7 @@ LATELY = timedelta(seconds=60)
 def observe_balanced_cluster(
     policy: Policy, now: datetime, ends_path: str = BALANCE_ENDS, published: str = PUBLISHED
 ) -> BalanceSituation:
-    """Return the situation of the home cluster; ClusterStateUnknown if the cell does not answer.
+    """Return the situation of the home cluster; raises ClusterStateUnknown if the cell does not answer.
 
     Prices and schedules use this host's time zone. Run times from the balancer's files and free slots from the
     poller's files are added if these files are readable.
@@ -89,7 +89,7 @@ def _is_open(remote: PublishedClusterAnswer, now: datetime) -> bool:
 
 
 def load_saved_balance_situation(folder: str, queue: str = balanced_cluster_queries.USUAL_QUEUE) -> BalanceSituation:
-    """Load a round's situation from a folder; ClusterStateUnknown or ParseError for incomplete files."""
+    """Load a round's situation from a folder; raises ClusterStateUnknown or ParseError for incomplete files."""
     return balanced_cluster_queries.parse_balance_situation(
         *saved_balancer_round_folder.read_saved_balancer_round(folder), where=folder, queue=queue
     )

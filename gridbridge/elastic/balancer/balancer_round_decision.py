@@ -188,7 +188,7 @@ class SiteBalancerSettings:
     kills_master: bool = False  # whether to destroy the master's machine when the cluster is empty and idle
     squeeze: SqueezeSection | None = None  # None: hosts of the site are never switched off or on
     switched: frozenset[str] = frozenset()  # pools of hosts with power control
-    released: frozenset[str] = frozenset()  # pools of hosts with power control, outside the squeeze
+    released: frozenset[str] = frozenset()  # pools of hosts with power control that no squeeze switches
     own_hosts: frozenset[str] = frozenset()  # short names of all hosts with power control
     sections: Mapping[str, MachineProviderSection] = field(default_factory=dict)
 

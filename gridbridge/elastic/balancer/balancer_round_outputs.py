@@ -89,9 +89,9 @@ MOST = 10**12  # upper limit of each number
 
 
 def append_balancer_statistics(path: str, row: BalanceRoundStatistics) -> None:
-    """Append a row to the statistics file in one write; StateError if the write fails.
+    """Append a row to the statistics file in one write; raises StateError if the write fails.
 
-    A full disk may have left a cut last line, which then gets a newline first.
+    An incomplete last line, left by a full disk, first gets a newline.
     """
     try:
         _append(path, balancer_statistics_csv_line(row))
@@ -176,14 +176,14 @@ Next: TypeAlias = Callable[[PublishedBalancerFigures | None], PublishedBalancerF
 
 
 def write_published_balance(value: PublishedBalancerFigures, folder: str = BALANCE_PUBLISHED) -> None:
-    """Replace the published file, and create its folder if missing; StateError if this fails."""
+    """Replace the published file, and create its folder if missing; raises StateError if this fails."""
     published_files.publish_file(f"{folder}/{NAME}", published_json.encode_published_value(value))
 
 
 def read_published_balance(folder: str = BALANCE_PUBLISHED) -> PublishedBalancerFigures | None:
     """Return the published figures of the balancer; None before the first round.
 
-    Raises StateError for a file of another writer.
+    Raises StateError for invalid content, and for a file that other accounts may write.
     """
     return published_json.read_published_value(f"{folder}/{NAME}", PublishedBalancerFigures)
 

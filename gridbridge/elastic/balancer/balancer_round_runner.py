@@ -186,7 +186,7 @@ class BalancerRoundRunner:
             return {}
 
     def _world(self, cell: BalanceSituation) -> BalancerNodesSnapshot:
-        """Return all facts about nodes; hosts with power control always count as nodes."""
+        """Return all facts about nodes; each host with power control is a node."""
         world = BalancerNodesSnapshot(
             now=cell.now,
             cluster=self._site.cluster,
@@ -310,7 +310,7 @@ class BalancerRoundRunner:
             return {pool: machines for pool, machines in lists if machines is not None}
 
     def _whole(self, machines: Mapping[str, tuple[ProviderMachine, ...]]) -> Mapping[str, tuple[ProviderMachine, ...]]:
-        """Return the machines unchanged; ClusterStateUnknown if no provider gave a complete list."""
+        """Return the machines unchanged; raises ClusterStateUnknown if no provider gave a complete list."""
         if self._providers and not machines:
             raise ClusterStateUnknown("no provider gave a whole list of its machines")
         return machines

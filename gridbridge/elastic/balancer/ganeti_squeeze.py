@@ -50,7 +50,7 @@ class GanetiSqueezeResult:
 
 
 def decide_squeeze_of_ganeti_file(path: str, minimal: float, target: float) -> GanetiSqueezeResult:
-    """Read a Ganeti cluster file, and decide its squeeze; ParseError for any other file."""
+    """Read a Ganeti cluster file, and decide its squeeze; raises ParseError for an invalid file."""
     cluster = ganeti_text_file.read_ganeti_file(path)
     plan = plan_ganeti_power_changes(cluster, minimal, target)
     return GanetiSqueezeResult(
@@ -67,7 +67,7 @@ def decide_squeeze_of_ganeti_file(path: str, minimal: float, target: float) -> G
 
 
 def write_text_file(text: str, path: str) -> None:
-    """Write a text file; StandardOutputUnwritable if this fails."""
+    """Write a text file; raises StandardOutputUnwritable if this fails."""
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)

@@ -36,7 +36,7 @@ AT_ONCE = 16  # nodes that are switched in parallel
 
 
 def read_oar_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
-    """Read all power requests in a folder; StateError for an unreadable folder or file."""
+    """Read all power requests in a folder; raises StateError for an unreadable folder or file."""
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError as error:
@@ -107,7 +107,7 @@ def apply_oar_power_requests(
 ) -> tuple[OarPowerRequestOutcome, ...]:
     """Carry out the power requests in a folder; a dry run only returns the requests.
 
-    Raises StateError for an unreadable folder. The process exits with status 3 while another process runs.
+    Raises StateError for an unreadable folder. Exits with status 3 while another process carries out requests.
     """
     notes = read_oar_power_requests(folder)
     if not is_acting:

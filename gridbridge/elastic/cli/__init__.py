@@ -1,1 +1,1 @@
-"""gridbridge balance, squeeze and simulate."""
+"""The commands gridbridge balance, squeeze and simulate."""

@@ -26,8 +26,8 @@ from gridbridge.model.elastic.replay_tasks_and_results import (
 
 mpl.use("Agg")
 SIZE_INCHES, DOTS = (9.0, 4.0), 110
-FEW = 60  # at most this many rows of a plot in which each row gets a mark
-GAP = 10  # longest gap without an interruption of the line, in usual distances of rows
+FEW = 60  # rows are marked in plots of at most this many rows
+GAP = 10  # the line is interrupted between rows that are further apart than this many usual distances
 SECOND, MINUTE, HOUR, DAY = ("s", 1), ("min", 60), ("h", 3600), ("d", 86400)
 UNITS = ((DAY, HOUR), (HOUR, MINUTE), (MINUTE, SECOND), (SECOND, SECOND))
 STEPS_S = [
@@ -196,7 +196,7 @@ HEIGHTS = (4, 14)  # alternating heights, so that labels do not overlap
 
 
 def draw_replay_comparisons(comparisons: Sequence[ReplayPolicyComparison], path: str) -> str:
-    """Draw all compared workloads into one file; StandardOutputUnwritable if this fails."""
+    """Draw all compared workloads into one file; raises StandardOutputUnwritable if this fails."""
     rows = sum(1 if comparison.frontier else 2 for comparison in comparisons)
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES * rows), dpi=REPLAY_DOTS, layout="constrained")
     axes = [figure.add_subplot(rows, 1, number + 1) for number in range(rows)]
@@ -238,7 +238,7 @@ def _swept(axes: Axes, comparison: ReplayPolicyComparison) -> None:
         axes.scatter(
             [outcome.cost for outcome in outcomes],
             [outcome.wait_mean_s for outcome in outcomes],
-            facecolors="none",  # marks in one place stay visible
+            facecolors="none",  # overlapping marks are all visible
             edgecolors=COLOURS[rules],
             marker=MARKS[rules],
             label=rules.value,

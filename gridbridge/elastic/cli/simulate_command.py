@@ -135,7 +135,7 @@ class ReplaySimulationOptions:
         )
 
     def made_up(self, seed: str) -> SyntheticWorkloadSettings:
-        """Return the settings of the synthetic workload of a seed."""
+        """Return the settings of a synthetic workload with the given seed."""
         return SyntheticWorkloadSettings(
             seed=seed,
             days=self.days,

@@ -108,7 +108,7 @@ class Ec2MachineProvider:
             self.client.terminate_instances(InstanceIds=[machine.id])
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all machines with the owner tag, also recently terminated machines."""
+        """Return all machines with the owner tag, recently terminated machines included."""
         ours = [{"Name": "tag-key", "Values": [OWNER_TAG]}]
         with translate_ec2_errors("list"):
             pages = self.client.get_paginator("describe_instances").paginate(
@@ -186,7 +186,7 @@ class Ec2MachineProvider:
     def _learn(self, id_: str) -> str:
         """Read a host key from a machine's console, and store the key in a tag; empty if unknown.
 
-        A transient error is ignored, else the whole machine list would fail.
+        A transient error is ignored, because otherwise the whole machine list would fail.
         """
         try:
             with translate_ec2_errors("list"):
@@ -264,7 +264,7 @@ def machine_from_ec2_instance(instance: Mapping[str, Any]) -> ProviderMachine:
 def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
     """Raise the balancer's error classes in place of boto's errors; ignore error code `harmless`.
 
-    A malformed answer is a failure, too, because some clouds only resemble EC2.
+    A malformed answer counts as a failure, because some clouds only resemble EC2.
     """
     from botocore import exceptions as boto
 
@@ -300,7 +300,7 @@ def _code(error: Any) -> str:
 
 
 def _content(path: str) -> str:
-    """Return the user data for new machines; ProviderPermanentFailure for an unsafe file.
+    """Return the user data for new machines; raises ProviderPermanentFailure for an unsafe file.
 
     New machines run the user data as root, so only root and the balancer's account may write the file.
     """

@@ -36,7 +36,7 @@ def log_unknown_power_state(host: str, why: str) -> None:
 
 
 class SingleHostPowerSwitch(Protocol):
-    """A switch of one host, which also queries the host's power state."""
+    """Switches one host on and off, and queries the host's power state."""
 
     def on(self) -> None:
         """Switch the host on; nothing happens to a host that is on."""
@@ -61,7 +61,7 @@ class HostPowerProvider:
     tell: ReportUnknownPower = log_unknown_power_state
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all hosts; hosts with unknown power state are also reported."""
+        """Return all hosts, and report the hosts with unknown power state."""
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             return tuple(pool.map(self._machine, self.switches))
 
@@ -120,9 +120,9 @@ class IpmiPowerSwitch:
         return _state_of(self._ask("status"), CHASSIS)
 
     def _ask(self, word: str) -> bytes:
-        """Run ipmitool, and return the output; ProviderOutcomeUnknown for any failure.
+        """Run ipmitool, and return the output; raises ProviderOutcomeUnknown for any failure.
 
-        ipmitool's exit status does not tell a refusal from an unreachable controller.
+        ipmitool exits with the same status for a refusal and for an unreachable controller.
         """
         site_program_and_secret_files.read_secret_file(self.password_file)
         host, _, port = self.bmc.partition(":")

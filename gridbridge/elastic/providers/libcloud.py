@@ -33,7 +33,7 @@ TAGS = {
     "ex_metadata": "metadata",
     "ex_tags": "tags",
     "ex_labels": "labels",
-}  # arguments of drivers, with attributes of nodes
+}  # arguments with which drivers set tags, and attributes of nodes that contain tags
 STATES = {  # states of libcloud.compute.types.NodeState
     "running": ProviderMachineState.RUNNING,
     "normal": ProviderMachineState.RUNNING,
@@ -104,7 +104,7 @@ class LibcloudMachineProvider:
         why = f"machine {machine.id}: driver {self.section.driver} does not keep the machine's name and tags"
         try:
             _require_done("destroy", self.driver.destroy_node(node))
-        except Exception as error:  # drivers raise that very class
+        except Exception as error:  # some drivers raise Exception itself
             _log.error("event=untagged machine=%r name=%r why=%r", machine.id, name, error_on_one_line(error))
             mend = f"end {name}, machine {machine.id} with the cloud's tools"
             raise ProviderPermanentFailure(f"libcloud create: {why}; {mend}") from error
@@ -193,9 +193,9 @@ def translate_libcloud_errors(
         raise ProviderPermanentFailure(f"libcloud {verb}: {error}") from error
     except NotImplementedError as error:
         raise ProviderPermanentFailure(f"libcloud {verb}: the driver can't do this") from error
-    except OSError as error:  # network errors, also of package `requests`
+    except OSError as error:  # network errors, those of package `requests` included
         raise ProviderOutcomeUnknown(f"libcloud {verb}: {error_on_one_line(error)}") from error
-    except Exception as error:  # drivers raise that very class
+    except Exception as error:  # some drivers raise Exception itself
         kind = _kind(error, no_capacity, refused)
         raise kind(f"libcloud {verb}: {error_on_one_line(error)}") from error
 

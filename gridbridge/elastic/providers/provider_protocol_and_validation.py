@@ -27,7 +27,7 @@ class MachineLister(Protocol):
     """
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all machines, perhaps with machines of other owners.
+        """Return all machines of the provider; some machines may belong to other owners.
 
         A single invalid entry makes the whole list fail with ProviderPermanentFailure.
         """
@@ -77,7 +77,7 @@ LOG = re.compile(r"^\[ *[0-9.]+\] cloud-init\[[0-9]+\]: |^ci-info: ")
 
 
 def parse_provider_machine_list(raw: bytes, cluster: str = "") -> tuple[ProviderMachine, ...]:
-    """Parse a provider's JSON list of machines; ParseError for an invalid machine."""
+    """Parse a provider's JSON list of machines; raises ParseError for an invalid machine."""
     content = parse_json_document(raw)
     if not isinstance(content, list):
         raise ParseError("not a list of nodes")
@@ -85,7 +85,7 @@ def parse_provider_machine_list(raw: bytes, cluster: str = "") -> tuple[Provider
 
 
 def parse_json_document(raw: bytes) -> object:
-    """Parse one JSON document; ParseError for any other text."""
+    """Parse one JSON document; raises ParseError for a text that is not one document."""
     try:
         return json.loads(raw.decode())
     except (ValueError, RecursionError) as error:
@@ -93,7 +93,7 @@ def parse_json_document(raw: bytes) -> object:
 
 
 def parse_provider_machine(content: object) -> ProviderMachine:
-    """Parse one machine with the owner tag; ParseError names the invalid value."""
+    """Parse one machine with the owner tag; raises ParseError with the invalid value."""
     return require_valid_provider_machine(_machine(content))
 
 
@@ -172,7 +172,7 @@ def _clean(text: str) -> str:
 
 
 def is_ssh_host_key(text: str) -> bool:
-    """Return whether a text is an ssh public key, whose key data repeats the key's type."""
+    """Return whether a text is an ssh public key; the key data must repeat the key's type."""
     match = HOST_KEY.fullmatch(text)
     if not match:
         return False
@@ -185,7 +185,7 @@ def is_ssh_host_key(text: str) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    """Return whether a text is the IP address of a host; scoped and multicast addresses are not."""
+    """Return whether a text is an IP address for a host; False for scoped and multicast addresses."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

@@ -26,7 +26,7 @@ Made = TypeVar("Made")
 
 
 def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
-    """Return the provider that creates a pool's nodes; ProviderPermanentFailure if there is none.
+    """Return the provider that creates a pool's nodes; raises ProviderPermanentFailure if there is none.
 
     Each pool has a provider object, because pools differ in image and size. Pools of one [provider.NAME] section
     list the same machines.
@@ -44,7 +44,7 @@ def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
 def make_power_control_of_host(
     settings: Policy, host: str, note_untold: ReportUnknownPower = log_unknown_power_state
 ) -> HostPowerControl:
-    """Return the power control of a host, which also switches other hosts of the provider section.
+    """Return the power control of a host's provider section, which switches all hosts of the section.
 
     Raises ProviderPermanentFailure if no section switches the host, or if the secret file can't be read.
     """

@@ -95,7 +95,7 @@ class SiteProgramProvider:
     cluster: str = ""  # the cluster whose machines must have valid names and tags
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Create a machine; ProviderPermanentFailure if the program reports another machine."""
+        """Create a machine; raises ProviderPermanentFailure if the program reports another machine."""
         request = {"name": name, "pool": tags.get(POOL_TAG, ""), "tags": dict(tags)}
         printed = self._call("create", request)
         try:
@@ -151,7 +151,7 @@ def read_private_credentials(path: str) -> dict[str, str]:
 
 
 def read_secret_file(path: str) -> str:
-    """Return the text of a private file; ProviderPermanentFailure if other accounts can read the file."""
+    """Return the text of a private file; raises ProviderPermanentFailure if other accounts can read the file."""
     try:
         raw, facts = safe_files.read_file_only_owner_writes(path, MOST_SECRET_BYTES, os.geteuid())
         if facts.st_mode & OTHERS:

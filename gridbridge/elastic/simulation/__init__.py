@@ -1,1 +1,1 @@
-"""Replays of a cluster's recorded tasks by other policies."""
+"""Replays a cluster's recorded tasks under several balancer policies."""

@@ -145,7 +145,7 @@ class WorkloadReplay:
         return summarize_replay(self._tasks, self._terms, self._way, self._counts)
 
     def _last_s(self) -> float:
-        """Return when the last task ended; later hours of nodes do not count."""
+        """Return when the last task ended; node hours after this time are left out."""
         return max(self._counts.last_end_s, self._begin_s)
 
     def _upcoming(self) -> float:

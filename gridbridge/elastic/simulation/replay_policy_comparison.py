@@ -33,7 +33,7 @@ def replay_by_each_policy(
 
 
 def vary_policy_settings(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
-    """Yield variants of a policy with other settings that trade waiting time for cost."""
+    """Yield variants of a policy, with settings that trade waiting time for cost."""
     if way.rules is ComparedReplayRules.DEMAND:
         yield from _of_demand(way)
     elif way.rules is ComparedReplayRules.SQUEEZE:
@@ -78,7 +78,7 @@ class ReplayPolicyComparison:
 
 
 def load_workload_to_replay(path: str, begin_s: float | None, end_s: float | None) -> ReplayWorkload:
-    """Load a recorded workload, and keep the tasks that were submitted in a time range.
+    """Load a recorded workload, and select the tasks that were submitted in a time range.
 
     Raises ParseError if no task remains.
     """
@@ -94,7 +94,7 @@ def load_workload_to_replay(path: str, begin_s: float | None, end_s: float | Non
 
 
 def generate_workload_to_replay(distribution: synthetic_workload.SyntheticWorkloadSettings) -> ReplayWorkload:
-    """Generate a synthetic workload; ParseError for a workload without a task."""
+    """Generate a synthetic workload; raises ParseError for a workload without a task."""
     workload = synthetic_workload.generate_synthetic_workload(distribution)
     if not workload.tasks:
         words = f"no task in {distribution.days:g} days of {distribution.tasks_a_day:g} tasks a day"

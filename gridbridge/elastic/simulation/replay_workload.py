@@ -77,7 +77,7 @@ def read_workload_file(path: str) -> ReplayWorkload:
 def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
     """Return the content of a file that is plain text or compressed by gzip or xz.
 
-    Raises ParseError with the name of any other compression.
+    Raises ParseError for a tar file, and for a file with another known compression.
     """
     begin = file.peek(AT_TAR + len(TAR))
     if begin.startswith(GZIP):
@@ -130,7 +130,7 @@ def parse_accounting_tasks(
 ) -> Iterator[tuple[int, RecordedReplayTask | ReplayExclusionReason | WorkloadLineFault]]:
     """Yield each line's number, with the line's task or the reason for skipping the line.
 
-    Lines about tasks that never started or were put back, and about parts of parallel tasks, are skipped.
+    Lines about tasks that never started or were requeued, and about parts of parallel tasks, are skipped.
     """
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.startswith(b"#"):
@@ -189,7 +189,7 @@ def parse_standard_workload_tasks(
 
 
 def _begin_s(text: bytes, before_s: float) -> float:
-    """Return the workload's start time if a comment line gives the time; else the time so far."""
+    """Return the workload's start time from a comment line; a line without a start time changes nothing."""
     key, _, value = text.lstrip(b"; ").partition(b":")
     is_told = key.strip() == b"UnixStartTime" and value.strip().isdigit()
     return float(value) if is_told and float(value) < LATEST_S else before_s

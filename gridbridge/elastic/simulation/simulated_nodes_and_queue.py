@@ -106,7 +106,7 @@ class SimulatedNodes:
         insort(self.ready, machine, key=lambda item: item.name)
 
     def remove(self, name: str) -> SimulatedNode:
-        """Switch an idle node off; AssertionError for a busy or booting node."""
+        """Switch an idle node off; raises AssertionError for a busy or booting node."""
         machine = self.all[name]
         if machine.running or not machine.is_ready:
             raise AssertionError(f"{name} is removed, and not idle")

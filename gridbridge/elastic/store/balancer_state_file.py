@@ -249,7 +249,7 @@ class BalancerStateRows:
     def note_round(self, now: datetime, changed: datetime | None, spent: float) -> None:
         """Store a round's time and the cost of its month.
 
-        Costs of two older months stay, in case the clock is set back. Costs of later months are deleted.
+        Costs of two older months are kept, because the clock may be set back. Costs of later months are deleted.
         """
         month = _month(now)
         earlier = sorted((past_month, cost) for past_month, cost in self._months().items() if past_month < month)

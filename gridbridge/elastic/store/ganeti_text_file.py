@@ -33,7 +33,7 @@ MOST = 1e18  # numbers of hsqueeze overflow beyond this value
 NODE_LATER = ("1", "", "N", "0", "1", "1.0")  # defaults of fields that are missing at a line's end
 INSTANCE_LATER = ("1", "-", "N")
 Word = TypeVar("Word", bound=StrEnum)
-MOST_BYTES = 64 << 20  # three times the size for 10,000 nodes and 100,000 instances
+MOST_BYTES = 64 << 20  # size limit; a file of 10,000 nodes and 100,000 instances has a third of this size
 Lines = list[tuple[int, str]]  # pairs of line number and text
 
 
@@ -110,7 +110,7 @@ def _bare(text: str) -> str:
 
 
 def read_ganeti_file(path: str) -> GanetiCluster:
-    """Read a Ganeti cluster from a file; ParseError names the faulty line."""
+    """Read a Ganeti cluster from a file; raises ParseError for an invalid file."""
     try:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)

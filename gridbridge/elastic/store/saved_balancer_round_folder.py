@@ -38,8 +38,8 @@ def write_saved_balancer_round(
 ) -> None:
     """Save a round's inputs in a folder, which is created if missing.
 
-    Raises OSError or StateError. Symlinks are not followed and pipes are not written, because another account may
-    have made the folder.
+    Raises OSError if the folder can't be created, and StateError if a file can't be written. Files are replaced
+    by rename, because the folder may contain symlinks or pipes of another account.
     """
     os.makedirs(folder, exist_ok=True)
     content = {
@@ -67,7 +67,7 @@ def _mode() -> int:
 
 
 def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
-    """Read a folder with a round's inputs; ParseError lists each missing or invalid value.
+    """Read a folder with a round's inputs; raises ParseError with each missing or invalid value.
 
     Without state.json the round's time is that of the last change of qstat.xml, and the balancer has no nodes.
     """
@@ -149,7 +149,7 @@ def _job(text: str) -> int:
 
 
 def _moment(text: str) -> datetime:
-    """Parse a time, by default in the local zone; ValueError for an impossible time."""
+    """Parse a time, by default in the local zone; raises ValueError for an impossible time."""
     moment = datetime.fromisoformat(text)
     try:
         return moment if moment.tzinfo else moment.astimezone()
@@ -170,7 +170,7 @@ class _State:
         self._told = self._table(content, "", KEYS + MORE)
 
     def kept(self) -> SavedBalancerRoundInput:
-        """Return the saved round; ParseError has a line for each invalid key."""
+        """Return the saved round; raises ParseError with a line for each invalid key."""
         saved_round = self._kept()
         if self._mistakes:
             lines = [f"{self._path}: {mistake}" for mistake in self._mistakes]

@@ -48,12 +48,12 @@ class BalanceSituation:
     elsewhere_free: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, datetime] = field(default_factory=dict)  # last failure of a node, by pool
     spent: float = 0.0  # cost of nodes in this month
-    standby: tuple[str, ...] | None = None  # hosts that may be woken, in this order; None: unknown
+    standby: tuple[str, ...] | None = None  # hosts that may be woken, sorted by the order of waking; None: unknown
     local: datetime | None = None  # `now` in the site's time zone; None: same as `now`
 
     @property
     def local_now(self) -> datetime:
-        """The present time in the site's time zone, by which prices and schedules are read."""
+        """The site's local time, for prices and schedules that depend on the hour."""
         return self.local or self.now
 
 
@@ -140,7 +140,7 @@ class NodeAddOrRemoveRefusalCause(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAddOrRemoveRefusal:
-    """A job for which no node is added, or a host that is not removed, and the reason."""
+    """A refusal to add a node for a job, or to remove a host, with the reason."""
 
     job: int = 0
     host: str = ""
@@ -156,7 +156,7 @@ class BalancePlanFigures:
     """The figures that led to the plan of a balancer round."""
 
     nodes: int
-    running: int  # nodes that are up, also nodes that are leaving
+    running: int  # nodes that are up, leaving nodes included
     jobs: int  # waiting jobs that could start
     wanted: int  # slots that the waiting jobs need
     free: int
@@ -172,7 +172,7 @@ class BalancePlanFigures:
     hosts: int = 0
     unready: int = 0  # hosts that are silent or in error
     backlog_s: float | None = None  # time to finish all waiting tasks; None: unknown
-    elsewhere: str = ""  # transfer queue that starts tasks before a new node does
+    elsewhere: str = ""  # transfer queue that starts tasks earlier than a new node could
     elsewhere_s: float = 0.0
     boot_s: float = 0.0
     price: float = 0.0  # price of a new node per hour
@@ -186,7 +186,7 @@ class BalancePlanFigures:
 
     @property
     def staying(self) -> int:
-        """The number of nodes that run tasks now or soon and stay; min_nodes applies to this number."""
+        """The number of nodes for min_nodes: failed and leaving nodes are left out."""
         return self.useful - self.leaving
 
 
@@ -200,7 +200,7 @@ class BalancePlan:
     add: int = 0
     pool: str = ""  # the pool of the new nodes
     groups: tuple[str, ...] = ()  # node group of each new node, if the pool has node groups
-    wake: tuple[str, ...] | None = None  # standby hosts to wake; None: a squeeze wakes `add` hosts
+    wake: tuple[str, ...] | None = None  # standby hosts to wake; None: a squeeze chooses `add` hosts
     remove: tuple[str, ...] = ()
     refused: tuple[NodeAddOrRemoveRefusal, ...] = ()
     watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)  # histories for the next round
@@ -218,7 +218,7 @@ class SavedBatchProgramOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedBalancerRoundInput:
-    """The part of a balancer round's input that comes from no batch system program."""
+    """Input of a balancer round that batch system programs do not print: the time, the nodes and recorded facts."""
 
     now: datetime
     master: str = ""

@@ -64,7 +64,7 @@ STEPS = ConfigTextFormat(
 
 
 class ProviderKind(StrEnum):
-    """The kind of a provider, which makes machines or switches hosts."""
+    """The kind of a provider; a provider makes machines, or powers hosts on and off."""
 
     COMMAND = "command"
     EC2 = "ec2"
@@ -82,7 +82,7 @@ class PowerSwitchMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceSection:
-    """Section [balance]: when nodes are added to the home cluster and removed."""
+    """Section [balance]: when nodes are added to the home cluster, and when nodes are removed."""
 
     policy: BalancePolicyName = setting(BalancePolicyName.DEMAND, "the policy by which nodes are added and removed")
     queue: str = setting("all.q", "the queue whose slots the balancer counts", form=OBJECT_NAME)
@@ -215,7 +215,7 @@ class NodePoolSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineBootstrapSection:
-    """Section [bootstrap]: the steps by ssh that prepare a new machine."""
+    """Section [bootstrap]: the steps that prepare a new machine by ssh."""
 
     steps: str = setting("", "the set-up steps of a new machine, done by ssh; empty: no step", form=STEPS)
     user: str = setting("", "the account for ssh on new machines, with sudo rights", form=WORD)
@@ -229,7 +229,7 @@ class MachineBootstrapSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineProviderSection:
-    """Section [provider.NAME]: a provider of machines, or a switch of hosts; each kind uses its own keys."""
+    """Section [provider.NAME]: how machines are made, or hosts are powered on and off; the keys depend on `kind`."""
 
     kind: ProviderKind = setting(ProviderKind.COMMAND, "the kind of the provider")
     timeout_s: float = setting(60.0, "the longest time of an answer by the provider", "s", 1, 3600)

@@ -16,7 +16,7 @@ class ProviderMachineState(StrEnum):
 
     PENDING = "pending"
     RUNNING = "running"
-    STOPPED = "stopped"  # powered off; the disk remains, and a start is possible
+    STOPPED = "stopped"  # powered off; the disk is kept, and the provider can start the machine
     GONE = "gone"
     UNKNOWN = "unknown"  # any other state
 
@@ -62,7 +62,7 @@ class HostRemovalResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRemovalProgress:
-    """The progress of a host's removal from a cell, which references to the host may delay."""
+    """How far a host's removal from a cell has come; references to the host delay the removal."""
 
     step: HostRemovalResult
     refused_by: str = ""  # the objects that refer to the host, and a command that shows them
@@ -89,8 +89,8 @@ class MachineToJoinCell:
     resources: tuple[tuple[str, str], ...] = ()  # complex_values of the host
     hostgroups: tuple[str, ...] = ("@allhosts",)
     queues: tuple[str, ...] = ()  # cluster queues in which the host gets slots of its own; empty: none
-    is_filled_last: bool = False  # the scheduler fills other hosts first
-    closed: frozenset[str] = frozenset()  # queues that are disabled on all hosts, and stay disabled here
+    is_filled_last: bool = False  # whether the scheduler fills this host last
+    closed: frozenset[str] = frozenset()  # queues that are disabled on all hosts, and therefore on this host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ class ElasticNodeState(Enum):
 
     @property
     def is_there(self) -> bool:
-        """Whether the cluster counts the node; standby, removed and failed nodes do not count."""
+        """Whether the node is in the cluster or on its way; False for standby, removed and failed nodes."""
         return self not in (ElasticNodeState.STANDBY, ElasticNodeState.GONE, ElasticNodeState.FAILED)
 
 
@@ -141,21 +141,21 @@ class ElasticNode:
     since: datetime | None = None  # start of the present state; None: unknown
     idle_since: datetime | None = None  # start of the idle time; None: busy or unknown
     pool: str = ""
-    group: str = ""  # node group; a parallel task stays within one node group
-    is_kept: bool = False  # an administrator wants the node to stay
+    group: str = ""  # node group; all parts of a parallel task run in one node group
+    is_kept: bool = False  # an administrator forbids the node's removal
     is_unreachable: bool = False  # no provider lists the machine, or no provider can destroy the machine
-    is_drained: bool = False  # an administrator wants no more tasks on the node
+    is_drained: bool = False  # an administrator has requested that no more tasks start
     failed_at: datetime | None = None  # the last failed boot; None: the last boot succeeded
     has_machine: bool = False  # a provider created a machine for the node
 
     @property
     def counts(self) -> bool:
-        """Whether limits and budgets count the node; a failed node costs until its machine is deleted."""
+        """Whether limits and budgets include the node; a failed node is included until its machine is deleted."""
         return self.state.is_there or self.is_left_over
 
     @property
     def is_left_over(self) -> bool:
-        """Whether the node has failed while its machine may still exist."""
+        """Whether the node has failed and its machine may still exist."""
         return self.state is ElasticNodeState.FAILED and self.has_machine
 
 
@@ -248,7 +248,7 @@ class BalancerOwnedNode:
     idle_since: datetime | None = None
     step: HostJoinStep = HostJoinStep.NONE
     cause: NodeStateCause = NodeStateCause.NONE
-    is_kept: bool = False  # an administrator wants the node to stay
+    is_kept: bool = False  # an administrator forbids the node's removal
 
     @property
     def node(self) -> ElasticNode:
@@ -287,12 +287,12 @@ class BalancerNodeAct(Enum):
     CREATE = "create"  # create the node's machine
     JOIN = "join"  # add the node to the cell, in one or several rounds
     REMOVE = "remove"  # disable the node's queues; remove the node if it is still idle
-    EVICT = "evict"  # remove a node that is dead or never joined from the cell
+    EVICT = "evict"  # remove from the cell a node that is dead or has never joined
     DESTROY = "destroy"  # destroy only the node's machine
     REST = "rest"  # disable the host's queues; power the host off if it is still idle
     WAKE = "wake"  # power the host on
     OPEN = "open"  # enable the host's queues again
-    STOP = "stop"  # power off a host that did not boot, or that is still on
+    STOP = "stop"  # power off a host that failed to boot, or that is still on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +321,7 @@ class DueNodeAct:
 class BusyOrSilentHostState:
     """Whether a host of the cell is busy, and whether its execution daemon is silent."""
 
-    is_busy: bool  # a task runs or starts, or slots are reserved; best-effort tasks do not count
+    is_busy: bool  # a task that is not best-effort runs or starts, or slots are reserved
     is_silent: bool  # the execution daemon does not report
 
 

@@ -166,7 +166,7 @@ class GanetiInstance:
     template: GanetiDiskTemplate
     tags: tuple[str, ...]
     spindle_use: int
-    spindles: int | None  # number of spindles of the instance alone; None: unknown
+    spindles: int | None  # number of spindles reserved for the instance; None: unknown
 
     @property
     def is_movable(self) -> bool:

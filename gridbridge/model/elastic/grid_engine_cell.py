@@ -33,7 +33,7 @@ GROUP = "@"  # first character of a group's name in a user list
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobAccessIdentity:
-    """The owner, group, project and checkpointing environment of a job, by which access lists admit the job.
+    """The facts by which access lists admit a job: owner, group, project and checkpointing environment.
 
     An unknown fact never excludes a job.
     """
@@ -46,10 +46,10 @@ class JobAccessIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridEngineUserList:
-    """A user list of Grid Engine: an access list, or a department, which admits nobody to a queue."""
+    """A user list of Grid Engine: an access list, or a department; a department admits nobody to a queue."""
 
     entries: tuple[str, ...] = ()  # users, and groups with a leading @
-    is_access: bool = True  # whether this is an access list; Grid Engine ignores any other list
+    is_access: bool = True  # False: a department, which admits nobody to a queue
 
     def has(self, identity: JobAccessIdentity) -> bool:
         """Say whether the owner or group of a job is in the list."""
@@ -88,7 +88,7 @@ class QueueAccessLists:
         return bool(self.projects or self.barred_projects)
 
     def obstacle(self, identity: JobAccessIdentity, lists: Mapping[str, GridEngineUserList]) -> str:
-        """Return the user, project or checkpointing environment that is not admitted; empty if none."""
+        """Return the user, project or checkpointing environment that is not admitted; empty if the job is admitted."""
         if identity.owner and not self._admits_user(identity, lists):
             return f"user {identity.owner}"
         if identity.project is not None and not self._admits_project(identity.project):
@@ -170,7 +170,7 @@ class ParallelEnvironment:
 
     name: str
     spread: ParallelSlotDistribution = ParallelSlotDistribution.UNKNOWN
-    per_host: int = 0  # slots on each host, for a FIXED number of slots
+    per_host: int = 0  # slots on each host, if the distribution is FIXED
     slots: int = 0  # largest number of slots of all running tasks together
     access: QueueAccessLists = TO_ALL
 
@@ -184,10 +184,10 @@ class CellQueue:
     environments: tuple[str, ...] = ()
     values: tuple[tuple[str, str], ...] = ()  # resource values, and limits such as h_rt
     is_batch: bool = True
-    is_best_effort: bool = False  # tasks of the queue are preempted for any other task
+    is_best_effort: bool = False  # tasks of the queue are preempted when other queues need the cores
     is_away: bool = False  # a transfer queue, which sends tasks to another cluster
     access: QueueAccessLists = TO_ALL
-    varying: tuple[tuple[str, QconfValuesByHost], ...] = ()  # all attributes, if any attribute differs on a host
+    varying: tuple[tuple[str, QconfValuesByHost], ...] = ()  # attribute values by host, if any value differs
 
     @property
     def is_left_out(self) -> bool:
@@ -269,11 +269,11 @@ class CellConfiguration:
         return frozenset(name for name, hosts in self.groups.items() if host in hosts)
 
     def around(self, groups: Set[str]) -> frozenset[str]:
-        """Return the given host groups and all host groups that contain them."""
+        """Return the given host groups with all enclosing host groups."""
         return frozenset(groups | {name for name, inner in self.parts.items() if inner & groups})
 
     def counted(self, values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Yield the given values of consumables, with the full names of the resources."""
+        """Yield only the values of consumables that are not exclusive, under the full names of the resources."""
         for name, text in values:
             resource = self.resources.get(name)
             if (
@@ -312,7 +312,7 @@ class CellExecutionHost:
     name: str
     load: float | None = None  # None: the execution daemon reports no load
     left: tuple[tuple[str, str], ...] = ()  # free amounts of consumables, by name
-    values: tuple[tuple[str, str], ...] = ()  # values of all other resources, by name
+    values: tuple[tuple[str, str], ...] = ()  # values of resources that are not consumable, by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -342,12 +342,12 @@ class QueueInstance:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the balancer counts the slots of the queue instance; overload does not matter."""
+        """Whether tasks may start in the queue instance by its state; overload is ignored."""
         return self.state.facts <= {QueueStartBlocker.LOADED}
 
     @property
     def is_wanted(self) -> bool:
-        """Whether tasks run, start or hold reserved slots in the queue instance."""
+        """Whether the queue instance has running tasks, starting tasks or reserved slots."""
         return bool(self.running or self.used or self.reserved or self.promised)
 
     @property
@@ -360,15 +360,15 @@ class QueueInstance:
 class TaskResourceRequests:
     """The resources and queues that a task requests."""
 
-    slots: int = 1  # for a slot range, the least number
+    slots: int = 1  # requested slots; of a slot range, the smallest number
     pe: str = ""  # requested parallel environment, maybe with wildcards
-    requests: tuple[tuple[str, str], ...] = ()  # hard resource requests and values, as written
-    queues: tuple[str, ...] = ()  # hard queue requests, each of which suffices
-    array: int = 0  # array job with a limit of running tasks (-tc); 0: no limit
+    requests: tuple[tuple[str, str], ...] = ()  # hard resource requests: names and unparsed values
+    queues: tuple[str, ...] = ()  # hard queue requests; a task may run in any of these queues
+    array: int = 0  # number of an array job with a limit of running tasks (-tc); 0: no limit
     is_range: bool = False  # a slot range: the task may get more than `slots`
     is_on_all: bool = False  # the task requests all hosts of the cluster, so that a new node does not help
     groups: tuple["TaskResourceRequests", ...] = ()  # requests of each part, for a task with several parts
-    others: tuple["TaskResourceRequests", ...] = ()  # larger requests, each of which also suffices
+    others: tuple["TaskResourceRequests", ...] = ()  # larger requests with which the task may start instead
     identity: JobAccessIdentity = ANYBODY
 
     @property
@@ -381,8 +381,7 @@ class TaskResourceRequests:
 class WaitingJobGroup:
     """The waiting jobs of one owner with equal requests and equal state.
 
-    Jobs of two owners are never in one group, so that no owner's jobs change the waiting time of another
-    owner.
+    Each group has one owner, so that an owner's jobs never change the waiting time of other owners.
     """
 
     shape: TaskResourceRequests
@@ -415,7 +414,7 @@ class WaitingJobGroup:
 
     @property
     def fills_gaps(self) -> bool:
-        """Whether the jobs only use spare slots, so that no node is added for them."""
+        """Whether the jobs use only spare slots, so that no node is added for the jobs."""
         return self.is_campaign or self.shape.makes_way
 
 

@@ -10,7 +10,7 @@ from gridbridge.model.jobs_and_accounting import AccountingFilePosition
 
 BEGINNING = AccountingFilePosition()
 COUNTED, OLD_SHARE = 100, 0.5  # at 100 counted runs, the next run halves the weight of all older runs
-MOST_NAMES = 2000  # limit of stored run times, one for each owner and job name
+MOST_NAMES = 2000  # at most this many pairs of owner and job name with a stored run time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class PublishedNewNodeRefusalCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedBalancerFigures:
-    """The balancer's figures after the last round, which every user may read."""
+    """The balancer's figures after the last round; every user may read the figures."""
 
     cluster: str
     at: datetime  # time of the last round, successful or not
@@ -148,7 +148,7 @@ def _newest(runs: tuple[LearntTaskRunTime, ...]) -> tuple[LearntTaskRunTime, ...
 
 
 def _share(names: Sequence[int]) -> int:
-    """Return how many job names each owner may keep, so that at most MOST_NAMES are stored."""
+    """Return how many job names are stored for each owner, so that at most MOST_NAMES are stored in all."""
     unshared = MOST_NAMES
     for number, count in enumerate(names):
         fair = unshared // (len(names) - number)
@@ -197,7 +197,7 @@ class BalancerJobOrHostExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNodeOrRemovalRefusalReport:
-    """A job for which no node is added, or a host that is not removed, with the reason as text."""
+    """A refusal to add a node for a job, or to remove a host, with the reason as text."""
 
     job: int = 0
     host: str = ""

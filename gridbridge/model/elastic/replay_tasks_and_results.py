@@ -1,4 +1,4 @@
-"""The input and the result of a replay, which runs recorded tasks again under other balancer policies."""
+"""The input and the result of a replay; a replay runs recorded tasks again under a given balancer policy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPoli
 
 
 class ComparedReplayRules(StrEnum):
-    """The rules of adding and removing nodes that a replay of recorded tasks compares."""
+    """The rules that replays of recorded tasks compare: when nodes are added, and when nodes are removed."""
 
     DEMAND = "demand"
     STARCLUSTER = "starcluster"
@@ -18,7 +18,7 @@ class ComparedReplayRules(StrEnum):
 
 
 class ReplayExclusionReason(StrEnum):
-    """Why a replay leaves out a recorded line, or why a task's waiting time does not count."""
+    """Why a replay skips a recorded line, or leaves a task's waiting time out of the statistics."""
 
     NEVER_STARTED = "never started"
     PUT_BACK = "put back to run again"
@@ -42,7 +42,7 @@ class WorkloadLineFault(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedReplayTask:
-    """A recorded task that a replay runs again under other rules."""
+    """A recorded task that a replay runs again in a simulation."""
 
     submitted_s: float  # seconds since 1970
     run_s: float
@@ -72,7 +72,7 @@ class ReplayNodePropertiesAndPrices:
     boot_s: float = 300.0
     price: float = 1.0  # price per node and hour
     watts: float = 300.0  # power of a powered-on node
-    is_spread: bool = False  # a task runs on the node with the most free slots, not the fewest
+    is_spread: bool = False  # True: tasks go to the node with the most free slots; False: with the fewest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class PolicyReplayResult:
     wait_mean_s: float
     wait_p50_s: float
     wait_p95_s: float
-    beyond_mean_s: float  # mean part of the waiting times beyond a node's boot time
+    beyond_mean_s: float  # mean of the waiting times after subtraction of a node's boot time
     late: int  # tasks that waited longer than a minute
     node_hours: float  # hours of powered-on nodes, from request to removal
     paid_hours: float  # node hours rounded up to whole billing units
@@ -115,6 +115,6 @@ class PolicyReplayResult:
     added: int
     removed: int
     rounds: int
-    used: float  # share of the slot time in `node_hours` in which tasks ran
+    used: float  # share of the nodes' slot time in which tasks ran
     moments: tuple[ReplayClusterState, ...] = ()
     starts: tuple[float, ...] = ()  # start time of each task, in the order of the workload

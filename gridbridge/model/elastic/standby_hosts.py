@@ -25,7 +25,7 @@ class OarPowerRequest:
     hosts: tuple[str, ...]
 
 
-STANDBY = "htools:standby:"  # prefix of the tags by which a host may be powered on
+STANDBY = "htools:standby:"  # prefix of the tags that allow a squeeze to power a host on
 STANDBY_AUTO = "htools:standby:auto"  # the only tag that a squeeze writes and removes
 
 
@@ -51,7 +51,7 @@ def tags_of_host(host: str, tags: Mapping[str, tuple[str, ...]]) -> tuple[str, .
 class StandbyOrWakePlanCause(Enum):
     """Why a squeeze powers hosts off, wakes hosts or does nothing."""
 
-    LACKING = "lacking"  # too little capacity is free, by the minimal reserve
+    LACKING = "lacking"  # less capacity is free than the minimal reserve
     ASKED = "asked"  # waiting tasks need hosts, and hosts may be woken
     PLENTY = "plenty"  # more capacity is free than the target reserve
     BETWEEN = "between"  # no change of hosts is needed
@@ -72,7 +72,7 @@ class TaskForOtherHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandbyOrWakePlan:
-    """The hosts that a squeeze powers off or wakes; one plan never does both."""
+    """The hosts that a squeeze powers off or wakes; no plan both powers off and wakes hosts."""
 
     cause: StandbyOrWakePlanCause
     off: tuple[str, ...] = ()

@@ -78,7 +78,7 @@ class DemandPolicyRoundFacts:
     placement: CellPlacementRules
     offers: tuple[PoolOrStandbyOffer, ...]
     there: HostBlocks  # free capacity of hosts that accept tasks now
-    rooms: HostBlocks  # `there`, and the capacity of nodes that boot or join
+    rooms: HostBlocks  # free capacity of hosts that accept tasks now, and of nodes that boot or join
     arriving: int  # slots of nodes that boot or join
     order: tuple[str, ...]  # node names in the order in which nodes are removed
     least: int
@@ -214,8 +214,8 @@ def _figures(context: DemandPolicyRoundFacts, demand: Sequence[StartableDemandOf
 def _packed(context: DemandPolicyRoundFacts, demand: Sequence[StartableDemandOfEqualRequests]) -> WaitingTaskPacking:
     """Pack waiting tasks into free capacity.
 
-    Tasks that have waited long enough for new nodes come first, and of these the tasks with large
-    requirements.
+    Tasks that have waited long enough for new nodes are packed before all other tasks. In each group, tasks
+    with large requirements are packed first.
     """
     blocks, fit, unplaced = context.rooms, 0, list[tuple[StartableDemandOfEqualRequests, int]]()
     in_order = sorted(
@@ -409,7 +409,7 @@ def _first(
     ripe: list[tuple[StartableDemandOfEqualRequests, int]],
     short: int,
 ) -> BalancePlan:
-    """Add the first nodes of a cluster, in which no node shows the size of a new node."""
+    """Add the first nodes of a cluster; the size of new nodes is still unknown."""
     if plan.figures.coming:
         return replace(plan, verdict=BalancePlanReason.ON_THEIR_WAY)
     room = context.most - plan.figures.nodes
@@ -449,7 +449,7 @@ def _purchased(
 
 
 def _minimum(plan: BalancePlan, context: DemandPolicyRoundFacts, short: int) -> BalancePlan:
-    """Add the nodes that the cluster lacks to its minimum, or the reason why none is added, to a plan."""
+    """Add to a plan the nodes that are missing for the minimum, or the reason why no node is added."""
     limits = _purse(context, plan.figures.nodes)
     for offer in context.offers:
         number = min(short, offer.most, limits.for_price(offer.price)[0])

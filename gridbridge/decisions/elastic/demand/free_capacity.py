@@ -73,10 +73,7 @@ def _reports(host: CellExecutionHost) -> bool:
 
 
 def _like_new(hosts: Sequence[CellExecutionHost], situation: BalanceSituation) -> Sequence[CellExecutionHost]:
-    """Return the hosts that a new node will resemble: the balancer's own nodes.
-
-    Without any, the result is all hosts except the master.
-    """
+    """Return the hosts that a new node will resemble: the balancer's nodes, else all hosts except the master."""
     ours = NodesByHostName(situation.nodes)
     nodes = [host for host in hosts if ours.of_host(host.name)]
     return nodes or [host for host in hosts if not is_same_host(host.name, situation.master)] or hosts
@@ -136,7 +133,7 @@ def queues_closed_everywhere(situation: BalanceSituation) -> frozenset[str]:
 def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
     """Count the reporting hosts of each queue that is closed on all hosts.
 
-    Nodes that join, leave or are powered off do not count, because the balancer itself closes their queues.
+    Nodes that join, leave or are powered off are ignored, because the balancer itself closes their queues.
     """
     ours = NodesByHostName(node for node in situation.nodes if node.state is not ElasticNodeState.READY)
     closed, open_ = Counter[str](), set[str]()
@@ -151,7 +148,7 @@ def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
 
 
 def has_running_or_reserved_slots(instances: Iterable[QueueInstance]) -> bool:
-    """Say whether tasks run, start or hold reserved slots in the queue instances."""
+    """Say whether the queue instances have running tasks, starting tasks or reserved slots."""
     return any(instance.is_wanted for instance in instances)
 
 
@@ -160,7 +157,7 @@ def free_capacity_of_open_hosts(
 ) -> HostBlocks:
     """Return the free capacity of hosts that accept tasks, busy hosts first.
 
-    Then come idle hosts that the balancer does not own. The balancer's own idle nodes come last, in the order
+    Then come idle hosts that the balancer does not own. The balancer's idle nodes come last, in the order of
     `keep`.
     """
     own, ranks = NodesByHostName(situation.nodes), {name: rank for rank, name in enumerate(keep)}
@@ -193,7 +190,7 @@ def free_capacity_by_host(
 def full_capacity_by_transfer_queue(
     situation: BalanceSituation, placement: CellPlacementRules, patterns: frozenset[str]
 ) -> dict[str, tuple[FreeHostCapacity, ...]]:
-    """Return the full capacity of each transfer queue whose time to a start is known."""
+    """Return the full capacity of each transfer queue, if the queue's delay of starts is known."""
     hosts = {host.name: host for host in situation.cell.hosts}
     by_queue = dict[str, tuple[FreeHostCapacity, ...]]()
     for instance in situation.cell.instances:
@@ -277,10 +274,10 @@ def _pattern_fits_host(pattern: str, host: str, groups: Iterable[str]) -> bool:
 def capacity_of_typical_node(
     situation: BalanceSituation, placement: CellPlacementRules, patterns: frozenset[str]
 ) -> FreeHostCapacity | None:
-    """Return the capacity of a new node without a pool: the most frequent capacity of present nodes.
+    """Return the most frequent capacity of present nodes, for new nodes without a pool; None if no host has slots.
 
-    Of two equally frequent sizes, the larger is taken. The master counts only if the cell has no other host.
-    The result is None if no host has slots.
+    Of two equally frequent capacities, the larger is returned. The master is left out if the cell has another
+    host.
     """
     occupied = {
         name: instances

@@ -140,7 +140,7 @@ def _most_new_nodes(
 
 
 def _joins_known_queue(pool: NodePoolSection, layout: CellConfiguration) -> bool:
-    """Say whether a pool's queues and host groups exist and give its nodes a queue."""
+    """Say whether all queues and host groups of a pool exist, and whether the pool's nodes get a queue."""
     if not layout.queues:
         return True  # the configuration is unknown
     named = (*pool.queues.split(), *pool.hostgroups.split())
@@ -149,7 +149,7 @@ def _joins_known_queue(pool: NodePoolSection, layout: CellConfiguration) -> bool
 
 
 def is_pool_paused_after_failure(failed: datetime, now: datetime, retry_s: float) -> bool:
-    """Say whether a pool is still paused after a failure at the given time."""
+    """Say whether the pause of a pool after a failure at time `failed` still lasts."""
     return failed == now or 0 <= (now - failed).total_seconds() < retry_s
 
 
@@ -214,7 +214,7 @@ def _queues_of_host_groups(groups: frozenset[str], layout: CellConfiguration) ->
 def unused_slot_share_of_offer(
     need: TaskRequirement, tasks: int, offer: PoolOrStandbyOffer, placement: CellPlacementRules
 ) -> float:
-    """Return which part of the slots stays unused if new nodes run the given number of tasks."""
+    """Return the unused share (0 to 1) of the slots of new nodes that run the given number of tasks."""
     pieces_each = count_task_pieces_fitting_host(need, offer.room, placement)
     if not pieces_each:
         return 1.0
@@ -227,7 +227,7 @@ def unused_slot_share_of_offer(
 class NewNodeLimits:
     """The limits on the number and the cost of nodes that a round may still add."""
 
-    nodes: int  # number of new nodes, by max_nodes and the limit of a round
+    nodes: int  # number of new nodes that max_nodes and the limit of a round allow
     booting: int
     hour: float | None  # rest of the hourly budget; None: no limit
     month: float | None
@@ -308,7 +308,7 @@ def offer_standby_hosts(
 ) -> tuple[PoolOrStandbyOffer, ...]:
     """Return the site's own powered-off hosts as offers, equal hosts in one offer.
 
-    These hosts cost nothing, and are not woken for closed queues.
+    These hosts cost nothing. Tasks of closed queues wake no host.
     """
     open_ = {name: placement.without_closed(room) for name, room in rooms.items()}
     asleep = (name for name in situation.standby or () if name in open_ and open_[name].parts)
@@ -329,8 +329,8 @@ def why_no_new_node_could_run_task(
 ) -> NodeAddOrRemoveRefusal | None:
     """Return why no new node could run a task; None if a new node could.
 
-    The refusal is about the pool whose nodes come closest. A parallel task may use new and present hosts
-    together; `rooms` has the present hosts as if they were empty.
+    The reason is that of the pool whose nodes come closest to the task's needs. A parallel task may use new and
+    present hosts together; `rooms` has the present hosts as if they were empty.
     """
     if need.is_on_all:
         return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.ALL_HOSTS)
@@ -422,7 +422,7 @@ def _explain_missing_queue(
 
 
 def _access_obstacle(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> str:
-    """Return which access list keeps a job out of the queues of a new node."""
+    """Return the user, project or checkpointing environment that a new node's queue refuses; else empty."""
     anybodys = replace(need, identity=ANYBODY)
     parts = (part for part in room.parts if queue_accepts_task(anybodys, part, room, placement))
     lists = placement.layout.user_lists

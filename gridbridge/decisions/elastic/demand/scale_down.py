@@ -1,7 +1,7 @@
 """Decide which idle nodes to remove: nodes that no task needs, and nodes that exceed a budget.
 
-Providers bill whole units of time, so each node counts until the end of its current unit. A busy node is
-never removed for a budget.
+Providers bill whole units of time, so each node is paid until the end of its current unit. A busy node is never
+removed for a budget.
 """
 
 from collections import Counter
@@ -68,7 +68,7 @@ def would_removal_waste_paid_time(node: ElasticNode, situation: BalanceSituation
 
 
 def find_removable_idle_nodes(situation: BalanceSituation) -> tuple[ElasticNode, ...]:
-    """Return the ready nodes on which nothing runs and which may be removed."""
+    """Return the ready and idle nodes that may be removed."""
     by_host = _queue_instances_by_node(situation)
     return tuple(
         node
@@ -101,7 +101,7 @@ def plan_node_removal(
     packed: HostBlocks,
     order: tuple[str, ...],
 ) -> BalancePlan:
-    """Add the nodes to remove to a plan; `packed` shows which nodes waiting tasks need."""
+    """Extend a plan by the nodes to remove; `packed` shows which nodes waiting tasks need."""
     since = plan.figures.unchanged_s
     if since is not None and since < demand.shrink_pause_s:
         return plan
@@ -214,8 +214,8 @@ def remaining_month_cost_of_nodes(
 ) -> float:
     """Return what the present nodes will still cost in this month.
 
-    Nodes that must be kept, and the cheapest nodes up to the minimum `least`, count until the month ends.
-    Every other node counts for its next billing unit only.
+    Nodes that must be kept, and the cheapest nodes up to the minimum `least`, count until the month ends. Of
+    every other node only the next billing unit is included.
     """
     unit_s = _billed_unit_s(rules, demand)
     costly = _priced_nodes(situation, pools)
@@ -236,10 +236,10 @@ def idle_nodes_beyond_month_budget(
     pools: Mapping[str, NodePoolSection],
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """Return the idle nodes to remove so that the month's budget pays for the other nodes.
+    """Return the idle nodes to remove so that the month's budget pays for the remaining nodes.
 
-    Nodes are taken in the given order, and only late in their billing unit. The result is empty while the
-    rest of the budget pays for the next unit of all nodes.
+    Nodes are taken in the given order, and only late in their billing unit. The result is empty while the rest
+    of the budget pays for the next unit of all nodes.
     """
     month = remaining_month_budget(situation, demand)
     if month is None:
@@ -259,7 +259,7 @@ def idle_nodes_over_hour_budget(
     pools: Mapping[str, NodePoolSection],
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """Return the idle nodes to remove so that the other nodes stay within the hourly budget.
+    """Return the idle nodes to remove so that the remaining nodes cost no more than the hourly budget.
 
     The budget may be exceeded after a change of a price or of the budget.
     """

@@ -47,7 +47,7 @@ class FreeHostCapacity:
     amounts: tuple[tuple[str, float], ...] = ()  # free consumables
     values: tuple[tuple[str, str], ...] = ()
     tags: frozenset[str] = frozenset()  # requested host patterns that match the host: @@big, hostname=n1|n2
-    group: str = ""  # node group; a parallel task stays within one node group
+    group: str = ""  # node group; all parts of a parallel task run in one node group
     is_empty: bool = True
     is_told: bool = False  # the host has no consumables other than `amounts`
     is_silent: bool = False  # neither the host nor a similar host reports load values
@@ -75,7 +75,7 @@ class CellPlacementRules:
     offered: frozenset[str] = frozenset()  # resources of any host or queue; empty: unknown
     is_told: bool = False  # whether hosts report their resource values
     is_reported: bool = False  # whether any host reports load values, `arch` included
-    is_new_silent: bool = False  # whether none of the hosts that new nodes resemble reports load values
+    is_new_silent: bool = False  # whether the hosts that new nodes resemble report no load values
     in_cell: frozenset[str] = frozenset()  # consumables of the cell as a whole
     closed: frozenset[str] = frozenset()  # queues that are disabled on all hosts
 
@@ -233,7 +233,7 @@ def host_capacity_after_placement(
         own = _subtract_amounts(part.amounts, spent, fit)
         parts_left.append(replace(part, free=part.free - fit * need.slots, amounts=own))
         unplaced -= fit
-    if not any(part.free for part in parts_left):  # all full hosts count as equal
+    if not any(part.free for part in parts_left):  # full hosts are interchangeable
         return replace(room, parts=tuple(parts_left), amounts=(), is_used=True)
     amounts = _subtract_amounts(room.amounts, spent, pieces)
     return replace(room, parts=tuple(parts_left), amounts=amounts, is_used=True)
@@ -283,7 +283,7 @@ def pack_tasks_first_fit(
 def _pack_joint_tasks(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
-    """Place as many tasks as possible, each of which consists of several parts that start together."""
+    """Place as many multi-part tasks as possible; all parts of a task start together."""
     low, high, placed = 0, tasks, blocks
     while low < high:
         middle = (low + high + 1) // 2
@@ -298,7 +298,7 @@ def _pack_joint_tasks(
 def _pack_all_parts(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> HostBlocks | None:
-    """Return the capacity left after all tasks are placed; None if some do not fit."""
+    """Return the capacity left after all tasks are placed; None if a task does not fit."""
     for part in need.parts:
         placed, blocks = pack_tasks_first_fit(part, tasks, blocks, placement)
         if placed < tasks:
@@ -323,7 +323,7 @@ def split_by_parallel_environment(
     """Split a requirement so that each part uses one parallel environment.
 
     All hosts of a task must offer the same environment. If all hosts offer the same environments, the
-    requirement stays whole.
+    requirement is not split.
     """
     if need.pieces == 1 or len(need.environments) < 2:
         return (need,)
@@ -419,7 +419,7 @@ def count_exclusive_tasks_and_hosts(pieces: int, tasks: int, by_size: Mapping[in
 def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int, int]:
     """Choose the hosts of one exclusive task: the largest host first, then the hosts that leave the least unused.
 
-    Larger hosts are preferred among equals. The result is empty if there are too few hosts.
+    Between equally good choices, larger hosts are preferred. The result is empty if there are too few hosts.
     """
     sizes = sorted(size for size, number in unused.items() if size and number)
     if not sizes:
@@ -427,7 +427,7 @@ def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int
     largest = sizes[-1]
     smaller_hosts = {**unused, largest: unused[largest] - 1}
     pieces_left = max(0, pieces - largest)
-    sums = [1]  # for each number of sizes: bit n is set if some hosts have n pieces together
+    sums = [1]  # for each number of sizes: bit n is set if some hosts can together hold n pieces
     for size in sizes:
         sums.append(_possible_sums(sums[-1], size, smaller_hosts[size], pieces_left + largest))
     enough = sums.pop() >> pieces_left
@@ -444,7 +444,7 @@ def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int
 
 
 def _possible_sums(sums: int, size: int, hosts: int, most: int) -> int:
-    """Return as a bit set which numbers of task pieces some of the hosts can hold together.
+    """Return a bit set: bit n is set if some of the hosts can together hold n task pieces.
 
     Hosts are added in powers of two, so that a few shifts suffice for any number of hosts.
     """

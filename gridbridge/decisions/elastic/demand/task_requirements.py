@@ -107,9 +107,9 @@ class TaskRequirement:
     amounts: tuple[tuple[str, float], ...] = ()  # requested consumables per piece
     usual: tuple[tuple[str, float], ...] = ()  # default consumables of a piece, on hosts that have the resource
     values: tuple[RequiredHostValue, ...] = ()
-    queues: tuple[str, ...] = ()  # queues, each of which suffices; empty: every queue
+    queues: tuple[str, ...] = ()  # allowed queues; empty: every queue
     pe: str = ""  # requested parallel environment, maybe with wildcards
-    environments: frozenset[str] = frozenset()  # parallel environments, each of which suffices
+    environments: frozenset[str] = frozenset()  # allowed parallel environments
     asked: frozenset[str] = frozenset()  # names of requested resources
     identity: JobAccessIdentity = ANYBODY
     # further parts of the task, which start at the same time
@@ -141,7 +141,7 @@ def requirement_of_task_requests(
 ) -> TaskRequirement:
     """Return what a task with the given requests needs; `widest` is the number of slots of the largest host.
 
-    If the allocation rule of the parallel environment is unknown, a task that fits on one host stays on one
+    If the allocation rule of the parallel environment is unknown, a task that fits on one host is placed on one
     host. Without -r, qstat shows the slots of a job, but no parallel environment.
     """
     if shape.groups:
@@ -196,7 +196,7 @@ def environment_that_cannot_split_slots(
 
 
 def environment_and_why_it_refuses_job(shape: TaskResourceRequests, layout: CellConfiguration) -> tuple[str, str]:
-    """Return a parallel environment and the reason for its refusal, if no environment admits the job."""
+    """Return a parallel environment and why the job is refused; two empty texts if any environment admits the job."""
     named = _matching_environments(shape.pe, layout)
     if not named or _admitting_environments(shape, layout):
         return "", ""

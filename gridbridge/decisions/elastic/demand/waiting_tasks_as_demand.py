@@ -50,7 +50,7 @@ class StartableDemandOfEqualRequests:
     tasks: int
     waited_s: float  # seconds since the first task could start
     kinds: tuple[tuple[str, str, int], ...] = ()
-    others: tuple[TaskRequirement, ...] = ()  # larger requirements with which a task may also start
+    others: tuple[TaskRequirement, ...] = ()  # larger requirements with which a task may start instead
 
     @property
     def needs(self) -> tuple[TaskRequirement, ...]:
@@ -213,7 +213,7 @@ def _waited_s(row: WaitingJobGroup, situation: BalanceSituation) -> float:
 
 
 def jobs_still_stuck(situation: BalanceSituation, stuck_after_s: float) -> Mapping[int, WaitingJobsHistory]:
-    """Return the jobs that did not start despite free slots, and therefore still add no nodes."""
+    """Return the jobs that did not start despite free slots; no nodes are added for these jobs."""
     tasks = _waiting_tasks_by_row(situation)
     return {
         job: replace(history, at=situation.now)
@@ -231,7 +231,7 @@ def _is_stuck(history: WaitingJobsHistory, now: datetime, stuck_after_s: float) 
 def _waiting_tasks_by_row(situation: BalanceSituation) -> Counter[int]:
     """Return the number of waiting tasks by the lowest job number of each group.
 
-    A job that was put back to run again may be in two groups.
+    A requeued job may be in two groups.
     """
     waiting = Counter[int]()
     for row in _startable_rows(situation):
@@ -252,10 +252,10 @@ def mark_jobs_stuck_despite_room(
     placement: CellPlacementRules,
     stuck_after_s: float,
 ) -> Mapping[int, WaitingJobsHistory]:
-    """Return the history of waiting jobs, which marks each job that did not start despite free slots.
+    """Return the history of waiting jobs, and mark each job that did not start despite free slots.
 
-    Slots must have been free for `stuck_after_s`. New jobs are placed first, because new jobs are about to
-    use free slots. Every other job is checked alone.
+    A job is marked after `stuck_after_s` with free slots. Slots that new jobs are about to use are not free for
+    older jobs. Each older job is checked alone.
     """
     if not stuck_after_s:
         return {}
@@ -350,7 +350,7 @@ def running_tasks_slot_seconds_left(
 ) -> float | None:
     """Return the slot-seconds that running tasks still need; None if a run time is unknown.
 
-    A task beyond its mean run time is expected to run on for as long as the excess so far.
+    A task that has exceeded its mean run time by some seconds is expected to run as many seconds more.
     """
     total = 0.0
     for tasks in begun:
