@@ -138,7 +138,7 @@ class RebalanceNoteRows:
         return self._of(QUIESCED).get("")
 
     def quiesce(self, at: datetime | None) -> None:
-        """Pause all moves from a time on; None resumes the moves."""
+        """Record that all moves are paused from a time on; None ends the pause."""
         with self._database.transaction():
             self._database.execute(delete(NOTES).where(NOTES.c.kind == QUIESCED))
             self.note(QUIESCED, [""] if at else [], at or datetime.max)

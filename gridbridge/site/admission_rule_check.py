@@ -1,4 +1,4 @@
-"""Checks whether the site's admission rules can be loaded: a broken rule refuses all campaigns.
+"""Checks whether the site's admission rules can be loaded: with a broken rule all campaigns are refused.
 
 A separate process loads the rules, because the site's code may print, exit or hang. Usage: python3 -I -m
 gridbridge.site.admission_rule_check FOLDER OWNER

@@ -38,7 +38,7 @@ TRIED = ("unname", "gridbridge-check")  # arguments of gridbridge-as-root in a q
 
 
 def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
-    """Return the steps of the balancer's set-up in order; refuse on a host without a qmaster."""
+    """Return the steps of the balancer's set-up in order; raise GridbridgeError if the qmaster is on another host."""
     facts = _own_facts(policy)
     if master := balancer_setup_requirements.qmaster_host_if_other(facts):
         raise GridbridgeError(f"the balancer runs on the qmaster's host; expected this command on {master}")
@@ -58,7 +58,7 @@ def qmaster_on_other_host(policy: Policy) -> str:
 
 
 def count_published_balancer_nodes() -> int:
-    """Return the number of the balancer's nodes, which no program removes after the balancer's removal."""
+    """Return how many nodes the balancer has; after the balancer's removal no program removes these nodes."""
     with suppress(StateError):
         published = balancer_round_outputs.read_published_balance()
         rows = published.nodes if published else ()
@@ -136,7 +136,7 @@ def _cell(policy: Policy) -> BalancerCellFacts | None:
 
 
 def _may_be_root(account: str) -> bool | None:
-    """Ask sudo whether an account may run gridbridge-as-root; None if unknown."""
+    """Ask sudo whether an account may run gridbridge-as-root; return None if sudo gives no answer."""
     if os.geteuid() != 0 or not local_host_facts.uid_of_account(account):
         return None
     try:

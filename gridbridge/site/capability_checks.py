@@ -58,7 +58,7 @@ LOCKS = {
 def check_storage_area_owners(policy: Policy) -> tuple[CheckFinding, ...]:
     """Check that no folder of a storage area has another account's name.
 
-    Only areas that root, or the service's account at the cluster, can list are checked.
+    An area is checked only if root, or the service's account at the cluster, can list the area.
     """
     return tuple(_findings(policy))
 
@@ -73,10 +73,7 @@ def _findings(policy: Policy) -> Iterator[CheckFinding]:
 
 
 def _taken(cluster: Away, storage: StorageAreaSection) -> tuple[dict[str, str] | None, bool]:
-    """Return names of accounts that others' folders have, with the owners, and whether names were left out.
-
-    The first value is None if the area can't be listed.
-    """
+    """Return who owns folders with another account's name (None: unknown), and whether some names were not checked."""
     try:
         entries = _ask(cluster, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
         strange = account_and_file_findings.misowned_account_folders(entries[:MOST])
@@ -95,7 +92,7 @@ def _ask(cluster: Away, script: str, *words: str, text: bytes = b"") -> str:
 
 
 def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFinding]:
-    """Check by one query for each pool whether the pool's provider lists its machines."""
+    """Check for each pool, by one query, whether the pool's provider lists the machines."""
     pools = [name for name, pool in policy.pools.items() if pool.provider]
     if not pools:
         return
@@ -147,7 +144,7 @@ def check_running_versions() -> CheckFinding:
 
 
 def check_runner_activity(clock: Clock, folder: str = PUBLISHED, brought: str = CAMPAIGNS) -> Iterator[CheckFinding]:
-    """Check whether a runner runs while campaigns or requests wait; paused campaigns do not count."""
+    """Check whether a runner runs while campaigns or requests wait; paused campaigns need no runner."""
     with suppress(OSError, GridbridgeError):
         shown = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, folder)
         cycle = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)

@@ -17,8 +17,8 @@ MAX_CHARACTERS = 500
 def drain_cluster(cluster: str, reason: str, now: datetime, folder: str = PUBLISHED) -> None:
     """Close a cluster to campaigns, and close the transfer queues that lead to the cluster.
 
-    The poller and the runner apply the drain in their next cycles. Raises GridbridgeError for a cluster that gets no
-    jobs or tasks, and StateError for accounts other than root and the service account.
+    The poller and the runner apply the drain in their next cycles. Raises GridbridgeError if no transfer queue or
+    campaign uses the cluster, and StateError for accounts other than root and the service account.
     """
     _refuse_unknown(cluster, folder)
     if not reason.isprintable() or not 0 < len(reason) <= MAX_CHARACTERS:

@@ -43,7 +43,7 @@ def collect_published_metrics(
 ) -> tuple[tuple[MetricFamily, ...], tuple[str, ...]]:
     """Return all metrics, and a line for each capability with unreadable files.
 
-    A capability without published files has no metrics. Unreadable files also set gridbridge_published_readable to 0.
+    A capability without published files has no metrics. If files are unreadable, gridbridge_published_readable is 0.
     Raises StateError if neither folder exists.
     """
     parts: dict[str, Callable[[], Iterable[MetricFamily]]] = {}
@@ -115,9 +115,9 @@ def format_prometheus_text(families: Iterable[MetricFamily]) -> bytes:
 def serve_metrics(measure: Measure, host: str, port: int, announce: Callable[[int], None]) -> None:
     """Serve current metrics to each HTTP GET, until the process ends.
 
-    `announce` is called with the port, which the system chooses for port 0. Raises MetricsAddressUnavailable. Idle and
-    slow clients are disconnected. Beyond MAX_CONNECTIONS the oldest client is disconnected, so that no client can
-    occupy all connections.
+    `announce` is called with the port, which the system chooses for port 0. Raises MetricsAddressUnavailable if
+    the address can't be used. Idle and slow clients are disconnected. Above MAX_CONNECTIONS the oldest client is
+    disconnected, so that no client can occupy all connections.
     """
     try:
         server, _ = start_http_server(port, host, _registry(measure))
@@ -132,7 +132,7 @@ def serve_metrics(measure: Measure, host: str, port: int, announce: Callable[[in
 
 
 class _ConnectionLimit:
-    """The open connections; one connection too many disconnects the oldest."""
+    """The open connections; a connection above the limit disconnects the oldest connection."""
 
     def __init__(self, most: int) -> None:
         self._most, self._turn = most, threading.Lock()

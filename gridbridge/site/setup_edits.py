@@ -46,7 +46,7 @@ def edit_as_standalone_shell_line(edit: SetupEdit, policy: Policy) -> str:
 
 
 def record_former_settings(undo: tuple[SharedSettingUndo, ...], path: str = FORMER) -> None:
-    """Record how to restore shared settings; an earlier record of a setting is kept."""
+    """Record how to restore shared settings; if a setting has an earlier record, this record stays."""
     earlier = read_former_settings(path)
     keys = {_key(setting.done) for setting in earlier}
     new = [setting for setting in undo if _key(setting.done) not in keys]

@@ -1,4 +1,4 @@
-"""Collects facts about this host, both qmasters and logins by ssh for `gridbridge check`; judges nothing.
+"""Collects facts about this host, both qmasters and logins by ssh for `gridbridge check`, without judging them.
 
 Results of programs are cached during one inspection, because several checks send the same queries. No program that
 changes state may run inside the cache.
@@ -144,7 +144,7 @@ def _paths(policy: Policy) -> dict[str, PathFacts]:
 
 
 def _tree(folder: str) -> NonRootWritablePaths | None:
-    """Return which accounts besides root can change a folder; None if the folder is missing or hidden."""
+    """Return the paths above and in a folder that users besides root can change; None if the folder is unreadable."""
     try:
         above = dict(safe_files.write_risks_along_path(folder))
         within = [doubts for _, doubts in safe_files.write_risks_below_folder(folder)]
@@ -203,7 +203,7 @@ def _configuration(sha256: str, now_s: float) -> ServiceConfigurationFacts | Non
 
 @contextmanager
 def cache_program_results() -> Iterator[None]:
-    """Run each program once, for the first thread that needs the result; failures are cached, too."""
+    """Run each program only once within the context; all threads get the cached result or failure."""
     replace_program_runs_by(_Answers().answer)
     try:
         yield
@@ -256,7 +256,7 @@ NO_ACCOUNT = "no such account here"
 
 
 def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyLoginFacts, ...]:
-    """Test each user's ssh login to each cluster by ssh; callers other than root test only their own."""
+    """Test each user's login to each cluster by ssh; a caller other than root tests only the caller's logins."""
     logins = [
         (name, cluster.ssh, cluster.users.account_of(person), person)
         for name, cluster in _by_ssh(policy)
@@ -267,13 +267,13 @@ def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyLoginFacts, ...]:
 
 
 def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
-    """Return for each cluster by ssh the host that lacks rsync; empty if all hosts have rsync."""
+    """Return for each cluster by ssh the host that lacks rsync; the name is empty if no host lacks rsync."""
     missing_here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else local_host_facts.this_host_name()
     return {name: missing_here or _missing(policy, name) for name, _ in _by_ssh(policy)}
 
 
 def inspect_ssh_stage_dirs(policy: Policy, of: str = "") -> dict[str, StageDirFacts]:
-    """Return facts about each absolute stage_dir, of all clusters by ssh or of one cluster."""
+    """Return facts about each absolute stage_dir of clusters by ssh; `of` selects one cluster, empty all clusters."""
     folders = {name: cluster.stage_dir for name, cluster in _by_ssh(policy) if of in ("", name)}
     pairs = ((name, _stage(policy, name, folder)) for name, folder in folders.items())
     return {name: facts for name, facts in pairs if facts}

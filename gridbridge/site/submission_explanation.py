@@ -49,7 +49,7 @@ class SubmissionExplanation:
     cluster: str
     command: str = ""  # shell command line, which reads the wrapper from standard input
     notes: tuple[str, ...] = ()
-    kept: str = ""  # the job's options that exclude the queue; also in `notes`
+    kept: str = ""  # the job's options that exclude the queue; `notes` has the same text
     refused: str = ""
 
 
@@ -66,8 +66,8 @@ def explain_submission(words: tuple[str, ...], to: str, path: str = CONFIG) -> S
     """Explain how a job would be submitted to a remote cluster; nothing is changed.
 
     `words` are a job's id, or the arguments of qsub; `to` is a cluster or a transfer queue. Raises ParseError for a job
-    that qsub would refuse, ConfigError, and GridbridgeError: for a job that the home cluster does not list, for a
-    cluster without a transfer queue, and for several queues with different requests.
+    that qsub would refuse, ConfigError for a wrong configuration, and GridbridgeError for a job that the home cluster
+    does not list, a cluster without a transfer queue, or several transfer queues with different requests.
     """
     policy, wrong = configuration_in_force.load_config_or_one_in_force(path)
     queue = _queue(to, policy)
@@ -86,7 +86,7 @@ def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
 
 
 def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
-    """Yield each transfer queue with its reason to refuse a home job; empty if the queue would take the job."""
+    """Yield each transfer queue with its reason to refuse a home job; the reason is empty if the job is accepted."""
     try:
         question = _submitted((job,), policy, configured_cluster_address(policy, policy.site.cluster))
     except GridbridgeError as error:
@@ -150,7 +150,7 @@ def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
 
 
 def _refusal(submitted: JobRequestAndSubmitOptions) -> str:
-    """Return why the starter would refuse a job before reading its request; else empty."""
+    """Return why the starter would refuse an interactive or already transferred job; else empty."""
     if submitted.is_interactive:
         return NOT_INTERACTIVE
     was_sent = is_transfer_name(submitted.account) or is_campaign_array_name(submitted.account)
@@ -158,7 +158,7 @@ def _refusal(submitted: JobRequestAndSubmitOptions) -> str:
 
 
 def _unfit(policy: Policy, queue: str, job: JobRequestAndSubmitOptions) -> str:
-    """Return why a transfer queue does not accept a job at home, as far as known; else empty."""
+    """Return why a transfer queue does not accept a home job; empty if the queue does, or has unknown limits."""
     remote, owner = policy.queues[queue].cluster, job.request.owner
     users, account = policy.clusters[remote].users, policy.site.service_account
     if why := transfer_queue_admission.why_cluster_refuses_owner(owner, users, account, f"cluster.{remote}.users"):

@@ -45,7 +45,7 @@ def complete_queue_request(
 ) -> WantedTransferQueue:
     """Complete a request from gridbridge.toml, else from an existing transfer queue.
 
-    Values that neither source sets follow from the remote cluster's size.
+    Values that are set nowhere follow from the remote cluster's size.
     """
     refuse_setup_of_embedded_site(policy)
     if policy.why_no_queues:
@@ -113,7 +113,7 @@ def _people(policy: Policy, cluster: str) -> tuple[str, ...]:
 
 
 def refuse_setup_of_embedded_site(policy: Policy) -> None:
-    """Refuse setup for a site of embedded clusters, whose user makes the queue."""
+    """Raise ConfigError at a site of embedded clusters, because the site's user makes the queues."""
     if policy.is_personal:
         folder = policy.clusters[policy.site.cluster].folder
         make = f"{PYTHON} -I -m gridbridge.batch.embedded {folder} queue NAME ..."
@@ -144,7 +144,7 @@ def _refuse(policy: Policy, options: TransferQueueRequest, queue: str, section: 
 
 
 def _share(policy: Policy, options: TransferQueueRequest) -> tuple[int, int]:
-    """Return slots and pending limit: 1/4 and 1/10 of the cluster's slots; for short jobs 1/10 and 0."""
+    """Return slots and pending limit, by default 1/4 and 1/10 of the cluster's slots (for short jobs 1/10 and 0)."""
     if options.short_jobs:
         return options.slots or _part(policy, options, TENTH), 0
     slots = options.slots or _part(policy, options, QUARTER)

@@ -103,7 +103,7 @@ def why_new_queue_stays_closed(options: TransferQueueRequest) -> str:
 def plan_transfer_queue_removal(
     policy: Policy, options: TransferQueueRequest, warn: Callable[[str], None]
 ) -> tuple[SetupStep, ...]:
-    """Return the steps that remove a transfer queue's set-up; refuse a queue that does not exist.
+    """Return the steps that remove a transfer queue's set-up; raise GridbridgeError if the queue does not exist.
 
     If the remote cluster does not answer, it may be gone for ever. Then only the set-up at home is removed, and a
     warning says that the remote cluster was not changed.
@@ -145,7 +145,7 @@ def setup_steps_of_edits(policy: Policy, edits: Iterable[SetupEdit]) -> tuple[Se
 
 
 def plan_host_setup(policy: Policy) -> tuple[SetupStep, ...]:
-    """Return the steps that this host needs; refuse if not all files are visible."""
+    """Return the steps that this host needs; raise GridbridgeError if some files are not visible."""
     refuse_setup_of_embedded_site(policy)
     findings = account_and_file_findings.transfer_host_findings(inspect_local_host(policy), policy.site)
     for finding in findings:
@@ -261,7 +261,7 @@ def _away(policy: Policy, request: WantedTransferQueue, home: CellQconfSettings)
 def _own_situation(
     policy: Policy, request: WantedTransferQueue, unheard: Callable[[str], None] | None = None
 ) -> TransferSetupSituation:
-    """Read both clusters' settings; refuse a queue that the site made without gridbridge."""
+    """Read both clusters' settings; raise GridbridgeError for a queue that the site made without gridbridge."""
     keep_ssh_connections_open(policy)
     situation = read_transfer_queue_setup(policy, request, read_home_queue_setup(policy, request.host), unheard)
     if request.queue not in policy.queues and is_existing_non_transfer_queue(situation):

@@ -1,6 +1,6 @@
-"""Plans an automatic rebalancing round: evacuates failed hosts, or else balances one host or one job.
+"""Plans an automatic rebalancing round: a failed host is evacuated, or else one host or one job is balanced.
 
-The rules are those of Hydra's HostFailWorker: an evacuation overrides owners' wishes, and its plan reports losses.
+As in Hydra's HostFailWorker, an evacuation ignores owners' wishes, and the plan reports lost tasks and datasets.
 """
 
 from collections.abc import Iterable
@@ -50,15 +50,15 @@ EVACUATED_STATES = (
 BLOCKING_STATES = (
     PlacementHostState.DEAD,
     PlacementHostState.DRAIN,
-)  # states of hosts whose evacuation has to end before hosts are evened out
+)  # while a host in one of these states has waiting tasks, no host is balanced
 
 
 def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the moves of one automatic rebalancing round.
 
-    The first failed host with movable tasks or replicas is evacuated. Otherwise the lightest host is balanced, or the
-    heaviest host, or the job with the largest tasks; while tasks are moving, nothing is balanced. Each attempt without
-    a move gives its reason.
+    The first failed host with movable tasks or replicas is evacuated. Otherwise the lightest host, the heaviest host
+    and then the jobs are tried, until a move is found. While tasks are moving, no host or job is balanced. The plan's
+    sentence gives the reason for each attempt that found no move.
     """
     board, tried = ProjectedPlacement(snapshot, rules), list[RebalanceMovePlan]()
     for host in failed_hosts_with_copies(board):
@@ -97,7 +97,7 @@ def _even_jobs(board: ProjectedPlacement) -> RebalanceMovePlan:
 
 
 def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePlan:
-    """Plan moves for the lightest host, or else for the heaviest host."""
+    """Plan the balancing of the lightest host, or, if no move is possible, of the heaviest host."""
     hosts = sorted(_live(board), key=lambda host: (board.score(host), host.name))
     tried = list[RebalanceMovePlan]()
     for host in dict.fromkeys((*hosts[:1], *hosts[-1:])):
@@ -109,7 +109,7 @@ def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePl
 
 
 def last_plan_with_all_rejections(tried: Iterable[RebalanceMovePlan]) -> RebalanceMovePlan:
-    """Return the last plan, with the rejected moves of all plans."""
+    """Return the last of several plans, and add the rejected moves of the earlier plans."""
     plans = tuple(tried)
     moved = {(move.job, move.number, move.target) for advice in plans for move in advice.moves}
     rejected = dict[tuple[str, int, str], RejectedMove]()
@@ -122,11 +122,11 @@ def last_plan_with_all_rejections(tried: Iterable[RebalanceMovePlan]) -> Rebalan
 
 
 def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
-    """Return why no host is balanced now: tasks are moving, or an evacuation is unfinished; else empty.
+    """Return why no host may be balanced now; empty if hosts may be balanced.
 
-    A full disk does not block balancing, because a disk may stay full for long.
+    Balancing waits for moving tasks and unfinished evacuations. A full disk is ignored, because it may stay full.
     """
-    moves = PlacementTaskState.MOVING  # a local name is faster; there may be a million tasks
+    moves = PlacementTaskState.MOVING  # a local name is read faster, and there may be a million tasks
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{number_with_noun(moving, 'task is', 'tasks are')} being moved: no other move begins"
     awaited = _awaited(snapshot)
@@ -198,7 +198,7 @@ def _mean_bytes(board: ProjectedPlacement, job: PlacementJobOrDataset) -> float:
 def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
     """Plan the evacuation of a host: its tasks and replicas go to other hosts.
 
-    A host that is dead or down is lost; other hosts' replicas then replace its tasks and replicas.
+    A dead or down host counts as lost: its tasks and replicas are made again from replicas on other hosts.
     """
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
@@ -208,7 +208,7 @@ def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: Rebalanc
 def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
     """Plan the evacuation of a host, and return a sentence that describes the plan.
 
-    moves_from_failed or moves_from_full limits the simultaneous moves, including the draft's moves.
+    At most moves_from_failed moves (from a full disk: moves_from_full) run at once, including moves under way.
     """
     board = draft.board
     is_full = host.state == PlacementHostState.DISK_FULL and host.is_up
@@ -235,9 +235,9 @@ def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
 
 
 def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> str:
-    """Count datasets whose only whole replica was on a lost host; empty if there is none.
+    """Return as text how many datasets lost their only whole replica with a host; empty if none did.
 
-    Only a dataset's owner knows whether the original is unchanged.
+    Only a dataset's owner knows whether the original files are unchanged.
     """
     if not (many := board.lost.get(host.name)):
         return ""
@@ -255,7 +255,7 @@ def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
 def _why_not(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
     """Return why a host is not evacuated; empty if an evacuation is possible.
 
-    If a disk also has other files, each task or replica is checked on its own.
+    If the disk holds files besides replicas, the disk's used bytes are not compared with the room on other hosts.
     """
     if is_full:
         return ""
@@ -275,7 +275,7 @@ def _is_room_elsewhere(board: ProjectedPlacement, host: PlacementHost) -> bool:
 
 
 def _disks(board: ProjectedPlacement, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
-    """Return the other usable hosts of a kind, the used bytes of all hosts, and the other hosts' capacity."""
+    """Return the usable hosts besides `host`, the bytes used on them and on `host`, and the capacity without `host`."""
     other_hosts = [other_host for other_host in board.live(host.kind) if other_host.name != host.name]
     used = host.used_bytes + sum(other_host.used_bytes for other_host in other_hosts)
     return other_hosts, used, sum(other_host.max_bytes for other_host in other_hosts)

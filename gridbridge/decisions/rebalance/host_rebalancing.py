@@ -1,7 +1,7 @@
 """Plans moves that bring a host's disk usage and load closer to the mean.
 
 Source: Hydra's document "Spawn Balancing", section "Host Rebalancing": disks first, then active jobs. Where Hydra's
-code differs, the document counts (docs/decisions).
+code differs from the document, gridbridge follows the document (docs/decisions).
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,12 +34,12 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 
 def plan_host_balance(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
-    """Plan the moves that even out a host in the snapshot."""
+    """Plan the moves that bring a host of the snapshot closer to the mean disk usage and load."""
     return plan_projected_host_balance(ProjectedPlacement(snapshot, rules), name)
 
 
 def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> RebalanceMovePlan:
-    """Plan the moves that even out a host; `board` must not contain projected moves."""
+    """Plan the moves that bring a host closer to the mean; `board` must not contain projected moves."""
     host, rules = board.hosts[name], board.rules
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     if why := _why_none(host):
@@ -66,9 +66,9 @@ def _by_disk(*, is_light: bool) -> str:
 
 
 def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset) -> None:
-    """Plan moves that give a host its share of a job's tasks and replicas.
+    """Plan moves until a host has its fair share of a job's tasks and replicas.
 
-    A busy host gets its share less one.
+    A busy host gets one task or replica less than its share.
     """
     board = draft.board
     share = board.share(job, host)
@@ -100,7 +100,7 @@ def _why_none(host: PlacementHost) -> str:
 
 
 def _is_heavy(board: ProjectedPlacement, host: PlacementHost) -> bool:
-    """Say whether tasks or replicas have to leave a host: it is drained, or its disk is full or heavily used."""
+    """Say whether tasks or replicas have to leave a host: a drained host, or a host with a full or heavy disk."""
     if host.state == PlacementHostState.DRAIN or board.is_full(host):
         return True
     if host.max_bytes <= 0:
@@ -109,7 +109,7 @@ def _is_heavy(board: ProjectedPlacement, host: PlacementHost) -> bool:
 
 
 def _leave_unlisted(draft: MovePlanDraft, host: PlacementHost) -> None:
-    """Reject moves of tasks whose jobs the snapshot lacks, as Hydra's document does."""
+    """Reject the move of each task without a job in the snapshot, as Hydra's document does."""
     for task in draft.board.at(host.name):
         if task.job not in draft.board.jobs:
             draft.refuse(task, "", why_task_state_forbids_move(task) or "the snapshot lacks the task's job")
@@ -186,7 +186,7 @@ def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, targ
 def _disk_reason(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost) -> str:
     """Return why a task or replica may not move to another host's disk; empty if the move is possible.
 
-    A target never gets as full as the source, so that the fullest host never gets fuller.
+    After the move the target must be emptier than the source, unless the source is drained.
     """
     board = draft.board
     reason = (
@@ -233,7 +233,7 @@ def _sentence(draft: MovePlanDraft, host: PlacementHost, disk: float, standing: 
 def host_loads_before_after(
     snapshot: PlacementSnapshot, rules: RebalanceSection, advice: RebalanceMovePlan
 ) -> tuple[HostLoadBeforeAfter, ...]:
-    """Return each host's load before and after a plan's moves, by kind and name."""
+    """Return each host's load before and after a plan's moves, sorted by the host's kind and name."""
     board = ProjectedPlacement(snapshot, rules)
     hosts = sorted(snapshot.hosts, key=lambda host: (host.kind, host.name))
     before = [(board.disk(host), board.score(host)) for host in hosts]

@@ -34,7 +34,7 @@ def plan_job_repair_or_spread(
 ) -> RebalanceMovePlan:
     """Plan the repair of a job in the snapshot, or an even spread of its tasks and replicas.
 
-    With `is_asked` a person named the job, and its owner can't forbid moves.
+    If a person named the job (`is_asked`), the owner can't forbid moves.
     """
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
@@ -42,7 +42,7 @@ def plan_job_repair_or_spread(
 
 
 def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset, *, is_asked: bool) -> str:
-    """Plan the repair or the even spread of a job, and describe the plan."""
+    """Plan the repair of a job, or else an even spread; return a sentence that describes the plan."""
     wrong = draft_job_repair(draft, job)
     lack = number_with_noun(wrong, "task still lacks copies or has", "tasks still lack copies or have")
     still_wrong = f"{lack} wrong copies" if wrong else ""
@@ -71,9 +71,9 @@ def _waits(draft: MovePlanDraft, job: PlacementJobOrDataset) -> bool:
 
 
 def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
-    """Plan new replicas and the removal of wrong replicas of a job; count the tasks that stay incomplete.
+    """Plan the repair of a job's missing and wrong replicas; return the number of tasks that are still not repaired.
 
-    The limit of bytes does not apply to repairs.
+    The round's limit of moved bytes does not apply to repairs.
     """
     board = draft.board
     tasks = _lacking(board, job)
@@ -100,7 +100,7 @@ def _lacking(board: ProjectedPlacement, job: PlacementJobOrDataset) -> list[Plac
 
 
 def _needs_nothing(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
-    """Say whether a task needed no repair before the planned moves; true of most tasks."""
+    """Say whether a task had all its replicas before the planned moves; most tasks had."""
     replicas, readable = task.replicas, board.readable
     if len(replicas) != job.replicas or task.spoilt or task.live not in readable:
         return False
@@ -116,7 +116,7 @@ def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: Place
 
 
 def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
-    """Say whether a host has more than its share of a job's tasks and replicas, or at least two less."""
+    """Say whether some host is above its share of a job's tasks and replicas, or at least two below its share."""
     surpluses = (above for kind in board.kinds for _, above in board.above(job, kind))
     return any(above > 0 or above < -1 for above in surpluses)
 
@@ -126,9 +126,9 @@ def _even(board: ProjectedPlacement, job: PlacementJobOrDataset) -> str:
 
 
 def _make_live(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """Make the first readable replica the main copy of a task without a main copy.
+    """If a task has no main copy, make its first readable replica the main copy.
 
-    Replicas on hosts outside the snapshot do not count. If there is no replica, the original is copied.
+    Replicas on hosts outside the snapshot are ignored. If all replicas are missing, the original is copied.
     """
     hosts = (draft.board.hosts.get(name) for name in task.replicas)
     first = next((host for host in hosts if host and is_host_readable(host)), None)
@@ -143,9 +143,9 @@ def _make_live(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Placement
 
 
 def _drop_wrong(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """Remove duplicate replicas, and replicas beside the main copy or on hosts outside the snapshot.
+    """Remove a task's replica if the host has a second copy of the task, or is not in the snapshot.
 
-    Replicas beyond the wanted number are removed as well, the last replica first.
+    Then remove replicas above the wanted number, the last replica first.
     """
     now = draft.board.task(task)
     hosts = {now.live}
@@ -204,24 +204,24 @@ def _is_loaded(board: ProjectedPlacement, host: PlacementHost) -> bool:
 
 
 class JobCopyRedistribution:
-    """Hosts sorted by their number of a job's tasks and replicas; outdated after a move."""
+    """Plans one move that spreads a job's tasks and replicas more evenly; each further move needs a new object."""
 
     def __init__(self, draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> None:
         board, above = draft.board, dict(draft.board.above(job, kind))
         self.above = above
-        # hosts that lack most of the job come first, then hosts of the lowest load
+        # hosts furthest below their share of the job come first; equal hosts are sorted by load
         self.order = sorted(board.by_load(kind), key=lambda host: above[host.name])
         self._draft, self._job, self._is_asked = draft, job, is_asked
         self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
         self._takers: list[PlacementHost] | None = None
-        self._reasons: dict[str, str] = {}  # for each host: why it takes nothing of the job, or empty
+        self._reasons: dict[str, str] = {}  # for each host: why the host takes no task of the job, or empty
         self._is_told = False
 
     def push(self, source: PlacementHost, *, is_extra: bool = False) -> bool:
         """Plan the move of one task or replica off a host, to the host with the fewest tasks of the job.
 
-        With `is_extra` the source has its share but is busy; busy targets are excluded, because they would return the
-        task.
+        With `is_extra` a busy host gives a task although the host has its share; a busy target would return the task,
+        and is excluded.
         """
         targets: list[PlacementHost] | None = None
         reason = self._draft.taken_reason(self._job, source.name)
@@ -244,7 +244,7 @@ class JobCopyRedistribution:
     def pull(self, target: PlacementHost, *, is_extra: bool = False) -> bool:
         """Plan the move of one task or replica to a host, from the host with the most tasks of the job.
 
-        Hosts below their share give nothing. With `is_extra` the target only lacks load; quiet sources are excluded.
+        Hosts below their share are no sources. With `is_extra`, hosts with few used slots are no sources either.
         """
         draft, job, empty = self._draft, self._job, set[str]()
         reason = _target_reason(draft, job, target)
@@ -281,7 +281,7 @@ class JobCopyRedistribution:
         return self._takers
 
     def _refuse_up_to(self, task: PlacementTask, until: str = "") -> None:
-        """Record the first task's rejected targets, up to the host that takes the task."""
+        """In the first call, record the hosts before `until` that reject the task, with their reasons."""
         for name, reason in self._reasons.items() if not self._is_told else ():
             if name == until:
                 break
@@ -319,9 +319,9 @@ def _full_reason(board: ProjectedPlacement, target: PlacementHost) -> str:
 
 
 def _busy_reason(board: ProjectedPlacement, target: PlacementHost) -> str:
-    """Return a reason if a host is busier than the mean (Hydra, "Job Rebalancing"); else empty.
+    """Return a reason if a host is far busier than the mean (Hydra, "Job Rebalancing"); else empty.
 
-    If the number of free slots is known, the free slots decide instead.
+    A host with a known number of free slots is not checked here, because the free slots are checked for each task.
     """
     if target.room is None and board.is_busy(target):
         return f"{target.name} is far busier than the mean"

@@ -52,7 +52,7 @@ class MovePlanDraft:
         return len(self._moves) >= self._most
 
     def allow(self, most: int) -> None:
-        """Set the plan's limit of moves; already planned moves count."""
+        """Limit the number of the plan's moves, including the moves already planned."""
         self._most = most
 
     def room(self, most: int) -> int:
@@ -60,7 +60,7 @@ class MovePlanDraft:
         return max(0, min(most, self._most - len(self._moves)))
 
     def limit_reason(self, task: PlacementTask) -> str:
-        """Return the round's limit that a task's move would exceed; empty if there is none."""
+        """Return a reason if a task's move would exceed a limit of the round; else empty."""
         if reason := self.again_reason(task):
             return reason
         if self._bytes_left is not None and task.size_bytes > self._bytes_left:
@@ -72,21 +72,21 @@ class MovePlanDraft:
         return "this round moves the task already" if task.key in self._keys else ""
 
     def taken_reason(self, job: PlacementJobOrDataset, source: str) -> str:
-        """Return a reason if tasks_per_host tasks and replicas of a job leave a host already; else empty."""
+        """Return a reason if the plan already moves tasks_per_host copies of a job off a host; else empty."""
         most = self.board.rules.tasks_per_host
         is_enough = self._moves_from[job.name, source] >= most
         leave = number_with_noun(most, "of the job's copies leaves", "of the job's copies leave")
         return f"{leave} {source} already" if is_enough else ""
 
     def given_reason(self, job: PlacementJobOrDataset, target: str) -> str:
-        """Return a reason if tasks_per_host tasks and replicas of a job go to a host already; else empty."""
+        """Return a reason if the plan already moves tasks_per_host copies of a job to a host; else empty."""
         most = self.board.rules.tasks_per_host
         is_enough = self._given[job.name, target] >= most
         go = number_with_noun(most, "of the job's copies goes", "of the job's copies go")
         return f"{go} to {target} already" if is_enough else ""
 
     def refuse(self, task: PlacementTask, target: str, reason: str) -> None:
-        """Record why a move is rejected; only the first reason for a task and target is kept."""
+        """Record why a task's move to a target is rejected; only the first reason is recorded."""
         if not self.is_listing:
             return
         rejected = RejectedMove(job=task.job, number=task.number, target=target, reason=reason)
@@ -94,20 +94,20 @@ class MovePlanDraft:
 
     @property
     def is_listing(self) -> bool:
-        """Whether the list of rejected moves is below its maximum length."""
+        """Whether the plan may record further rejected moves."""
         self._is_cut = len(self._rejected) >= MAX_LISTED_REFUSALS
         return not self._is_cut
 
     def host_reason(self, host: PlacementHost) -> str:
-        """Return why a host takes no task or replica at all; the reason is cached until the next move."""
+        """Return why a host takes no task or replica; empty if the host takes some. A planned move clears the cache."""
         if host.name not in self._host_reasons:
             self._host_reasons[host.name] = why_host_takes_no_copy(self.board, host)
         return self._host_reasons[host.name]
 
     def takers(self, task: PlacementTask, kind: str) -> list[PlacementHost]:
-        """Return the usable hosts of a kind that take tasks or replicas, cached until the next move.
+        """Return the usable hosts of a kind that take tasks or replicas; the answer is cached until the next move.
 
-        The other hosts are recorded as rejected targets of the first task only.
+        Usable hosts that take none are recorded as rejected targets of `task`, unless the answer is cached.
         """
         if kind not in self._takers:
             live = self.board.live(kind)
@@ -118,9 +118,9 @@ class MovePlanDraft:
         return self._takers[kind]
 
     def movable(self, job: PlacementJobOrDataset, host: str, *, is_asked: bool) -> Iterator[PlacementTask]:
-        """Yield a job's movable tasks at a host by number; record why other tasks are not moved.
+        """Yield a job's movable tasks at a host, sorted by number; record the reason for each task that stays there.
 
-        A host's complete list is cached until the next move.
+        Tasks that were all yielded are cached until the next move.
         """
         if (fixed := self._fixed.get((job.name, host))) is not None:
             yield from fixed
@@ -156,7 +156,7 @@ class MovePlanDraft:
             self._bytes_left -= task.size_bytes
 
     def advice(self, sentence: str) -> RebalanceMovePlan:
-        """Return the finished plan; planned moves are not listed as rejected moves."""
+        """Return the finished plan; a rejected move that was planned later is not listed as rejected."""
         moved = {(move.job, move.number, move.target) for move in self._moves}
         rejected = (rejected_move for key, rejected_move in self._rejected.items() if key not in moved)
         full_sentence = "; ".join(filter(None, (sentence, UNLISTED))) if self._is_cut else sentence
@@ -166,7 +166,7 @@ class MovePlanDraft:
 def draft_moves_owner_round_robin(
     draft: MovePlanDraft, tasks: Iterable[PlacementTask], advise: Callable[[PlacementTask], object]
 ) -> None:
-    """Plan moves of tasks by turns of their owners, one move in each turn, up to the limit."""
+    """Plan moves of tasks up to the plan's limit; the tasks' owners take turns of one move."""
     waiting: dict[str, deque[PlacementTask]] = {}
     for task in tasks:
         waiting.setdefault(draft.board.jobs[task.job].owner, deque()).append(task)
@@ -180,12 +180,12 @@ def draft_moves_owner_round_robin(
 
 
 def live_or_replica_move_kind(task: PlacementTask, source: str) -> PlacementMoveKind:
-    """Return LIVE for a task's main copy at a host, and REPLICA for a replica."""
+    """Return LIVE if a host has the task's main copy, and REPLICA if the host has a replica."""
     return PlacementMoveKind.LIVE if task.live == source else PlacementMoveKind.REPLICA
 
 
 def describe_moves(moves: tuple[PlacementMove, ...], nothing: str) -> str:
-    """Describe moves by number and target hosts; return `nothing` if there are no moves."""
+    """Return a text with the number of moves and their target hosts, or `nothing` if there are no moves."""
     if not moves:
         return nothing
     copied = [move for move in moves if move.kind != PlacementMoveKind.DELETE]
@@ -271,7 +271,7 @@ def why_host_takes_no_copy(board: ProjectedPlacement, host: PlacementHost) -> st
 
 
 def why_task_is_not_moved(board: ProjectedPlacement, task: PlacementTask, *, is_asked: bool) -> str:
-    """Return why a task is not moved at all; with `is_asked` an owner can't forbid the move."""
+    """Return why a task may not move to any host; else empty. With `is_asked` an owner can't forbid the move."""
     job = board.jobs.get(task.job)
     if job is None:
         return "the task's job does not exist"
@@ -293,7 +293,7 @@ def why_task_state_forbids_move(task: PlacementTask) -> str:
 
 
 def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> str:
-    """Return why a task or replica may not go from `source` (empty: a new replica) to `target`."""
+    """Return why a copy of a task may not go to `target`; else empty. An empty `source` means a new replica."""
     return next(_of_copy(board, task, source, target), "")
 
 
@@ -356,7 +356,7 @@ def _barred(job: PlacementJobOrDataset, name: str) -> str:
 
 
 def _is_spread(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> bool:
-    """Say whether a task and its replicas are all in different zones, or cover all zones."""
+    """Say whether a task's copies, after a move to `target`, are all in different zones or cover all zones."""
     zones = board.zones(target.kind)
     if len(zones) < 2:
         return True

@@ -1,7 +1,7 @@
-"""Computes the load of hosts, and the places of tasks and replicas, after the planned moves.
+"""Computes the hosts' loads, and where all tasks and replicas are, as if the planned moves were done.
 
-As in Hydra's SpawnBalancer, load is the used bytes of the disk and the mean share of used slots. Only hosts of one kind
-are compared.
+As in Hydra's SpawnBalancer, a host's load combines the used part of the disk and the mean used part of the slots. Hosts
+are compared only with hosts of the same kind.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
-EXPONENT = 2.5  # exponent of disk and slot load in a host's score, so that the last tenth of a disk counts most
+EXPONENT = 2.5  # a host's score grows with this power of disk and slot load: the last tenth adds most
 _KEY = attrgetter("job", "number")
 _NUMBER = attrgetter("number")
 
@@ -41,20 +41,20 @@ class ProjectedPlacement:
         )
         self.moving = 0  # number of tasks being moved
         self.waiting = set[str]()  # jobs with a waiting task
-        self.lost = defaultdict[str, int](int)  # number of datasets that lose their only whole replica with a host
+        self.lost = defaultdict[str, int](int)  # for each lost host: number of datasets without another whole replica
         self.of_job = defaultdict[str, list[PlacementTask]](list)
         self._at = defaultdict[str, list[PlacementTask]](list)
         self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
         self._count(snapshot.tasks)
         self._placed = dict[str, dict[str, list[PlacementTask]]]()  # tasks by job and host, filled on demand
-        self._changes = list[tuple[str, str, int]]()  # job, host, change of the number of tasks and replicas
+        self._changes = list[tuple[str, str, int]]()  # job, host, number of added copies (negative: removed)
         self._moved = dict[tuple[str, int], PlacementTask]()
         self._gained = defaultdict[str, int](int)
         self._came = defaultdict[str, int](int)  # slots of the tasks that move to each host
         self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
         self._kinds = _by_kind(snapshot.hosts)
         self._zones = {kind: frozenset(host.zone for host in live if host.zone) for kind, live in self._kinds.items()}
-        self._of_slots = {  # an example host by kind and number of slots
+        self._of_slots = {  # one host of each kind and number of slots
             kind: {host.slots: host for host in self.live(kind)} for kind in self.kinds
         }
         self._by_load = dict[str, list[PlacementHost]]()
@@ -93,15 +93,15 @@ class ProjectedPlacement:
         return self._moved.get(task.key, task)
 
     def at(self, host: str) -> list[PlacementTask]:
-        """Return the tasks at a host, or with a replica at the host, before any move, by job and number."""
+        """Return the tasks with a copy at a host before any move, sorted by job and number."""
         return sorted(self._at.get(host, ()), key=_KEY)
 
     def has_held(self, host: str) -> bool:
-        """Say whether a host held any task or replica before the planned moves."""
+        """Say whether any task or replica was at a host before the planned moves."""
         return host in self._at
 
     def of_job_at(self, job: str, host: str) -> list[PlacementTask]:
-        """Return a job's tasks at a host, or with a replica at the host, after the planned moves, by number."""
+        """Return a job's tasks with a copy at a host after the planned moves, sorted by number."""
         if (placed := self._placed.get(job)) is None:
             placed = self._placed[job] = self._by_host(job)
         return sorted(placed.get(host, ()), key=_NUMBER)
@@ -119,10 +119,10 @@ class ProjectedPlacement:
         return counts[host] if counts and host in counts else 0
 
     def share(self, job: PlacementJobOrDataset, host: PlacementHost) -> int:
-        """Return a host's fair share of a job's tasks and replicas, by the host's slots.
+        """Return how many of a job's tasks and replicas are a host's fair share, in proportion to the host's slots.
 
-        For n tasks with R replicas on hosts of equal slots the share is ceil(n * (1 + R) / hosts). A host that the job
-        may not use has a share of 0.
+        With n tasks, R replicas of each task and H equal hosts, the share is ceil(n * (1 + R) / H). A host that is
+        forbidden to the job has a share of 0.
         """
         copies = len(self.of_job[job.name]) * (1 + job.replicas)
         slots, total = host.slots, self._slots_for(job, host.kind)
@@ -135,7 +135,7 @@ class ProjectedPlacement:
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
     def above(self, job: PlacementJobOrDataset, kind: str) -> Iterator[tuple[str, int]]:
-        """Yield each usable host of a kind, with its number of tasks and replicas above its share of the job."""
+        """Yield each usable host of a kind, and by how many copies the host exceeds its share of the job."""
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.live(kind)
         if job.hosts is not None:
@@ -156,14 +156,14 @@ class ProjectedPlacement:
         return max(0, host.free_bytes - self._gained[host.name])
 
     def offered(self, host: PlacementHost) -> int:
-        """Return the bytes that a host offers: its free bytes, or half of them after a recent replica."""
+        """Return how many bytes copies may take at a host: the free bytes, or half of these after a recent replica."""
         free = self.free(host)
         at = self.snapshot.recent.replicated.get(host.name)
         pause = timedelta(seconds=self.rules.replicated_rest_s)
         return free // 2 if at and happened_within(at, self.snapshot.now, pause) else free
 
     def disk(self, host: PlacementHost, more_bytes: int = 0) -> float:
-        """Return the used part of a host's disk, 0 to 1, with `more_bytes` added."""
+        """Return the part of a host's disk, 0 to 1, that is used after `more_bytes` are added."""
         most = host.max_bytes - self.rules.full_free_bytes
         if host.max_bytes <= 0:
             return 0.0
@@ -194,11 +194,11 @@ class ProjectedPlacement:
         return self._mean_disk.get(kind, 0.0)
 
     def is_disk_heavy(self, host: PlacementHost, more_bytes: int = 0) -> bool:
-        """Say whether a host's disk usage is far above the mean, with `more_bytes` added."""
+        """Say whether a host's disk usage, with `more_bytes` added, is far above the mean."""
         return self._is_above(self.disk(host, more_bytes), self.mean_disk(host.kind))
 
     def is_disk_light(self, host: PlacementHost, more_bytes: int = 0) -> bool:
-        """Say whether a host's disk usage is far below the mean, with `more_bytes` added."""
+        """Say whether a host's disk usage, with `more_bytes` added, is far below the mean."""
         return self._is_below(self.disk(host, more_bytes), self.mean_disk(host.kind))
 
     def is_busy(self, host: PlacementHost) -> bool:
@@ -212,7 +212,7 @@ class ProjectedPlacement:
     def is_full(self, host: PlacementHost) -> bool:
         """Say whether a host's disk is so full that tasks and replicas have to leave the host.
 
-        The recorded state DISK_FULL counts only if the disk's size is unknown.
+        The snapshot's state DISK_FULL is used only if the disk's size is unknown.
         """
         if host.max_bytes <= 0:
             return host.state == PlacementHostState.DISK_FULL
@@ -223,7 +223,7 @@ class ProjectedPlacement:
         return host.room is None or self._came[host.name] + slots <= host.room
 
     def take(self, move: PlacementMove, task: PlacementTask) -> None:
-        """Project a move: update the places of the task's replicas and the loads of the hosts."""
+        """Update the hosts of a task's copies, and the loads of these hosts, as if a move were done."""
         now = self.task(task)
         self._came[move.target] += now.slots if move.kind == PlacementMoveKind.LIVE else 0
         self._moved[now.key] = task_after_move(now, move)
@@ -289,7 +289,7 @@ def _hosts_of(task: PlacementTask) -> Iterable[str]:
 
 
 def _without(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
-    """Remove the last occurrence of a host from a list of hosts."""
+    """Return the hosts without the last occurrence of one host."""
     if host not in hosts:
         return hosts
     at = len(hosts) - 1 - hosts[::-1].index(host)
@@ -299,7 +299,7 @@ def _without(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
 def _measured(snapshot: PlacementSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
     """Return a snapshot in which alive hosts with a full disk have the state DISK_FULL.
 
-    A host's state other than alive is kept. The rule is that of Hydra's HostFailWorker.
+    All other states of hosts are kept, as in Hydra's HostFailWorker.
     """
 
     def is_full(host: PlacementHost) -> bool:

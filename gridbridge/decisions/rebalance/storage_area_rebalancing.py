@@ -48,7 +48,7 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, Re
 KIND = "storage"
 ONLY = 1  # task number of a dataset, which is a job of one task
 NOWHERE = frozenset[str]()
-MOST_DOUBLED = 6  # limit of doublings of the pause after failures
+MOST_DOUBLED = 6  # how often the pause after failures in a row is doubled at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +114,9 @@ def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSe
 def dataset_changes_for_moves(
     snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]
 ) -> tuple[DatasetReplicaChange, ...]:
-    """Return the changes of datasets' replicas that planned moves require, in the same order.
+    """Return the copies and removals of replicas by which planned moves are made, in the order of the moves.
 
-    No replica is removed from an area that is down.
+    A replica in an area that is down is not removed.
     """
     now = {task.key: task for task in snapshot.tasks}
     up = {host.name for host in snapshot.hosts if host.is_up}
@@ -205,7 +205,7 @@ def _task(
 ) -> PlacementTask:
     """Return a dataset as a task: a replica counts if it was whole at the last read.
 
-    Replicas in an unreachable area still count, so that a short outage starts no copies. An area that is both
+    Replicas in an unreachable area count as whole, so that a short outage starts no copies. An area that is both
     unreachable and drained is lost with its replicas. A damaged replica is removed when its area is reachable. A
     replaced replica is removed if enough other replicas are whole.
     """
@@ -241,7 +241,7 @@ def _state(delegated: DelegatedDataset, *, is_going: bool) -> PlacementTaskState
 def _job(
     delegated: DelegatedDataset, task: PlacementTask, areas: _Areas, resting: frozenset[str]
 ) -> PlacementJobOrDataset:
-    """Return a dataset as a job; replicas beyond the wanted number are not moved."""
+    """Return a dataset as a job; automatic rounds don't move a dataset with more replicas than wanted."""
     down = areas.down_for(delegated)
     spare = sum(name not in down for name in task.hosts) - delegated.dataset.wished
     areas_away = {replica.storage for replica in delegated.dataset.replicas if replica.is_away}
@@ -261,8 +261,8 @@ def _job(
 def _resting(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> Mapping[str, frozenset[str]]:
     """Return for each dataset the areas where an action failed a short time ago.
 
-    The pause starts at the end of the action, because a copy may take hours. Each further failure in a row doubles the
-    dataset's pause.
+    The dataset avoids an area for a pause after the end of the failed action, because a copy may take hours. Each
+    further failure in a row doubles the pause.
     """
     pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
     failed = defaultdict[str, list[ServiceReplicaAct]](list)
@@ -316,8 +316,8 @@ def choose_next_replica_area(
 ) -> tuple[str, tuple[RefusedAreaOrDataset, ...]]:
     """Return the storage area for a dataset's next replica (empty if none fits), and the refused areas.
 
-    Areas are ranked by unfinished copy, damaged replica, cluster without a whole replica, free bytes and name. `barred`
-    gives a reason for each excluded area.
+    An area with an unfinished copy comes first, then an area with a damaged replica, then an area of a cluster without
+    a whole replica, then the area with most free bytes. `barred` gives a reason for each excluded area.
     """
     reasons = {
         area.storage: barred.get(area.storage) or why_area_takes_no_replica(dataset, area, rules) for area in areas
@@ -337,7 +337,7 @@ def _order(dataset: Dataset, area: MeasuredStorageArea, held: Collection[str]) -
 def why_area_takes_no_replica(dataset: Dataset, area: MeasuredStorageArea, rules: RebalanceSection) -> str:
     """Return why an area can't take a replica of a dataset; empty if the area can.
 
-    Of an unfinished copy, only the missing bytes need free space.
+    If the area has an unfinished copy, only the missing bytes need free space.
     """
     most = int(area.free_bytes * rules.disk_share)
     missing_bytes = max(0, dataset.size_bytes - area.begun_bytes)

@@ -129,7 +129,7 @@ def _sent_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJobOrData
 
 
 def _of_one_sender(transferred: Iterable[TransferredTask]) -> list[TransferredTask]:
-    """Leave out transferred tasks that several users claim to have sent."""
+    """Return the transferred tasks that only one user claims to have sent."""
     all_tasks = tuple(transferred)
     times = Counter(task.key for task in all_tasks)
     return [task for task in all_tasks if times[task.key] == 1]
@@ -149,7 +149,7 @@ def _may_start(request: JdlClusterSettings, answer: ClusterSnapshot | None) -> b
 
 
 def _listed_once(tasks: Iterable[CampaignTaskAtCluster]) -> list[CampaignTaskAtCluster]:
-    """Leave out campaign tasks that several clusters list."""
+    """Return the campaign tasks that only one cluster lists."""
     all_tasks = tuple(tasks)
     times = Counter((task.campaign, task.task) for task in all_tasks)
     return [task for task in all_tasks if times[task.campaign, task.task] == 1]
@@ -175,12 +175,12 @@ def _state(task: CampaignTaskAtCluster | TransferredTask) -> PlacementTaskState:
 
 
 def campaign_tasks_by_key(tasks: Iterable[CampaignTaskAtCluster]) -> Mapping[tuple[str, int], CampaignTaskAtCluster]:
-    """Return campaign tasks by campaign and task number, without tasks that several clusters list."""
+    """Map campaign and task number to the campaign's task; a task that several clusters list is missing."""
     return {(str(task.campaign), task.task): task for task in _listed_once(tasks)}
 
 
 def transferred_tasks_by_key(transferred: Iterable[TransferredTask]) -> Mapping[tuple[str, int], TransferredTask]:
-    """Return transferred tasks by job name and task number."""
+    """Map job name and task number to the transferred task; a task that several users claim is missing."""
     return {task.key: task for task in _of_one_sender(transferred)}
 
 
@@ -189,7 +189,7 @@ def recheck_waiting_task_moves(
 ) -> ValidAndDroppedMoves:
     """Check planned moves again before execution; drop invalid moves with reasons.
 
-    With `is_asked`, and in an evacuation of a failed host, owners can't forbid moves.
+    Owners can't forbid moves that a person requested (`is_asked`) or that evacuate a failed host.
     """
     board = ProjectedPlacement(now, rules)
     tasks = {task.key: task for task in now.tasks}
@@ -209,7 +209,7 @@ def recheck_waiting_task_moves(
 def _why_not(
     move: PlacementMove, task: PlacementTask | None, board: ProjectedPlacement, came: int, *, is_urgent: bool
 ) -> str:
-    """Return why a move is no longer valid, or an empty text; `came` is the slots that other moves take."""
+    """Return why a move is no longer valid; else empty. `came` is how many slots earlier moves take at the target."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)
     if move.kind is not PlacementMoveKind.LIVE:
         return "only waiting tasks are moved"

@@ -1,6 +1,6 @@
-"""Findings about system accounts, owners and modes of files, programs and the sudoers file.
+"""Checks system accounts, the owners and modes of files and programs, and the sudoers file.
 
-`gridbridge setup host` makes the account, folders and sudoers line; `gridbridge check` checks all.
+`gridbridge setup host` makes the account, folders and sudoers line; `gridbridge check` prints all findings.
 """
 
 import re
@@ -31,10 +31,10 @@ def system_account_finding(name: str, uid: int, home: str) -> CheckFinding:
 def account_folder_finding(
     path: str, mode: int, facts: PathFacts | None, owner: tuple[str, int], hidden: Set[str], *, is_within: bool = False
 ) -> CheckFinding:
-    """Check a folder's owner and mode; `owner` is account and uid (0: no account).
+    """Check a folder's owner and mode; `owner` is the account and its uid (0: the account does not exist).
 
-    A folder within the account's own folder (`is_within`) is made as the account. Otherwise the account could replace
-    the path by a symlink while root works on the path.
+    A folder inside the account's own folder (`is_within`) is made by a process of the account: the account could
+    replace the path by a symlink while root works on the path.
     """
     item, (name, uid), quoted = f"folder {path}", owner, shlex.quote(path)
     right = f"{name}'s, mode {mode:04o}"
@@ -81,7 +81,7 @@ def sudoers_file_finding(path: str, line: str, facts: PathFacts | None, text: st
 
 
 def _meaningful_lines(text: str) -> Iterator[str]:
-    """Yield a sudoers file's lines; `#1000` and `#include` are no comments."""
+    """Yield a sudoers file's lines without comments and blank lines; `#1000` and `#include` are no comments."""
     for line in text.splitlines():
         is_comment = line.lstrip().startswith("#") and not NO_COMMENT.match(line)
         if line.strip() and not is_comment:
@@ -131,7 +131,7 @@ SHOWN = 5
 
 
 def misowned_account_folders(entries: Iterable[str]) -> dict[str, str]:
-    """Return entries of a storage area that have an account's name but another owner, or are no folder.
+    """Return the entries of a storage area that have an account's name, but are no folder or have another owner.
 
     Each entry is `OWNER TYPE NAME`; NAME may contain newlines. The result maps NAME to OWNER. An account called NAME
     need not exist.
@@ -296,7 +296,7 @@ def _tree(top: str, tree: NonRootWritablePaths) -> CheckFinding:
     if not tree.wrong:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=f"owned by root only, {tree.files} files")
     more = f", and {len(tree.wrong) - 1} more" if tree.wrong[1:] else ""
-    within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # a final / follows symlinks
+    within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # the final / makes chown follow a symlink
     mend = setup_edit_running_shell_line(" && ".join((*tree.above, within)))
     right = "owned by root with all its files, and writable by root only"
     hint = "the owner changes, not the content: install gridbridge again if another user may have changed a file"

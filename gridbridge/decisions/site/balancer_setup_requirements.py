@@ -47,7 +47,7 @@ CRON_LINE = f"* * * * * {BALANCE_ACCOUNT} {BALANCE_PROGRAM} >>{BALANCE_LOG} 2>&1
 FOLDERS = {BALANCE_HOME: 0o711, BALANCE_PUBLISHED: 0o755}
 PRIVATE = 0o077  # permission bits of group and others
 RUNS = 0o111  # permission bits of an executable
-LATE_ROUNDS = 5  # number of missed rounds after which the balancer is reported
+LATE_ROUNDS = 5  # number of missed rounds after which the balancer is reported as late
 CRON_S = 60.0
 
 
@@ -58,7 +58,7 @@ def is_balancer_configured(policy: Policy) -> bool:
 
 
 def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
-    """Check the items of `setup balance` in order; cron or systemd is the last."""
+    """Check what `setup balance` sets up, in the order of its steps; cron or systemd is the last step."""
     yield system_account_finding(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
     for path, mode in FOLDERS.items():
         owner = (BALANCE_ACCOUNT, facts.uid)
@@ -100,7 +100,7 @@ def running_balancer_findings(facts: BalancerFacts, policy: Policy, now: datetim
 
 
 def provider_programs_in_use(policy: Policy) -> dict[str, str]:
-    """Return the programs of providers that make nodes or switch hosts, by name."""
+    """Return, by provider, the programs that make nodes or switch hosts on and off."""
     used = {pool.provider for pool in policy.pools.values()}
     used |= {powered.provider for powered in policy.powered.values()}
     by_provider = {name: policy.providers[name].program for name in sorted(used & policy.providers.keys())}
@@ -149,7 +149,7 @@ def qmaster_host_if_other(facts: BalancerFacts) -> str:
 
 
 def balancer_rights_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
-    """Yield the edits that remove the balancer's start and rights.
+    """Yield the edits that remove the balancer's rights, and the cron file or systemd unit that starts the balancer.
 
     The manager right is removed only on the master host, because a balancer on the master uses the same account name.
     """

@@ -1,9 +1,9 @@
 """Findings about the best-effort queues of a cell, with the edits that correct faults.
 
 Each best-effort queue has one block of b slots on a host, and is preempted as a whole: (i - 1) * b + 1 used slots of
-the host's local queue suspend block i. A local queue counts only its own jobs, so on a host with several local queues
-one job of any local queue suspends all blocks. The last edits give the queues their slots, so that no task starts in an
-incomplete set-up.
+the host's local queue suspend block i. Used slots of several local queues are not added up, so on a host with several
+local queues one job of any local queue suspends all blocks. The last edits give the queues their slots, so that no task
+starts in an incomplete set-up.
 """
 
 import re
@@ -47,10 +47,10 @@ def non_gridbridge_queue_names(cell: BestEffortCellFacts) -> tuple[str, ...]:
 
 
 def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
-    """Say whether a queue is one of gridbridge's best-effort queues: by name, and by suspend_method or complex.
+    """Say whether a queue has the name, and the suspend_method or complex, of gridbridge's best-effort queues.
 
-    A best-effort queue without gb_besteffort takes any user's jobs and kills them. So such a queue is repaired or
-    removed, and never counts as a local queue.
+    A best-effort queue that lost the complex gb_besteffort accepts any user's jobs and kills them. Such a queue is
+    repaired or removed, and is never taken for a local queue.
     """
     queue = cell.queues.get(name, {})
     does = queue.get("suspend_method", "").startswith(PREEMPT)
@@ -58,7 +58,7 @@ def is_own_besteffort_queue(cell: BestEffortCellFacts, name: str) -> bool:
 
 
 def foreign_queues_named_besteffort(cell: BestEffortCellFacts) -> tuple[str, ...]:
-    """Return queues that have only the name of a best-effort queue."""
+    """Return the queues that have the name of a best-effort queue, but were not made by gridbridge."""
     return tuple(name for name in cell.queues if NAME.fullmatch(name) and not is_own_besteffort_queue(cell, name))
 
 
@@ -69,9 +69,9 @@ def own_besteffort_queues(cell: BestEffortCellFacts) -> tuple[str, ...]:
 
 
 def choose_besteffort_model_queue(cell: BestEffortCellFacts, like: str | None) -> str:
-    """Return the local queue whose hosts and access lists are copied, or an empty text.
+    """Return the local queue whose hosts and access lists best-effort queues copy; empty if there is none.
 
-    Order: the queue `like`, the model of existing best-effort queues, the queue with most slots.
+    The choice is the queue `like`, else the model of existing best-effort queues, else the queue with most slots.
     """
     local = non_gridbridge_queue_names(cell)
     if like:
@@ -83,7 +83,7 @@ def choose_besteffort_model_queue(cell: BestEffortCellFacts, like: str | None) -
 
 
 class BestEffortQueueLayout:
-    """The best-effort queues of a cell: slots by host, and thresholds of preemption."""
+    """The best-effort queues of a cell: their slots on each host, and the used local slots that suspend them."""
 
     def __init__(self, cell: BestEffortCellFacts, model: str, most: int | None) -> None:
         self.slots = cell.slots.get(model, {})
@@ -124,7 +124,7 @@ def _shared(cell: BestEffortCellFacts, hosts: frozenset[str]) -> frozenset[str]:
 
 
 def format_queue_slots_by_host(slots: Mapping[str, int]) -> str:
-    """Return slots in queue_conf(5) format: the most common number, then exceptions."""
+    """Return slots in queue_conf(5) format: the most common number, then each host with another number."""
     usual = max(Counter(slots.values()).items(), key=lambda pair: (pair[1], -pair[0]), default=(0, 0))
     of_hosts = (f"[{host}={n}]" for host, n in sorted(slots.items()) if n != usual[0])
     return ",".join((str(usual[0]), *of_hosts))
@@ -138,7 +138,7 @@ def subordinate_lists_by_host(queue: QconfSettings) -> dict[str, str]:
 
 SEQ_NO = 900  # lowest seq_no; the queue with this seq_no is filled first and preempted last
 NICE = "19"
-METHOD = f"{PREEMPT} || kill -s 55 $job_pid"  # a host without gridbridge gives no grace time
+METHOD = f"{PREEMPT} || kill -s 55 $job_pid"  # on a host without gridbridge tasks get no grace time
 RULE_NAME = "name gb-besteffort"  # name line of a quota set, sge_resource_quota(5)
 RULE = f"limit {RULE_NAME} queues gb-be* to slots=9999999"
 ACCESS = ("user_lists", "xuser_lists", "projects", "xprojects")
@@ -325,7 +325,7 @@ def _slotwise(item: str, actual: str) -> CheckFinding:
 
 
 def _slots(cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, number: int) -> CheckFinding:
-    """Check a best-effort queue's slots on each host; slots open the queue."""
+    """Check a best-effort queue's slots on each host; the queue starts tasks as soon as it has slots."""
     name, right = f"gb-be{number}", blocks.slots_of(number)
     actual = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
     if actual == right:
@@ -352,9 +352,9 @@ def _slots(cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayou
 def besteffort_consumable_findings(
     cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout
 ) -> Iterator[CheckFinding]:
-    """Warn of consumables that best-effort tasks take away from local jobs.
+    """Warn of consumables that best-effort tasks may use up, so that local jobs wait.
 
-    Only a started job preempts tasks, and a job without its consumables is not started.
+    A local job preempts tasks when it starts, and can't start while the tasks use up its consumables.
     """
     for name, hosts in cell.taken.items():
         touched = [host for host in hosts if host in blocks.slots or host == "global"]

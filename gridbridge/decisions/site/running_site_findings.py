@@ -1,6 +1,6 @@
-"""Findings about a running site, also of embedded clusters: poller, clocks, versions, queue states.
+"""Checks a running site: the poller, clocks, versions and queue states.
 
-One user owns the whole site of embedded clusters, so no rights are checked and `gridbridge setup` has nothing to do.
+One user owns a whole site of embedded clusters, so no rights are checked there, and `gridbridge setup` changes nothing.
 """
 
 import re
@@ -24,7 +24,7 @@ from gridbridge.model.states import QueueInstanceState, QueueStartBlocker
 
 MAX_SKEW_S = 5.0  # load values with a timestamp in the future are rejected
 TRIED_OAR = re.compile(r"OAR 2\.5\.")
-TRIED = re.compile(r"SGE 8\.1\.")  # queue methods run under /bin/sh, not under the job's shell
+TRIED = re.compile(r"SGE 8\.1\.")  # in these versions queue methods run under /bin/sh, not under the job's shell
 MAX_WORDS = 160  # limit of characters of a quoted log line
 BY_SSH = "ssh: "  # prefix of errors from ssh itself
 DENIED = "denied: host"
@@ -58,7 +58,7 @@ def caller_without_account_finding(item: str) -> CheckFinding:
 
 
 def worst_finding_state(findings: tuple[CheckFinding, ...]) -> FindingSeverity:
-    """Return the worst state of findings: BROKEN, WARNING or OK; NOTE counts as OK."""
+    """Return the worst state of findings, BROKEN, WARNING or OK; a NOTE is as good as OK."""
     for state in (FindingSeverity.BROKEN, FindingSeverity.WARNING):
         if any(finding.state == state for finding in findings):
             return state
@@ -127,7 +127,7 @@ def _folder(name: str, cell: ClusterFacts, _host: str) -> Iterator[CheckFinding]
 
 
 def _answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
-    """Check that a qmaster answers this host; qconf needs an admin host."""
+    """Check that a qmaster answers this host, which must be an admin host for qconf."""
     item = f"{name}: qmaster"
     if not cell.trouble:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=f"answers from {cell.master}")
@@ -151,7 +151,7 @@ def _answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
 
 
 def _first(name: str, cell: ClusterFacts, *, is_refused: bool) -> str:
-    """Return the advice to look for a running qmaster, because a second qmaster does harm."""
+    """Return the advice to look for a running qmaster before starting another, because a second qmaster does harm."""
     if is_refused:
         return ""
     ports = f"compare the ports of [cluster.{name}] first"
@@ -230,7 +230,7 @@ def _clock(name: str, cell: ClusterFacts) -> CheckFinding:
 
 
 def _key(key: SshKeyLoginFacts) -> CheckFinding:
-    """Check a user's ssh key for a cluster; without a key, jobs wait or return."""
+    """Check a user's ssh key for a cluster; without a key, the user's jobs wait or come home."""
     item, right = f"{key.cluster}: key of {key.person}", f"logs in to account {key.account}"
     if not key.trouble:
         return CheckFinding(item=item, state=FindingSeverity.OK, found=right)
@@ -298,7 +298,7 @@ START = f"echo | {METHODS}/sensor >/dev/null"  # the load sensor starts a missin
 def embedded_site_findings(
     poller: PollerProcessFacts, cells: Mapping[str, ClusterFacts], slots: Mapping[str, int], policy: Policy
 ) -> Iterator[CheckFinding]:
-    """Check an embedded site's poller, clusters and queues; `slots` by queue."""
+    """Check an embedded site's poller, clusters and queues; `slots` has the slots of each queue."""
     yield _embedded_poller(poller, policy.poller.stale_s)
     yield from service_fault_findings.stale_configuration_findings(poller)
     for name, cell in cells.items():
@@ -316,7 +316,7 @@ def _embedded_poller(poller: PollerProcessFacts, stale_s: float) -> CheckFinding
 
 
 def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
-    """Check that an embedded cluster answers; the edit creates the cluster."""
+    """Check that an embedded cluster answers; the finding's edit creates a missing cluster."""
     if not cell.trouble:
         actual = f"answers, {number_with_noun(cell.slots or 0, 'slot')}"
         return CheckFinding(item=f"{name}: cluster", state=FindingSeverity.OK, found=actual)

@@ -108,7 +108,7 @@ def program_version_finding(running: Mapping[str, RunningProgramVersion], instal
 
 
 def _is_same(running: str, installed: str) -> bool:
-    """Compare two versions; commits count only if both versions name a commit."""
+    """Compare two versions; commits are compared only if both versions name a commit."""
     (version, _, commit), (right, _, commit_there) = (running.partition("+"), installed.partition("+"))
     return version == right and (commit == commit_there or not (commit and commit_there))
 
@@ -193,7 +193,7 @@ RESUME_COMMAND = "gridbridge rebalance quiesce --off"
 def rebalance_round_findings(
     rounds: Mapping[RebalanceRoundKind, PublishedRebalanceRound], at: datetime
 ) -> Iterator[CheckFinding]:
-    """Check the last rebalancing round of each kind that ever began."""
+    """Check for each kind of rebalancing round whether the last round is late."""
     for kind, last in rounds.items():
         hangs = is_rebalance_round_late(kind, last, at)
         yield CheckFinding(
@@ -206,7 +206,7 @@ def rebalance_round_findings(
 
 
 def paused_rebalance_finding(since: datetime, at: datetime) -> CheckFinding:
-    """Return the finding that rebalancing is paused, with the resuming command."""
+    """Return the finding that rebalancing is paused, with the command that resumes the moves."""
     return CheckFinding(
         item="rebalancing: quiesce",
         state=FindingSeverity.NOTE,
@@ -299,7 +299,7 @@ NO_CAMPAIGNS = "no campaign can be submitted until then"
 
 
 def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckFinding]:
-    """Check the free bytes and inodes of each folder, and report alien folders."""
+    """Check the free bytes and inodes of each folder; report folders in the spool, which may have only messages."""
     for folder, room in rooms.items():
         item = f"room in {folder}"
         if lacking := why_folder_takes_no_files(folder, room):

@@ -95,7 +95,7 @@ def _decay(situation: TransferSetupSituation) -> CheckFinding:
 
 
 SENSOR = f"{METHODS}/sensor"
-REPORT_S = 5  # the poller's default interval: load values are no newer
+REPORT_S = 5  # the poller's default interval; more frequent reports would repeat old load values
 SPARE_GROUPS = 20  # additional group ids for jobs that are just ending
 FIRST_GID, NOGROUP = 20000, 65534
 VALUES = "load values"

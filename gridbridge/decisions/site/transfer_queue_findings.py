@@ -68,7 +68,7 @@ def is_existing_non_transfer_queue(situation: TransferSetupSituation) -> bool:
 
 
 def queue_slots_and_pending_limit(queue: QconfSettings, remote: str, host: str) -> tuple[int | None, int | None]:
-    """Return a queue's slots on a host and its pending limit; None: not set."""
+    """Return a queue's slots on a host, and the queue's pending limit; a value that is not set is None."""
     slots = parse_qconf_values_by_host(queue.get("slots", "")).on(host, ())
     limits = parse_qconf_pairs(queue.get("load_thresholds", ""))
     up, pending = (load_value_complex_attribute(remote, value) for value in (UP, PENDING))
@@ -252,7 +252,7 @@ FEWER = "or give the queues fewer slots"
 
 
 def queue_section_findings(policy: Policy, request: WantedTransferQueue) -> tuple[CheckFinding, ...]:
-    """Check the values of a transfer queue's section in gridbridge.toml; other keys are kept."""
+    """Check the values that setup writes into a transfer queue's section; the section's further keys are kept."""
     section = policy.queues.get(request.queue)
     unset = TransferQueueSection(cluster="", pending_limit=-1, slots=0)
     right = replace(
@@ -359,7 +359,7 @@ def queues_by_tmpdir(queues: Mapping[str, QconfSettings]) -> dict[str, tuple[str
 def writable_tmpdir_findings(
     cell: str, queues: Mapping[str, QconfSettings], written: Collection[str]
 ) -> Iterator[CheckFinding]:
-    """Check each tmpdir; users other than root may write to folders in `written`."""
+    """Check each tmpdir; `written` has the folders in which users other than root may write."""
     for folder, names in queues_by_tmpdir(queues).items():
         item = f"{TMPDIR} {folder}"
         if folder not in written:

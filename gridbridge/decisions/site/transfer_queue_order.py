@@ -36,7 +36,7 @@ def rank_transfer_queues(
 ) -> tuple[TransferQueueWithClusterLoad, ...]:
     """Return transfer queues in the order in which the scheduler should try them.
 
-    Queues of equal cost are ordered by expected wait. Equal queues keep their present order.
+    Queues of equal cost are ordered by expected wait; queues of equal cost and wait keep their present order.
     """
     present = sorted(offers, key=lambda offer: (inf if offer.seq_no is None else offer.seq_no, offer.queue))
     if order is QueueOrder.SEQ_NO:
@@ -88,8 +88,8 @@ def is_queue_order_set_up(
 ) -> bool:
     """Say whether the queues' seq_no follow the order; `former` has the original seq_no.
 
-    Expected waits change every minute, so any seq_no are accepted after the queues were once numbered by waits. Costs
-    change only with gridbridge.toml.
+    Expected waits change every minute, so an order by waits is accepted for ever once setup has made it. An order by
+    cost is compared each time, because costs change only with gridbridge.toml.
     """
     all_offers = tuple(offers)
     if order is QueueOrder.SEQ_NO:

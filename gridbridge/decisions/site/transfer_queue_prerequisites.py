@@ -98,7 +98,7 @@ USER_LISTS = "user_lists"
 
 
 def transfer_user_list_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
-    """Check the userset of remote users, which must exist before its queue."""
+    """Check the userset of users with a remote account; the userset must exist before the transfer queue is made."""
     request, listed = (situation.wanted, situation.home.user_lists.get(situation.wanted.people_list, ()))
     if not request.people:
         return
@@ -197,7 +197,7 @@ def _fits(actual: QconfComplexRow, right: QconfComplexRow) -> bool:
 
 
 def remote_complex_value_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Check for remote=FALSE on other queues, and for no value of `remote` on hosts.
+    """Check that each queue that is no transfer queue has remote=FALSE, and that no host has a value of `remote`.
 
     A value on a host or on `global` would contradict the transfer queue's value.
     """

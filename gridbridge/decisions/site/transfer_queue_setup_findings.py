@@ -61,7 +61,7 @@ VALUES_S = 110  # longer than two of Grid Engine's default load report times
 def transfer_queue_removal_edits(
     situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]
 ) -> tuple[SetupEdit, ...]:
-    """Return the edits that remove a transfer queue; the queue is first: qconf refuses a queue with jobs."""
+    """Return the edits that remove a transfer queue; the queue goes first, because qconf removes no queue with jobs."""
     other_queues = [
         name
         for name, queue in situation.home.queues.items()
@@ -80,7 +80,7 @@ def _queue(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
 
 
 def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
-    """Remove the load sensor unless another queue of the host needs the sensor.
+    """Remove the load sensor unless another transfer queue of the host needs the sensor.
 
     execd does not notice a deleted host configuration. So the sensor first leaves the list of sensors. A wait then lets
     the load values expire. A redundant configuration is deleted last.
@@ -140,7 +140,7 @@ def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
 
 
 def _values(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
-    """Remove the complexes of load values after the last transfer queue.
+    """Remove the complexes of load values together with the last transfer queue.
 
     Grid Engine can't remove a complex that a host reports. The load sensor reports a queue's values until the last edit
     has removed the queue's section from gridbridge.toml.

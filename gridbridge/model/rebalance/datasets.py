@@ -69,7 +69,7 @@ class Dataset:
         return tuple(replica.storage for replica in self.replicas)
 
     def holding(self, replica: DatasetReplica) -> "Dataset":
-        """Return the dataset with a new record of a replica, in place of the storage area's old record."""
+        """Return the dataset with a replica's new record, which replaces the old record of the storage area."""
         other_replicas = tuple(held for held in self.replicas if held.storage != replica.storage)
         return replace(self, replicas=(*other_replicas, replica))
 
@@ -92,8 +92,8 @@ class ServiceReplicaActInOwnerFile:
     """The service's copy, move or removal of a replica, as recorded in the owner's files."""
 
     at: datetime
-    target: str = ""  # storage area of the new replica; empty: only a removal
-    source: str = ""  # storage area of the removed replica; empty: only a new replica
+    target: str = ""  # storage area of the new replica; empty if a replica is only removed
+    source: str = ""  # storage area of the removed replica; empty if a replica is only made
     why: str = ""  # why the copy, move or removal failed
 
 
@@ -181,11 +181,11 @@ class ServiceReplicaAct:
 
     token: str = ""  # key in the state file
     dataset: str  # OWNER/NAME
-    target: str = ""  # storage area of the new replica; empty: only a removal
-    source: str = ""  # storage area of the removed replica; empty: only a new replica
+    target: str = ""  # storage area of the new replica; empty if a replica is only removed
+    source: str = ""  # storage area of the removed replica; empty if a replica is only made
     size_bytes: int = 0
     began_at: datetime
-    ended_at: datetime | None = None  # None: still running, or killed
+    ended_at: datetime | None = None  # None: the action still runs, or was killed
     why: str = ""  # why the copy, move or removal failed
 
 
@@ -198,4 +198,4 @@ class DatasetStorageSnapshot:
     areas: tuple[MeasuredStorageArea, ...] = ()
     drained: frozenset[str] = frozenset()  # names of drained clusters and storage areas
     carried: tuple[ServiceReplicaAct, ...] = ()  # recent and running actions on replicas
-    leaving: frozenset[tuple[str, str]] = frozenset()  # (OWNER/NAME, storage area of a replaced replica)
+    leaving: frozenset[tuple[str, str]] = frozenset()  # OWNER/NAME and area of replicas to remove

@@ -1,7 +1,7 @@
 """The input and the output of rebalancing: hosts, jobs, tasks, replicas and planned moves.
 
-A host is also a cluster or a storage area. A job is also a campaign or a dataset. The main copy of a task is the
-waiting or running task, or the first replica of a dataset.
+A host may be a cluster or a storage area; a job may be a campaign or a dataset. The main copy of a task is the task
+itself, as it waits or runs; the main copy of a dataset is its first replica.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 def happened_within(at: datetime, now: datetime, limit: timedelta) -> bool:
     """Say whether an event is recent: `now - limit < at <= now + AHEAD`.
 
-    A later timestamp comes from a clock that was ahead, and is ignored. Otherwise a pause of minutes would last until
-    the timestamp.
+    A timestamp after `now + AHEAD` comes from a wrong clock, and is not recent: else a pause of minutes would last
+    until this time.
     """
     return at <= now + AHEAD and now - at < limit
 
@@ -40,7 +40,7 @@ class PlacementHostState(StrEnum):
     DRAIN = "drain"  # the host works, and its tasks and replicas move to other hosts
     DISK_FULL = "disk_full"
     DEAD = "dead"  # all tasks and replicas on the host are lost
-    UNKNOWN = "unknown"  # unrecognised; the host gets no new tasks or replicas
+    UNKNOWN = "unknown"  # the state is not recognised; the host gets no new tasks or replicas
 
 
 class PlacementTaskState(StrEnum):
@@ -50,7 +50,7 @@ class PlacementTaskState(StrEnum):
     RUNNING = "running"
     MOVING = "moving"
     BUSY = "busy"  # the owner's command is changing the dataset
-    STAYING = "staying"  # a TaskNotMovedReason forbids a move
+    STAYING = "staying"  # the task may not move, for a TaskNotMovedReason
     UNKNOWN = "unknown"
 
 
@@ -59,14 +59,14 @@ class TaskNotMovedReason(StrEnum):
 
     HELD = "held"  # the task is held, or has not waited long enough
     DROPPED = "dropped"  # a recent move of the task failed
-    RECALLED = "recalled"  # recalled as often as the queue allows
+    RECALLED = "recalled"  # the task was recalled as often as its transfer queue allows
     SILENT = "silent"  # the cluster does not answer, and may still start the task
     STUCK = "stuck"  # a move of the task has been failing for a long time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementHost:
-    """A host, cluster or storage area for tasks or replicas; compared only with hosts of one kind."""
+    """A host, cluster or storage area; rebalancing compares only hosts of the same kind."""
 
     name: str
     kind: str = ""
@@ -79,7 +79,7 @@ class PlacementHost:
     mean_active: float = 0.0  # recent mean share of used slots, 0 to 1
     zone: str = ""  # a task's replicas are placed in different zones as far as possible
     is_shared: bool = False  # the disk also has files that are no replicas
-    room: int | None = None  # slots free for more tasks; None: slots don't limit the host
+    room: int | None = None  # slots that further tasks may use; None: no limit
 
     @property
     def free_bytes(self) -> int:
@@ -110,9 +110,9 @@ class PlacementJobOrDataset:
     hosts: frozenset[str] | None = None  # hosts allowed for the job's tasks; None: any host
     resting: frozenset[str] = frozenset()  # hosts barred after a recent failed action on the job
     away: frozenset[str] = frozenset()  # hosts barred because of unreadable replicas of the job
-    full: frozenset[str] = frozenset()  # hosts barred because no task of the job could start now
+    full: frozenset[str] = frozenset()  # hosts barred because no task of the job could start there now
     owner: str = ""
-    spare: int = 0  # number of replicas beyond the wanted number; automatic rounds don't move these
+    spare: int = 0  # number of replicas above the wanted number; if any, automatic rounds don't move the job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,13 +123,13 @@ class PlacementTask:
     number: int
     size_bytes: int = 0
     state: PlacementTaskState = PlacementTaskState.WAITING
-    live: str = ""  # host of the main copy; empty: there is none
+    live: str = ""  # host of the main copy; empty: there is no main copy
     replicas: tuple[str, ...] = ()  # hosts of the other replicas, sorted by name
     spoilt: tuple[str, ...] = ()  # hosts of damaged or replaced replicas
     lost: tuple[str, ...] = ()  # lost hosts that held a whole replica
     has_original: bool = False  # the dataset's original can be copied if no replica is readable
     slots: int = 1  # slots that the running task uses
-    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task in state STAYING is not moved
+    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # reason of the state STAYING
 
     def __post_init__(self) -> None:
         """Sort the replicas by host name: plans use the first and the last replica."""
@@ -177,10 +177,10 @@ class CampaignTaskAtCluster:
     place: int
     cluster: str
     slots: int
-    is_waiting: bool  # has waited for least_wait_s, and is neither held nor being moved
+    is_waiting: bool  # the task has waited for least_wait_s, and is not held or being moved
     is_running: bool = False
     is_moving: bool = False
-    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that has started or is held stays
+    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that has started or is held is not moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,10 +191,10 @@ class TransferredTask:
     uid: int
     cluster: str
     slots: int
-    is_waiting: bool  # has waited for least_wait_s, and can be recalled to the home cluster
+    is_waiting: bool  # the task has waited for least_wait_s, and can be recalled to the home cluster
     is_running: bool = False
     is_moving: bool = False
-    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that has started or is held stays
+    stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that has started or is held is not moved
     target: str = ""
 
     @property
@@ -253,7 +253,7 @@ class RejectedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidAndDroppedMoves:
-    """The moves of a plan after a second look at the clusters: still valid moves, and dropped moves."""
+    """A plan's moves after a new query of the clusters: moves that are still valid, and dropped moves."""
 
     moves: tuple[PlacementMove, ...] = ()
     dropped: tuple[RejectedMove, ...] = ()

@@ -16,7 +16,7 @@ class RebalanceRoundKind(StrEnum):
 LONGEST_ROUND = {
     RebalanceRoundKind.TASKS: timedelta(minutes=30),
     RebalanceRoundKind.DATASETS: timedelta(hours=3),
-    RebalanceRoundKind.READING: timedelta(hours=26),  # verifications begin for an hour; the last may take a day
+    RebalanceRoundKind.READING: timedelta(hours=26),  # verifications begin during one hour; the last may take a day
 }
 WORDS = {
     RebalanceRoundKind.TASKS: "round about tasks",
@@ -27,7 +27,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRebalanceRound:
-    """The last end of a kind of rebalancing round, and the begin of the first later round."""
+    """When the last round of a kind ended, and when the first round after this end began."""
 
     began_at: datetime
     ended_at: datetime | None = None
@@ -40,6 +40,6 @@ class PublishedRebalanceRound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRebalancePause:
-    """The begin of a pause of all rebalancing moves; None: moves are not paused."""
+    """When a pause of all rebalancing moves began; None if moves are not paused."""
 
     since: datetime | None

@@ -74,7 +74,7 @@ class CheckFinding:
     found: str
     right: str = ""
     mend: tuple[SetupEdit, ...] = ()
-    # only for settings shared with the site; gridbridge's own objects are removed by name
+    # `undo` is only for settings shared with the site; gridbridge's own objects are removed by name
     undo: tuple[SharedSettingUndo, ...] = ()
     where: str = ""  # host that has to run the edits; empty: this host
     hint: str = ""  # advice if no command on this host corrects the fault
@@ -142,7 +142,7 @@ class WantedTransferQueue:
     slots: int
     pending_limit: int  # 0: the number of waiting jobs does not close the queue
     service_account: str = "gridbridge"
-    has_operators: bool = True  # False at OAR, where only root may act on others' jobs
+    has_operators: bool = True  # False at OAR, where only root may act on all users' jobs
     remote_usage: bool = True  # the epilog runs as root and adds the remote job's usage to the local job
     far_account: str = ""  # service account at a remote host that is reached by ssh; empty: not by ssh
     renamed: Mapping[str, str] = field(default_factory=dict)  # remote name of each home parallel environment

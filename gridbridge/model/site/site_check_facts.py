@@ -24,7 +24,7 @@ class FolderFreeSpace:
     free_bytes: int | None = None  # None: not readable
     free_files: int | None = None  # None: not readable, or a filesystem without an inode limit
     trouble: str = ""  # error of the last read or write
-    folders: Mapping[str, int] = field(default_factory=dict)  # number of each owner's alien folders
+    folders: Mapping[str, int] = field(default_factory=dict)  # for each owner: number of folders among the messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,7 @@ def list_(records: str, path: str, is_json: bool) -> int:
     """
     from gridbridge.rebalance.cli import dataset_report
 
-    if records and not os.path.isdir(records):  # a mistyped folder would print an empty list
+    if records and not os.path.isdir(records):  # otherwise a mistyped folder would print an empty list
         raise GridbridgeError(f"--records {records}: no such folder; expected one of `gridbridge data add --records`")
     return dataset_report.print_datasets(_datasets(path, records).listed(), is_json=is_json)
 
@@ -187,8 +187,8 @@ def _datasets(config: str, records: str) -> "OwnerDatasets":
 def _let(name: str, records: str, *, is_later: bool = False) -> None:
     """Delegate a dataset to the service; print why the service does not maintain the dataset.
 
-    The service ignores datasets in other folders of records. With `is_later` a user is warned if neither the service
-    nor the command will make the replicas.
+    The service reads only the default folder of records. With `is_later` the command makes no replicas, and prints a
+    warning if the service won't make them.
     """
     from gridbridge.rebalance.replicas import delegated_datasets
 

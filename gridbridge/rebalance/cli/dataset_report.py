@@ -1,4 +1,4 @@
-"""Reports a dataset's state, for the owner from the owner's files, for root from the service."""
+"""Reports a dataset's state. The owner's report comes from the owner's files, the report for root from the service."""
 
 import os
 import pwd

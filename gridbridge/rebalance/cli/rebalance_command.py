@@ -208,7 +208,7 @@ def quiesce(is_off: bool, path: str, is_json: bool) -> None:
 
 
 def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMoves | None, *, is_json: bool) -> None:
-    """Print a plan of moves, and the numbers of moves made and dropped."""
+    """Print a plan of moves, and how many moves were made and dropped."""
     advice = planned.advice
     if is_json:
         moved = {"moved": len(checked.moves)} if checked else {}
@@ -229,7 +229,7 @@ def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMo
 
 
 def _say(text: str) -> None:
-    """Print a line; begin with the time if standard output is a log file."""
+    """Print a line, which begins with the time if standard output is a log file."""
     output_and_errors.print_line(log_rotation_and_quota.prefix_lines_with_time(text, sys.stdout))
 
 

@@ -13,7 +13,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import HostLoadBefo
 
 mpl.use("Agg")
 WIDTH_INCHES, HEIGHT_INCHES, DOTS = 10.0, 6.5, 110
-MOST_NAMED = 40  # above this number the plot shows no host names
+MOST_NAMED = 40  # a plot of more hosts shows no host names
 BEFORE, AFTER = "#999999", "#0072B2"
 Value = Callable[[HostLoadBeforeAfter], float]
 

@@ -20,7 +20,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
-NEAR = 5  # number of existing names in an error about an unknown name
+NEAR = 5  # an error about an unknown name suggests at most this many existing names
 
 
 class RebalanceScope(StrEnum):
@@ -76,7 +76,7 @@ def check_target_and_plan_moves(
     *,
     why_none: str = "",
 ) -> RebalancePlanWithInputs:
-    """Plan the moves for a round, a host or a job, or no moves if `why_none` gives a reason.
+    """Plan the moves for a round, a host or a job; if `why_none` gives a reason, the plan is empty.
 
     Raises ConfigError for an unknown host or job; the message begins with `where`.
     """

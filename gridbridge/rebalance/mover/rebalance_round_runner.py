@@ -60,7 +60,7 @@ def run_rebalance_round(
 
 
 def plan_rebalance_round(question: HostOrJobToRebalance, policy: Policy) -> RebalancePlanWithInputs:
-    """Plan a rebalancing without acting: of everything, or of the named host or job."""
+    """Plan the rebalancing of a host, a job or everything, without acting."""
     if question.what or not policy.storage:
         is_of_data = _is_of_data(question, policy)
         return _run(policy, question, is_of_data=is_of_data, is_acting=False)[0]
@@ -123,7 +123,7 @@ def _read(policy: Policy) -> None:
 def _shown(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
     """Publish the begin and the end of a rebalancing round; ignore a failure to publish.
 
-    A failed round has no published end, except a round that a user requested: the user sees the failure.
+    The end of a failed round is published only if a user requested the round, because the user sees the failure.
     """
     clock = Clock()
     with suppress(StateError):
@@ -195,7 +195,7 @@ class OverdueReplicaVerifier:
                 self._notes.note_read(read, failed, self._clock.now())
 
     def _read(self, line: list[DelegatedDataset], began_at: datetime) -> tuple[list[str], list[str]]:
-        """Verify an owner's datasets up to a failure; return the names of verified and of failed datasets."""
+        """Verify an owner's datasets until one fails; return the names of verified and of failed datasets."""
         read: list[str] = []
         for delegated in line:
             if self._clock.now() - began_at > timedelta(seconds=LONGEST_S):
@@ -210,9 +210,9 @@ class OverdueReplicaVerifier:
 def _lines(
     datasets: list[DelegatedDataset], tried: Mapping[str, datetime], due: datetime, now: datetime, again: Container[str]
 ) -> list[list[DelegatedDataset]]:
-    """Return each owner's overdue datasets, oldest first; recently served owners come last.
+    """Return each owner's overdue datasets, the oldest verification first; recently served owners come last.
 
-    Datasets in `again` failed before and count as overdue.
+    Datasets in `again` count as overdue, because their last verification failed.
     """
     turns: dict[str, datetime] = {}
     for name, at in tried.items():

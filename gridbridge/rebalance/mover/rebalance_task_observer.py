@@ -144,7 +144,7 @@ class RebalanceTaskObserver:
     ) -> tuple[frozenset[str], frozenset[str]]:
         """Return the jobs whose owners forbid moves, and the clusters to which tasks may move.
 
-        If the home cluster does not answer, both results are empty and no task moves.
+        If the home cluster does not answer, jobs and clusters are empty and no task moves.
         """
         try:
             return self._sent_away.staying(sent), self._sent_away.reached(answers)
@@ -183,7 +183,7 @@ class RebalanceTaskObserver:
     ) -> Iterator[CampaignTaskAtCluster]:
         """Yield the campaign tasks in clusters' job lists, and tasks that a move took off the lists.
 
-        After STUCK a move no longer blocks other moves; the owner's ssh key may be gone.
+        A move that takes longer than STUCK no longer blocks other moves: the owner's ssh key may be gone.
         """
         marks, by_number = self._marks.all(), {campaign.number: campaign for campaign in campaigns}
         moved_at, now = self._notes.moved(), self._clock.now()
@@ -210,7 +210,7 @@ class RebalanceTaskObserver:
                     )
 
     def _waits(self, array: CampaignArray, row: JobListRow) -> bool:
-        """Say whether a task has waited `least_wait_s` and will hardly start in the next moment."""
+        """Say whether a task has waited `least_wait_s`, and is not held or being deleted."""
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
         is_free = row.state.is_waiting and not (row.state.is_held or row.state.is_deleting)
         return is_free and not happened_within(array.intended_at, self._clock.now(), least)
@@ -255,17 +255,17 @@ class TransferredTaskReader:
         self._home_tasks = LocalTaskActs(policy)
 
     def transfers(self) -> tuple[Transfer, ...]:
-        """Return the open transfers with a verified owner and an unknown end."""
+        """Return the open transfers that have a verified owner and no verdict yet."""
         proved = (transfer for transfer in self._transfers.open() if transfer.listed == OwnerSeenInHomeJobList.YES)
         return tuple(transfer for transfer in proved if not transfer.verdict)
 
     def listed(
         self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None], dead: Set[str] = frozenset()
     ) -> Iterator[TransferredTask]:
-        """Yield the transferred tasks that clusters list, tasks between clusters, and tasks at `dead` clusters.
+        """Yield the transferred tasks that a cluster lists, that are being moved, or that are at a `dead` cluster.
 
-        For some seconds no cluster lists a task that is being moved. After STUCK a move no longer blocks other moves;
-        the task's owner may have stopped its starter.
+        For some seconds no cluster lists a task that is being moved. A move that takes longer than STUCK no longer
+        blocks other moves: the task's owner may have stopped the starter.
         """
         now, listed = self._clock.now(), set[_Task]()
         all_moves = {_task(move.key): move for move in self._moves.in_flight()}
@@ -297,7 +297,7 @@ class TransferredTaskReader:
         yield from (self._on_its_way(move) for key, move in moves.items() if key not in listed)
 
     def staying(self, tasks: Iterable[TransferredTask]) -> frozenset[str]:
-        """Return the jobs with waiting tasks whose owners forbid moves.
+        """Return the jobs with waiting tasks that automatic rounds may not move, as the jobs' owners wish.
 
         Raises GridbridgeError if the home cluster does not answer.
         """
@@ -306,10 +306,7 @@ class TransferredTaskReader:
         return frozenset(jobs[number] for number in staying)
 
     def reached(self, answers: Mapping[str, ClusterSnapshot | None]) -> frozenset[str]:
-        """Return the home cluster and each cluster with an open transfer queue.
-
-        The result is empty if the home cluster does not answer.
-        """
+        """Return the home cluster and each cluster with an open transfer queue; empty if the home cluster is silent."""
         home = self._policy.site.cluster
         if (snapshot := answers.get(home)) is None:
             return frozenset()
@@ -376,6 +373,6 @@ def _unheard_of(transfer: Transfer) -> TransferredTask:
 
 
 def _task(key: TransferKey) -> _Task:
-    """Return a task's key, equal for all attempts to transfer the task."""
+    """Return the key that all attempts to transfer one task have in common."""
     name = parse_transfer_name(key[0])
     return name.cluster, name.job, name.task, key[1]

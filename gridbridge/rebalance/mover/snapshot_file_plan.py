@@ -28,7 +28,7 @@ from gridbridge.rebalance.mover.rebalance_decision import (
 )
 
 MS, MIN = 0.001, 60.0
-HYDRAS: Mapping[str, tuple[str, float]] = {  # for each key of Hydra: key of gridbridge.toml, factor of units
+HYDRAS: Mapping[str, tuple[str, float]] = {  # for each key of Hydra: key of gridbridge.toml, factor between the units
     name: (own, times)
     for names, own, times in (
         (("autoBalanceLevel",), "level", 1.0),
@@ -190,7 +190,7 @@ class _Reading:
         return snapshot
 
     def policy(self, content: object) -> Row:
-        """Return the policy values of a snapshot file by the names in the file."""
+        """Return the policy values of a snapshot file under the names that the file uses."""
         table = _inner_table(content, "policy") if isinstance(content, dict) else {}
         return self._table(table, "policy", None)
 
@@ -262,7 +262,7 @@ class _Reading:
         return content
 
     def _word(self, row: Row, at: str, words: Mapping[str, Word], unknown: Word) -> Word:
-        """Parse the state of a host or task; an unrecognised word gives `unknown`: nothing is moved."""
+        """Parse the state of a host or task; an unrecognised word gives `unknown`, so that nothing is moved."""
         word = self._as(row, at, "state", _text, A_NAME, "")
         return words.get(word.lower().replace("-", "_").replace(" ", "_"), unknown)
 

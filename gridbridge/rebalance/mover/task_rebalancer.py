@@ -43,7 +43,7 @@ from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEn
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.transfer_rows import TaskMoveRows
 
-KEPT = timedelta(days=7)  # how long moves are recorded; longer if a pause between moves is longer
+KEPT = timedelta(days=7)  # records of moves are kept at least this long, and at least for the longest pause
 WHERE = "tasks at clusters"
 QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
 

@@ -1,7 +1,7 @@
 """A person's records of datasets, and the original files, in folders that only this person can write.
 
 NAME.json describes a dataset; NAME.sums has the checksums of its files in the format of `sha256sum -z`. Each file is
-replaced atomically. Files that another account owns or could write are not read. A symlink counts as its target,
+replaced atomically. Files that another account owns or could write are not read. A symlink is read as its target,
 because copies follow symlinks. An original is never changed.
 """
 
@@ -55,7 +55,7 @@ class OwnerDatasetRecords:
     def is_gone(self, name: str) -> bool:
         """Say whether a dataset certainly does not exist; raise StateError for an unreadable folder.
 
-        The folder is held open during the check, so that no dataset counts as deleted when a home is unmounted.
+        The folder stays open during the check: a home that is unmounted at this moment must not look empty.
         """
         try:
             return self._is_gone(f"{name}{RECORD}")
@@ -65,7 +65,7 @@ class OwnerDatasetRecords:
     def load(self, name: str) -> Dataset:
         """Load a dataset's record.
 
-        Raises GridbridgeError for an unknown dataset, StateError for an invalid record.
+        Raises GridbridgeError for an unknown dataset, and StateError for an invalid record.
         """
         path = self._path(name, RECORD)
         try:
@@ -125,7 +125,7 @@ class OwnerDatasetRecords:
             return not is_ours
 
     def note_done(self, name: str, newest: ServiceReplicaActInOwnerFile) -> None:
-        """Record an action of the service on a dataset; keep only the newest actions."""
+        """Record an action of the service on a dataset; delete all but the newest records of actions."""
         outcomes = [*self.done(name), newest][-MOST_DONE:]
         rows = "".join(f"{json.dumps(asdict(outcome) | {'at': outcome.at.isoformat()})}\n" for outcome in outcomes)
         safe_files.replace_file_atomically(self._hidden(name, DONE), rows.encode(), 0o600)
@@ -161,7 +161,7 @@ class OwnerDatasetRecords:
 
     @contextmanager
     def turn(self, storage: str, most: int) -> Iterator[None]:
-        """Take one of the copy slots of a storage area; raise StorageAreaUnusable if all are in use."""
+        """Count as one of at most `most` copies into a storage area; raise StorageAreaUnusable above this limit."""
         with ExitStack() as stack:
             paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
             if not any(stack.enter_context(_released(path)) for path in paths):
@@ -192,7 +192,7 @@ class OwnerDatasetRecords:
 
 
 def _is_there(path: str, folder: int | None = None) -> bool:
-    """Say whether a path exists; raise StateError if that is unknown."""
+    """Say whether a path exists; raise StateError if the path can't be checked."""
     try:
         os.lstat(path, dir_fd=folder)
     except FileNotFoundError:
@@ -293,7 +293,7 @@ def checksum_original_files(path: str) -> DatasetOriginalFiles:
 
 
 def require_original_outside_areas(path: str, areas: Iterable[StorageAreaForAccount]) -> None:
-    """Raise GridbridgeError if a dataset's original lies inside or around a folder of replicas."""
+    """Raise GridbridgeError if a dataset's original is inside a folder of replicas, or contains such a folder."""
     real = os.path.realpath(path)
     for area in areas:
         if area.login is None and any(_meet(real, own) for own in list_account_folders_in_area(area)):

@@ -65,7 +65,7 @@ def remove_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
 
 
 def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
-    """Raise StateError if the caller would have too many delegated datasets."""
+    """Raise StateError if the caller would have more than MOST delegated datasets, with these datasets added."""
     if not os.path.isdir(folder):
         return
     file_names = safe_files.list_folder_or_empty(campaign_inbox.find_own_inbox_folder(folder))
@@ -133,8 +133,8 @@ def try_revoke_dataset_delegation(name: str, folder: str = CAMPAIGNS) -> None:
 def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG) -> None:
     """Add the datasets that a campaign names, and delegate the datasets to the service.
 
-    An existing dataset of the same path and number of replicas is kept. For any other existing dataset GridbridgeError
-    is raised, and nothing is added.
+    An existing dataset is kept if path and number of replicas are as requested. If they differ, GridbridgeError is
+    raised and no dataset is added.
     """
     if not requests:
         return
@@ -198,7 +198,7 @@ def _of_owner(let: list[DatasetDelegationFile]) -> list[DelegatedDataset]:
 def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset) -> str:
     """Let an owner's process read all replicas of a dataset; return the reason of a failure.
 
-    The exit status alone can't tell a killed process from a damaged replica, so the process's answer counts.
+    A killed process and a damaged replica may give the same exit status, so success also needs an answer.
     """
     status, report, words = _long("verify", delegation.file)
     is_told = isinstance(report, dict) and isinstance(report.get("done"), bool)
@@ -213,7 +213,7 @@ def copy_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, 
 
 
 def drop_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, storage: str) -> str:
-    """Let an owner's process remove a spare replica; return why the replica stays."""
+    """Let an owner's process remove a spare replica; return the reason of a failure."""
     return _reason(*_long("drop", delegation.file, storage))
 
 

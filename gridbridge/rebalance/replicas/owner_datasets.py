@@ -125,9 +125,9 @@ class OwnerDatasets:
     ) -> DatasetCommandOutcome:
         """Remove one replica, or the dataset with all replicas; the original stays.
 
-        The last whole replica is never removed alone; an unreadable replica may be the last whole replica. With
-        `is_lost` a replica that can't be removed is forgotten. `notify` is called before the first removal of all
-        replicas.
+        The last whole replica is removed only with the dataset; an unreadable replica may be whole. With `is_lost` the
+        record of a replica is deleted even if the replica can't be removed. Before the removal of a whole dataset
+        `notify` is called.
         """
         with self._alone(name) as dataset:
             if not storage:
@@ -142,7 +142,7 @@ class OwnerDatasets:
     def drain(self, storage: str) -> Iterator[DatasetCommandOutcome | RefusedAreaOrDataset]:
         """Remove a person's replicas from a storage area, after enough other replicas are whole.
 
-        A dataset that is busy or has an invalid record does not stop the other datasets.
+        A busy dataset, or a dataset with an invalid record, is skipped with the reason.
         """
         if storage not in self._areas and not self._replicas.is_known(storage):
             self._require(storage)
@@ -178,7 +178,7 @@ class OwnerDatasets:
     @contextmanager
     def _alone(self, name: str) -> Iterator[Dataset]:
         _require_name(name)
-        self._records.load(name)  # an unknown dataset raises here, and gets no lock file
+        self._records.load(name)  # raises for an unknown dataset, before a lock file is made
         with self._records.alone(name):
             yield self._records.load(name)
 
@@ -210,7 +210,7 @@ def _require_name(name: str) -> None:
 def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
     """Raise GridbridgeError if a storage area has a dataset's last whole replica.
 
-    A replica in an unreachable area counts as at the last check.
+    A replica in an unreachable area counts as whole if the last check found it whole.
     """
     last = next((replica for replica in dataset.replicas if replica.storage == storage and replica.is_whole), None)
     if not last or set(dataset.whole) - {storage} or (is_lost and last.is_away):
@@ -259,13 +259,13 @@ class OwnerDatasetsForService(OwnerDatasets):
         return self._records.load(name), self._records.is_busy(name)
 
     def is_gone(self, name: str) -> bool:
-        """Say whether a dataset certainly does not exist; raise GridbridgeError if that is unknown."""
+        """Say whether a dataset certainly does not exist; raise GridbridgeError if its folder can't be read."""
         return self._records.is_gone(name)
 
     def copy(self, name: str, to: str, leaving: str = "") -> DatasetCommandOutcome:
-        """Make or repair a replica in area `to`, unless enough replicas are whole outside area `leaving`.
+        """Make or repair a replica in area `to`; refuse if enough replicas are whole outside area `leaving`.
 
-        An unneeded copy is refused. With `leaving`, an existing whole replica in `to` counts as success.
+        If the replica in `to` is whole already, the copy counts as made if `leaving` is given, and is refused if not.
         """
         self._require(to)
         self._require_turn(name)
@@ -330,7 +330,7 @@ def open_owner_datasets(
 ) -> OwnerDatasetsForService:
     """Return the datasets of the current account; `records` is empty for the default folder.
 
-    Raises GridbridgeError for root, who has no account on clusters by ssh.
+    Raises GridbridgeError if root calls, because root has no account on clusters by ssh.
     """
     me = pwd.getpwuid(os.geteuid())
     by_name = storage_areas_of_account(policy)

@@ -13,8 +13,8 @@ Waiting = deque[list[ServiceReplicaAct]]
 class OwnerFairReplicaActQueue:
     """A queue of copies, moves and removals of replicas; the datasets' owners take turns.
 
-    The queue limits an owner's simultaneous copies to one storage area. A copy to another area may overtake a copy that
-    waits because of the limit.
+    The queue limits how many copies of one owner run into the same storage area. A copy that waits for this limit may
+    be overtaken by a copy into another area.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class OwnerFairReplicaActQueue:
         most: int,
         into: Mapping[str, int],
     ) -> None:
-        """Queue groups of replica actions; owners of recent actions in `before` come last.
+        """Queue groups of replica actions; owners with recent actions, listed in `before`, come last.
 
         Groups in `earlier` are still running. `most` limits an owner's running groups; `into` limits an owner's running
         copies to each area.
@@ -46,10 +46,7 @@ class OwnerFairReplicaActQueue:
         return bool(self._waiting)
 
     def next(self) -> list[ServiceReplicaAct] | None:
-        """Start the next group, of the owner with the fewest running and started groups.
-
-        Returns None while the limits hold back every waiting group.
-        """
+        """Start a group of the owner with the fewest running groups; return None if no group may start now."""
         for owner in sorted(self._waiting, key=self._order):
             theirs = self._waiting[owner]
             group = next(filter(self._may_begin, theirs), None)

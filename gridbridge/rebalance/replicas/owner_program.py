@@ -61,8 +61,8 @@ def dataset_outcome_json(outcome: DatasetCommandOutcome) -> dict[str, object]:
 def _looked(served: OwnerDatasetsForService, name: str) -> dict[str, object]:
     """Report one dataset as JSON; a fault of the dataset is part of the report.
 
-    The delegation of a deleted dataset is revoked. If the record can't be read, as in an unmounted home, the delegation
-    stays.
+    The delegation of a deleted dataset is revoked. The delegation is kept if the record can't be read, as in an
+    unmounted home.
     """
     try:
         if served.is_gone(name):

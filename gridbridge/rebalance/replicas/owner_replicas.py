@@ -260,7 +260,7 @@ class OwnerReplicaManager:
         return dataset
 
     def _checked(self, dataset: Dataset, sums: Sums, last: DatasetReplica) -> DatasetReplica:
-        """Return a replica's present state; an unreachable replica keeps its last state."""
+        """Return a replica's present state; for an unreachable replica return the last state."""
         replica = replace(last, checked_at=self._copier.clock.now(), is_away=False)
         area = self._areas.get(last.storage)
         if area is None:

@@ -44,7 +44,7 @@ from gridbridge.state import drains
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 
-KEPT = timedelta(days=30)  # how long actions are recorded; longer if a pause between actions is longer
+KEPT = timedelta(days=30)  # records of actions are kept at least this long, and at least for the longest pause
 LONGEST = timedelta(days=2)  # two actions in a row, at most a day each
 BEGINS_S = 3600.0  # time after which the round begins no more actions, and the next round may begin
 LOOK_S = 5.0  # pause between two checks of the round's time limit
@@ -133,7 +133,7 @@ class ReplicaReconciler:
     def apply(self, situation: DatasetRoundInputs, plan: RebalancePlanWithInputs) -> None:
         """Carry out a plan, interrupted actions first; a dataset's actions run one after the other.
 
-        An earlier round that still copies carries out its remaining actions itself.
+        If an earlier round still copies, that round carries out its remaining actions itself.
         """
         if situation.is_quiesced:
             return
@@ -207,7 +207,7 @@ class ReplicaReconciler:
         return [(carried, outcome.why) for carried, outcome in zip(group, ends, strict=True)]
 
     def _note_leaving(self, carried: ServiceReplicaAct, outcome: ReplicaActOutcome) -> None:
-        """Record a replica that must still be removed, also after a failed removal."""
+        """Record after an action whether the replaced replica must still be removed."""
         if not carried.source:
             return
         if not outcome.why:
@@ -248,7 +248,7 @@ class ReplicaReconciler:
                 self._carried.end(carried.token, stored.now, CUT)
 
     def _forget_left(self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]) -> None:
-        """Update the records of replicas to be removed; forget replicas that no longer exist."""
+        """Update the records of replicas to be removed; delete the records of replicas that no longer exist."""
         for dataset, area in stored.leaving:
             delegated = datasets.get(dataset)  # None: the dataset was removed, or its owner's process did not answer
             if delegated and area in delegated.dataset.storages:
@@ -261,7 +261,7 @@ class ReplicaReconciler:
         return self._notes.quiesced() is not None
 
     def _measure(self) -> list[MeasuredStorageArea]:
-        """Measure the areas, without write permissions: only an owner's process knows its permissions."""
+        """Measure the areas; write permissions are not checked, because only an owner's process knows them."""
         areas = owner_datasets.storage_areas_of_account(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
             return list(pool.map(storage_area_access.measure_whole_area, areas))
@@ -310,7 +310,7 @@ def _under_way(stored: DatasetStorageSnapshot) -> list[list[ServiceReplicaAct]]:
 
 
 def _free_turns(most: int, earlier: list[list[ServiceReplicaAct]]) -> int:
-    """Return how many datasets may begin beside the running actions.
+    """Return how many further datasets may begin actions while earlier actions run.
 
     If one owner has all running actions, one more dataset may begin, so that other owners don't wait.
     """

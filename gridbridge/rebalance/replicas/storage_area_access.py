@@ -23,14 +23,14 @@ from gridbridge.model.transfer_route import BARE, SshLogin
 from gridbridge.shell import remote_stage_folder, ssh
 from gridbridge.shell.program_runs import LIST_BYTES
 
-LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # bytes per second; a slower disk counts as hanging
+LEAST_HASH_S, HASHED_PER_S = 600.0, 10_000_000  # seconds, bytes per second; a slower disk counts as hanging
 A_FILE_S = 0.02  # time to open one file on a distant, busy file server
 REMOVAL_S = COUNT_S = 600.0  # time limits for a folder with very many files
 MISSING, STRANGE, UNMOUNTED, OCCUPIED, SHARED = 77, 78, 74, 79, 80  # exit statuses
 A_CALL = 100  # limit of files in one remote command
 AREA_MARK = ".gridbridge.area"  # file in an account's folder with the area's name
 WORD = "????????-????-????-????-????????????"  # pattern of a UUID from /proc/sys/kernel/random/uuid
-# Two copies of one account that start at once may each make a folder. The folder with the oldest mark file counts,
+# Two copies of one account that start at once may each make a folder. The folder with the oldest mark file is used,
 # because every copy has seen this folder.
 OWN = f"""place=$1
 {remote_stage_folder.JUDGE}
@@ -56,7 +56,7 @@ KNOWN = f"""[ -e "$own" ] || [ -L "$own" ] || exit {UNMOUNTED}
 """
 # A folder belongs to the dataset if the owner's record lists the folder, or if the folder's mark file has the dataset's
 # name and content (old mark files: only the name). A folder whose mark file has other content never belongs to the
-# dataset. A hidden empty folder belongs to the dataset too, because a kill may come before the mark file is written or
+# dataset. A hidden empty folder belongs to the dataset, because a kill may come before the mark file is written or
 # after its removal.
 MAY_GO = f"""name=$4 content=$5 held=$6
 judged() {{
@@ -140,7 +140,7 @@ own=$own/.$4.part
 {IS_OURS}
 [ "$(judged "$own")" = ours ] || echo "$name $content" >"$own/{REPLICA_MARK}"
 """
-# The mark file is removed last: after a killed removal the rest still shows its owner.
+# The mark file is removed last, so that the files left by a killed removal still name their dataset.
 REMOVE = f"""emptied() {{
     find "$1" -mindepth 1 -maxdepth 1 ! -name {REPLICA_MARK} -exec rm -rf -- {{}} + &&
         rm -rf -- "$1"
@@ -180,8 +180,8 @@ done
 """
 
 
-# For each area: copies of a round create the account's folder one after the other, because mark files of the same
-# moment have no order.
+# A lock for each area: copies of a round create the account's folder one after the other, because mark files of the
+# same moment have no order.
 _FIRST: dict[str, Lock] = {}
 
 
@@ -198,7 +198,7 @@ class StorageAreaForAccount:
     max_bytes: int = 0
     bwlimit_kib_per_s: int = 0
     copies_at_once: int = 1
-    is_drained: bool = False  # neither the area nor its cluster gets replicas
+    is_drained: bool = False  # the area or its cluster is drained, and gets no new replicas
     word: str = ""  # suffix of the account's folder: empty, or a dot and a UUID
 
     @property
@@ -247,7 +247,7 @@ def _is_own(path: str) -> bool:
 def measure_area_for_account(area: StorageAreaForAccount) -> MeasuredStorageArea:
     """Measure an area's size and the space free for an account; faults are in the result.
 
-    The account's usage is counted only if `max_bytes` limits the usage and the area answers.
+    The account's usage is measured only if `max_bytes` limits the usage and the area answers.
     """
     measured = _measured(area, MEASURE)
     if not area.max_bytes:
@@ -263,7 +263,7 @@ def measure_area_and_begun_copy(area: StorageAreaForAccount, name: str) -> Measu
 
 
 def measure_whole_area(area: StorageAreaForAccount) -> MeasuredStorageArea:
-    """Measure an area for all accounts, without the accounts' folders and limits."""
+    """Measure the size and free space of a whole area, without regard to one account's folder or limit."""
     return _measured(area, MEASURE_ALL)
 
 
@@ -297,7 +297,7 @@ def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -
     """Read a replica and return its checksums; raise StorageAreaUnusable if the replica is missing.
 
     Raises StorageAreaUnreachable if the area can't be reached or the account's folder has vanished: the replica's state
-    is then unknown. A short query first finds a hanging disk.
+    is then unknown. A short query comes first, to find a hanging disk.
     """
     _ask(area, ANSWER, (), area.timeout_s)
     data = _ask(area, CHECK, (name,), _reading_s(dataset))
@@ -310,7 +310,7 @@ def _reading_s(dataset: Dataset) -> float:
 
 
 def prepare_new_replica_folder(area: StorageAreaForAccount, dataset: Dataset, *, is_known: bool) -> None:
-    """Create the folder for a new replica; keep an unfinished copy.
+    """Create the folder for a new replica, or use the folder of an unfinished copy.
 
     If the owner's record has a replica in the area, an existing folder of the dataset's name is the replica. With
     `is_known` the account's folder must exist already.
@@ -381,7 +381,7 @@ def explain_storage_failures(area: StorageAreaForAccount) -> Iterator[None]:
 
 
 def _is_away(error: CommandFailed) -> bool:
-    """Say whether an area's state is unknown: not reached, not mounted, or no answer."""
+    """Say whether the area was not reached, is not mounted or did not answer, so that its state is unknown."""
     is_unanswered = error.status is None or error.status < 0
     return (
         is_unanswered or isinstance(error, HostNotReached) or error.status in (UNMOUNTED, remote_stage_folder.MISSING)

@@ -94,10 +94,10 @@ class CheckReportItem:
 
 
 def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
-    """Check the site that a configuration describes; an invalid configuration is then the only finding.
+    """Check the site that a configuration describes, if the configuration is valid and the service accepts it.
 
-    A configuration that the service rejects is also the only finding, because other findings would not concern the
-    configuration in force. Only for the default path is it checked whether programs have read the file.
+    Otherwise only the configuration's faults are reported: further findings would not concern the configuration in
+    force. Whether programs have read the file is checked only for the default path.
     """
     sha256 = "" if path == CONFIG else None
     try:
@@ -257,7 +257,7 @@ def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[st
 def _queue(
     queue: str, future: Future[TransferSetupSituation], poller: PollerProcessFacts | None
 ) -> Iterator[CheckFinding]:
-    """Check a transfer queue's set-up; unknown while the home or remote cluster does not answer."""
+    """Check a transfer queue's set-up; a silent home or remote cluster is one finding."""
     try:
         situation = future.result()
         yield from transfer_queue_setup_findings.transfer_setup_findings(situation)
@@ -292,7 +292,7 @@ def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
         return
     for problem in error.problems:
         path, _, wrong = problem.partition(": ")
-        hint = "edit the file" if os.path.exists(path) else ""  # other errors contain advice
+        hint = "edit the file" if os.path.exists(path) else ""  # the error about a missing file contains advice
         yield CheckFinding(item=f"file {path}", state=FindingSeverity.BROKEN, found=wrong, hint=hint)
 
 

@@ -88,7 +88,7 @@ class _Watch:
         self._told: tuple[str, ...] = ()
 
     def measure(self) -> Iterable[MetricFamily]:
-        """Return all metrics; without published files, only the metric that reports the lack."""
+        """Return all metrics; if no file is published, return only the metric that says so."""
         try:
             families, troubles = published_metrics.collect_published_metrics(datetime.now(UTC), *self._folders)
         except GridbridgeError as error:

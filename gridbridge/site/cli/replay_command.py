@@ -77,7 +77,7 @@ class DecisionReplay:
 def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> DecisionReplay:
     """Repeat a decision from the journal, without acting.
 
-    The balancer's decisions have their own numbers.
+    The balancer's decisions are numbered separately.
     """
     with closing(_balancers() if is_balancers else _open(path)) as database:
         decision = JournalledDecisionRows(database).find(number)

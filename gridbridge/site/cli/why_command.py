@@ -47,7 +47,7 @@ class TransferQueueVerdict:
     queue: str
     cluster: str
     would_take: bool
-    why: str = ""  # why the queue does not take the job, or not now
+    why: str = ""  # why the queue would not start the job, or not start it now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class UntransferredHomeJob:
     owner: str
     submitted_at: datetime | None
     sentences: tuple[str, ...]
-    queues: tuple[TransferQueueVerdict, ...] = ()  # empty if the job does not wait
+    queues: tuple[TransferQueueVerdict, ...] = ()  # empty unless the job waits
     was_sent: bool = False  # an earlier transfer of the job has ended
 
 
@@ -67,8 +67,8 @@ def find_untransferred_home_job(
 ) -> UntransferredHomeJob | None:
     """Return the state of a home job or task; None without a configuration, or if the cluster does not list the job.
 
-    `was_sent` leaves out tasks in a transfer queue. Raises HomeBatchSystemSilent if the home cluster does not answer,
-    and ParseError for a text that is no job id.
+    With `was_sent`, tasks in a transfer queue are left out. Raises HomeBatchSystemSilent if the home cluster does not
+    answer, and ParseError for a text that is no job id.
     """
     number, task = parse_local_job_and_task(job)
     try:
