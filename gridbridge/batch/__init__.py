@@ -39,7 +39,7 @@ def load_refused_job_marker(home: Home) -> "RefusedJobMarker[Home]":
 
 
 def load_job_recaller(cluster: Away) -> "WaitingRemoteJobRecaller[Away] | None":
-    """Load the module that recalls waiting remote jobs; None if the batch system can't recall."""
+    """Load the module that recalls waiting remote jobs; return None if the batch system can't recall."""
     return RECALLERS[cluster.kind]() if cluster.kind in RECALLERS else None
 
 

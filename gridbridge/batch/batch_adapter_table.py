@@ -127,12 +127,12 @@ class CampaignArrayJobControl(Protocol[Where]):
     def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
         """Return the id of a user's oldest array that was submitted under a name; empty if none exists.
 
-        An array that was renamed after its submission is found, too.
+        The array is found even if an operator has renamed the array.
         """
         ...
 
     def find_duplicate_arrays(self, where: Where, transfer: str, owner: str, array: str, /) -> list[str]:
-        """Return the ids of a user's other held arrays with the same submission name."""
+        """Return the ids of a user's held arrays that have the submission name of an array, without this array."""
         ...
 
     def query_owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
@@ -142,8 +142,8 @@ class CampaignArrayJobControl(Protocol[Where]):
     def query_live_indices(self, where: Where, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
         """Return, by array id, the indices of the caller's array tasks that wait or run, in any order.
 
-        `arrays` maps array ids to submission names. An adapter checks the name only if nobody but the array's owner can
-        change the name. One query covers all arrays.
+        `arrays` maps array ids to submission names. The name is checked only in batch
+        systems in which only the owner can rename an array. One query covers all arrays.
         """
         ...
 
@@ -160,19 +160,19 @@ class CampaignArrayJobControl(Protocol[Where]):
         ...
 
     def hold_array_tasks(self, where: Where, array: str, name: str, indices: tuple[range, ...], /) -> tuple[range, ...]:
-        """Hold array tasks; return the indices of tasks that are now held.
+        """Hold array tasks; return the indices of the tasks that are held afterwards.
 
-        `name` is the array's submission name. Tasks that have begun go on.
+        `name` is the array's submission name. Running tasks continue.
         """
         ...
 
     def release_array_tasks(self, where: Where, array: str, indices: tuple[range, ...], /) -> None:
-        """Release held array tasks; running and missing tasks stay unchanged."""
+        """Release held array tasks; running and missing tasks are ignored."""
         ...
 
 
 class StarterHomeTaskControl(Protocol[Where]):
-    """Controls a local task for its starter; only clusters with such a module can have transfer queues.
+    """Controls a local task for its starter; a cluster with transfer queues needs this module.
 
     `job` is a job id, or a task such as `12.3`.
     """
@@ -192,7 +192,7 @@ class StarterHomeTaskControl(Protocol[Where]):
         ...
 
     def restore_start_time(self, where: Where, job: str, /) -> str | None:
-        """Restore a job's start time after `defer_restart`; return the saved text if it is no valid start time."""
+        """Restore the start time that `defer_restart` saved; return the saved text if the text is no start time."""
         ...
 
     def query_job_state(self, where: Where, job: str, /) -> JobState:
@@ -204,12 +204,12 @@ class StarterHomeTaskControl(Protocol[Where]):
         ...
 
     def query_queue_limit(self, where: Where, queue: str, name: str, host: str, /) -> str:
-        """Return a limit of a queue on a host (queue_conf(5))."""
+        """Return the value of a queue's limit, such as h_rt, on a host (queue_conf(5))."""
         ...
 
 
 class ClusterStatusReader(Protocol[Where]):
-    """Queries a cluster's status; CommandFailed or ParseError without a complete answer."""
+    """Queries a cluster's status; raises CommandFailed or ParseError if the answer is incomplete."""
 
     def query_cluster_snapshot(
         self,
@@ -231,7 +231,7 @@ class ClusterStatusReader(Protocol[Where]):
         ...
 
     def query_request_vocabulary(self, where: Where, /) -> NamesOfferedByCluster | None:
-        """Return the names that a job may request; None if the names are not checked."""
+        """Return the names that a job may request; None if only the cluster checks the names."""
         ...
 
     def query_job_details(self, where: Where, job_id: int, /) -> tuple[JobAccountAndErrors, ...]:
@@ -302,7 +302,7 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
     shows_demand: "ClusterDemandReader[ClusterAddress] | None" = None
     shows_crowd: "BlockedJobReader[ClusterAddress] | None" = None
     shows_suspension: bool = False  # whether the job list shows that a remote job is suspended
-    # whether nodes are powered down by root or the batch system, and never created
+    # whether root or the batch system powers nodes down, and the balancer can't create nodes
     has_fixed_nodes: bool = False
 
 

@@ -31,7 +31,7 @@ class JobSubmissionResult:
 def failed_submission_result(error: CommandFailed) -> JobSubmissionResult:
     """Classify a submission whose client program failed.
 
-    With exit status 127 or an unreachable host no job was submitted; after another failure the job may exist.
+    No job was submitted if the client program is missing (status 127) or the host unreachable; else the job may exist.
     SshLoginRefused is raised again, because the caller counts refused logins.
     """
     if isinstance(error, SshLoginRefused):

@@ -41,7 +41,7 @@ class CampaignArrayEndReader(Protocol[Where]):
     ) -> Mapping[str, Mapping[int, JobEnd | FutureDatedJobEnd | None]]:
         """Return the ends of ended array tasks, by the array's account and by task index from 1.
 
-        The end is None if a task's accounting records contradict each other. The result may contain further tasks.
+        The end is None if a task's accounting records contradict each other. The result may have unrequested tasks.
         """
         ...
 
@@ -193,7 +193,7 @@ class BlockedJobReader(Protocol[Where]):
 
 
 class JobEndWatcher(Protocol[Where]):
-    """Builds the program that reports job ends permanently on the transfer host."""
+    """Builds the command line of a program that runs on the transfer host and reports job ends."""
 
     def end_watcher_command(self, where: Where, /) -> tuple[str, ...]:
         """Return the command line of the program that reports job ends."""
@@ -226,7 +226,7 @@ class JobAccountingReader(Protocol[Where]):
     def read_accounting_lines(
         self, data: bytes, prefix: str, /
     ) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
-        """Parse the complete lines of an accounting file whose account begins with `prefix`.
+        """Parse those complete accounting lines whose account begins with `prefix`.
 
         Returns pairs of line and record, and the number of lines that could not be parsed.
         """
@@ -243,7 +243,7 @@ class UserJobRequestReader(Protocol[Where]):
     """Shows users the request of their job before and after submission."""
 
     def query_submitted_job(self, where: Where, job: int, task: int = 0, /) -> JobRequestAndSubmitOptions:
-        """Return a job's request and options; ParseError if the job or the task does not exist."""
+        """Return a job's request and options; raise ParseError if the job or the task does not exist."""
         ...
 
     def query_job_standing(self, where: Where, job: int, /) -> ListedJobStatus | None:
@@ -255,7 +255,7 @@ class UserJobRequestReader(Protocol[Where]):
         ...
 
     def preview_submitted_job(self, where: Where, words: tuple[str, ...], person: str, /) -> JobRequestAndSubmitOptions:
-        """Return the job that the client would submit with some options; ParseError for invalid options."""
+        """Return the job that the client would submit with some options; raise ParseError for invalid options."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Parses Grid Engine's state letters of jobs and queue instances (sge_status(5), qstat(1)).
 
-Letters come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`. Each letter is parsed alone, so an unknown combination
-keeps its known facts.
+Letters come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`. Each letter is parsed alone, so the known letters of
+an unknown combination still become facts.
 """
 
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
@@ -44,7 +44,7 @@ UNKNOWN, UNKNOWN_QUEUE = (JobStateFact.UNKNOWN,), (QueueStartBlocker.UNKNOWN,)
 
 
 def parse_job_state_letters(letters: str) -> JobState:
-    """Parse a job's state letters; unknown and missing letters also become a fact."""
+    """Parse a job's state letters; an unknown letter, or a missing state, becomes the fact UNKNOWN."""
     facts = {fact for letter in letters for fact in OF_JOBS.get(letter, UNKNOWN)}
     return JobState(facts or UNKNOWN, letters)
 
@@ -66,7 +66,7 @@ LETTER_OF_QUEUE_FACT = ((QueueStartBlocker.UNREACHABLE, "u"), (QueueStartBlocker
 
 
 def render_job_state_letters(facts: "Collection[str]") -> str:
-    """Render a job's state facts as letters; empty for a job that does not exist."""
+    """Render a job's state facts as letters; return an empty result for a job that does not exist."""
     before = "".join(letter for fact, letter in BEFORE if fact in facts)
     if JobStateFact.WAITING in facts:
         return before + ("q" if JobStateFact.RESTARTED in facts else "qw")
@@ -74,5 +74,5 @@ def render_job_state_letters(facts: "Collection[str]") -> str:
 
 
 def render_queue_state_letters(facts: "Collection[str]") -> str:
-    """Render a queue instance's state facts as letters; empty for an open queue instance."""
+    """Render a queue instance's state facts as letters; return an empty result for an open queue instance."""
     return "".join(letter for fact, letter in LETTER_OF_QUEUE_FACT if fact in facts)

@@ -21,7 +21,7 @@ from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 class FullSentenceCommandGroup(click.Group):
     """A group of commands whose help shows the whole first sentence of each command.
 
-    click truncates the sentence at the end of the line.
+    click itself would truncate the sentence at the end of the line.
     """
 
     def resolve_command(
@@ -169,13 +169,13 @@ def add_options(options: Sequence[Option]) -> Callable[[Command], Command]:
 
 
 def config_path_unless_from_folder(folder: str, path: str) -> str:
-    """Return the path of option --config; empty if --from is given and --config is not."""
+    """Return the path of option --config; empty if only option --from is given."""
     source = click.get_current_context().get_parameter_source("path")
     return "" if folder and source is ParameterSource.DEFAULT else path
 
 
 def format_local_time(at: datetime | None, now: datetime) -> str:
-    """Format a time in the local zone; a time that is older than a day gets the date."""
+    """Format a time in the local zone; a time more than a day ago is shown with its date."""
     if at is None:
         return "-"
     is_recent = timedelta() <= now - at < timedelta(hours=24)

@@ -31,7 +31,7 @@ STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold re
 
 
 def print_line(text: str = "") -> None:
-    """Print one line; StandardOutputUnwritable or StandardOutputReaderGone if this fails."""
+    """Print one line; raise StandardOutputReaderGone after a broken pipe, else StandardOutputUnwritable on failure."""
     if sys.stdout is None:  # closed by the shell: >&-
         raise StandardOutputUnwritable("standard output: closed")
     try:
@@ -41,7 +41,7 @@ def print_line(text: str = "") -> None:
 
 
 def flush_output() -> None:
-    """Flush standard output; StandardOutputUnwritable or StandardOutputReaderGone if this fails."""
+    """Flush standard output; raise StandardOutputReaderGone after a broken pipe, else StandardOutputUnwritable."""
     try:
         if sys.stdout:
             sys.stdout.flush()
@@ -141,7 +141,7 @@ DATED = ("gridbridge", "gridbridge-balance")  # cron appends errors of these pro
 DONE, ERROR = 0, 2
 OF_CLUSTERS = ("q", "oar")  # prefixes of Grid Engine's and OAR's programs
 INTERRUPTED = 130  # a shell's exit status for SIGINT
-OBJECTS = 50_000  # allocations before a garbage collection; the default costs time while modules load
+OBJECTS = 50_000  # allocations before a garbage collection; the default number slows the loading of modules
 READER_GONE = 141  # a shell's exit status for SIGPIPE
 
 _log = logging.getLogger(__name__)
@@ -164,7 +164,7 @@ def _run(command: click.Command, name: str) -> int:
         is_reader_gone = sys.stdout is not stdout  # click has replaced stdout after a broken pipe
         return READER_GONE if is_reader_gone else int(ended.code or DONE)
     except OSError:
-        flush_output()  # click prints help itself; its error shows here
+        flush_output()  # click itself prints help, and a failure to print help shows here
         raise
 
 

@@ -43,7 +43,7 @@ def require_writable_plot_path(path: str) -> None:
 
 
 def save_plot(figure: Figure, path: str, dots: int) -> None:
-    """Write a plot in the format of the path's suffix; StandardOutputUnwritable if this fails."""
+    """Write a plot in the format of the path's suffix; raise StandardOutputUnwritable if this fails."""
     folder, name = os.path.split(path)
     beside = os.path.join(folder, f".{name}.{os.getpid()}")
     try:
@@ -63,7 +63,7 @@ def time_axis_position(at: datetime) -> float:
     """Return the position of a time on matplotlib's time axis."""
     from matplotlib import dates
 
-    return float(dates.date2num(at))  # type: ignore[no-untyped-call]  # dates has no types
+    return float(dates.date2num(at))  # type: ignore[no-untyped-call]
 
 
 def label_local_time_axis(axes: Axes) -> None:

@@ -39,7 +39,7 @@ _SECTION_TWICE = re.compile(r"^Cannot declare \((.*)\) twice( \(.*\))$")
 OVERWRITTEN = "Cannot overwrite a value"
 _TITLES = [group.title for group in GROUPS.values()]
 SECTIONS = f"the sections are {', '.join(_TITLES[:-1])} and {_TITLES[-1]}"
-_NO_WAIT = os.O_NONBLOCK  # opening a FIFO would wait for a writer
+_NO_WAIT = os.O_NONBLOCK  # otherwise opening a FIFO would wait for a writer
 MAX_BYTES = 1 << 20  # enough for thousands of queues; more would block the service
 SAMPLE = "/opt/gridbridge/conf/gridbridge.toml"
 HEADER = """\
@@ -49,15 +49,15 @@ HEADER = """\
 
 
 def load_configuration(path: str) -> Policy:
-    """Read and parse a configuration file; ConfigError lists all mistakes.
+    """Read and parse a configuration file; raise a ConfigError that lists all mistakes.
 
-    If other users could have written the file, root gets FileWritableByOthers.
+    Raises FileWritableByOthers if this process is root's and other users could have written the file.
     """
     return parse_configuration(path, read_configuration_bytes(path))
 
 
 def parse_configuration(path: str, raw: bytes) -> Policy:
-    """Parse the bytes of a configuration file; ConfigError lists all mistakes."""
+    """Parse the bytes of a configuration file; raise a ConfigError that lists all mistakes."""
     try:
         sections = tomllib.loads(raw.decode())
     except ValueError as error:
@@ -73,7 +73,7 @@ def parse_configuration(path: str, raw: bytes) -> Policy:
 
 
 def read_configuration_bytes(path: str) -> bytes:
-    """Return the bytes of a configuration file; ConfigError if the file is unreadable or untrusted."""
+    """Return the bytes of a configuration file; raise ConfigError if the file is unreadable or untrusted."""
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file:
             _refuse(path, file.fileno())

@@ -126,7 +126,7 @@ def _comment_of_next(text: str, is_last: bool) -> str:
 
 
 def _checked(text: str, expected: Mapping[str, Any], section: Section) -> bytes:
-    """Refuse an edited file with unexpected content: people must edit this section themselves."""
+    """Refuse an edited file with unexpected content; people must then edit the section themselves."""
     try:
         content = tomllib.loads(text)
     except ValueError:

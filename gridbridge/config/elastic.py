@@ -89,13 +89,13 @@ def find_provider_contradictions(sections: Table) -> Iterator[str]:
 
 
 def _kind(provider: Table) -> ProviderKind:
-    """Return the kind of a provider; an unknown kind counts as `command`."""
+    """Return a provider's kind; an unknown kind counts as `command`."""
     kind = provider.get("kind", ProviderKind.COMMAND)
     return ProviderKind(str(kind)) if kind in list(ProviderKind) else ProviderKind.COMMAND
 
 
 def _way(provider: Table) -> PowerSwitchMethod:
-    """Return how a provider switches hosts; an unknown way counts as `ipmi`."""
+    """Return the method by which a provider switches hosts on and off; an unknown method counts as `ipmi`."""
     way = provider.get("way", PowerSwitchMethod.IPMI)
     return PowerSwitchMethod(str(way)) if way in list(PowerSwitchMethod) else PowerSwitchMethod.IPMI
 

@@ -194,7 +194,7 @@ class NamedSections(Generic[S]):
         return f"[{self.name}.NAME]"
 
     def problems(self, content: object) -> Iterator[str]:
-        """Find the mistakes in all sections and in the names of sections."""
+        """Find the mistakes in all sections and in their names."""
         if not isinstance(content, dict):
             yield f"[{self.name}]: {NO_SECTION} {self.title}"
             return
@@ -354,7 +354,7 @@ def _hook(key: Field[object]) -> Callable[[object, object], object]:
 
 
 def _check_table(table: dict[str, object], key: Field[object]) -> None:
-    """Refuse one account for two users, which would hide a job's owner, and texts of a wrong form."""
+    """Refuse texts of a wrong form, and one account for two users, which would hide a job's owner."""
     form, is_users = config_key_description(key).form, config_key_type(key) is RemoteAccounts
     named = form if is_users else OBJECT_NAME
     for name, value in table.items():

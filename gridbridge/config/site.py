@@ -25,7 +25,7 @@ from gridbridge.model.site_configuration import (
 
 A_PORT = f"a whole number, 1 to {MAX_PORT}"
 NEEDS_PORTS = dict.fromkeys(("qmaster_port", "execd_port"), A_PORT)
-OF_CELLS = ("root", "cell", *NEEDS_PORTS)  # keys of Grid Engine alone
+OF_CELLS = ("root", "cell", *NEEDS_PORTS)  # keys that only Grid Engine clusters have
 NO_FOLDER = {"folder": "only an embedded cluster has a folder"}
 NO_PUSH = "none: jobs of an embedded cluster see the spool"
 
@@ -36,7 +36,7 @@ class ClusterKindKeys:
 
     needs: Mapping[str, str]  # required keys, with their expected form
     lacks: Mapping[str, str]  # forbidden keys, with the reason
-    pushes: Mapping[JobEndPushKind, str]  # unsupported values of `push`, with the expected values
+    pushes: Mapping[JobEndPushKind, str]  # unsupported values of key `push`, each with the expected values
     has_claims: bool = True  # whether the cluster may be unreachable, so that claims are useful
     stands_alone: bool = False  # whether all clusters of the site must be of this kind
     asks_by_rule: bool = False  # whether each requested resource needs a mapping rule, as at OAR
@@ -103,7 +103,7 @@ def _kind_problems(cluster: Table) -> Iterator[str]:
 
 
 def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
-    """Find embedded clusters beside other kinds; embedded clusters belong to one person."""
+    """Find embedded clusters in a site with clusters of another kind; embedded clusters belong to one person."""
     kind, home = batch_system_of_cluster_section(cluster), batch_system_of_cluster_section(local) if local else "none"
     if config_keys_of_cluster_kind(cluster).stands_alone != (
         bool(local) and config_keys_of_cluster_kind(local).stands_alone

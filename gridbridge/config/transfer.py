@@ -114,7 +114,7 @@ def find_request_mapping_problems(sections: Table) -> Iterator[str]:
 
 
 def _queue_mapping_problems(sections: Table) -> Iterator[str]:
-    """Find resources that a transfer queue requests by default and a mapping rule refuses."""
+    """Find resources that a transfer queue requests by default, although a mapping rule refuses them."""
     queues, clusters = subtable_or_empty(sections, "queue"), subtable_or_empty(sections, "cluster")
     for name in queues:
         cluster = str(subtable_or_empty(queues, name).get("cluster"))
@@ -177,7 +177,7 @@ def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator
 
 
 def _level_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find rules for OAR's walltime, or for levels of `-l`, whose values are no plain numbers."""
+    """Find values that are no plain numbers in rules for OAR's walltime, and in rules for levels of `-l`."""
     for name in rules:
         rule = subtable_or_empty(rules, name)
         section, remote_name = f"{title}.{format_toml_key(name)}", str(rule.get("to") or name)
@@ -314,7 +314,7 @@ def _why_no_queues(sections: Table) -> str:
 
 
 def _queue_problems(sections: Table) -> Iterator[str]:
-    """Find queues to undefined clusters, and staged files for clusters without ssh."""
+    """Find queues to undefined clusters, and keys for staged files in queues to clusters without ssh."""
     clusters, local = (subtable_or_empty(sections, "cluster"), subtable_or_empty(sections, "site").get("cluster"))
     remotes = ", ".join(name for name in clusters if name != local) or "none is defined"
     queues = subtable_or_empty(sections, "queue")

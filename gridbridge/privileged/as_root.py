@@ -55,7 +55,7 @@ class NameLookupFailure(GridbridgeError):
 
 
 class AsRootRequestRefusal(GridbridgeError):
-    """A request that gridbridge-as-root refuses to every caller."""
+    """Raised for a request that gridbridge-as-root refuses to every caller."""
 
 
 def main() -> None:
@@ -98,7 +98,7 @@ def perform_as_root_request(words: tuple[str, ...], hosts: str = HOSTS, path: st
 
 
 def set_or_tag_oar_node_as_root(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
-    """Change or tag an OAR node; AsRootRequestRefusal if OAR itself halts and wakes nodes."""
+    """Change or tag an OAR node; raise AsRootRequestRefusal if OAR itself halts and wakes nodes."""
     if words[:1] in (("owns",), *OFF):
         _require_ours(conf)
     if words == ("owns",):
@@ -151,8 +151,8 @@ def _is_nodes(host: str, path: str) -> bool:
 def _leads_to(host: str) -> frozenset[str]:
     """Return all addresses of a host name; empty if the name does not exist.
 
-    Raises NameLookupFailure unless every name service says so: the caller may block a name service, for instance by
-    holding all ports.
+    Raises NameLookupFailure if a name service gives no answer, because the caller may block a name service, for
+    instance by holding all ports.
     """
     return frozenset(address for family in FAMILIES for address in _addresses(host, family))
 
@@ -195,7 +195,7 @@ def split_hosts_file(text: str) -> tuple[list[str], list[str], list[str]]:
 
     Raises AsRootRequestRefusal if the first or last line of the block is missing.
     """
-    lines = text.removesuffix("\n").split("\n") if text else []  # not splitlines()
+    lines = text.removesuffix("\n").split("\n") if text else []  # splitlines() would split at form feeds
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
         raise AsRootRequestRefusal(f"{HOSTS}: incomplete block; expected both lines {BEGIN!r} and {END!r}")
     if BEGIN not in lines:

@@ -132,7 +132,7 @@ def configured_cluster_of_record(config: "dict[str, dict[str, object]]", record:
 
 
 def require_owned_remote_job(remote: Away, remote_id: str, theirs: str, transfer: str) -> bool:
-    """Say whether a remote job exists; RemoteJobNotOurs if it has another owner or account."""
+    """Say whether a remote job exists; raise RemoteJobNotOurs if the job has another owner or account."""
     owner, account = load_submit_adapter(remote).query_owner_and_account(remote, remote_id)
     if owner and (owner, account) != (theirs, transfer):
         raise RemoteJobNotOurs(f"job {remote_id} of {owner} has account {account!r}; expected {transfer} of {theirs}")

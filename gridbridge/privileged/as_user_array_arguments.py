@@ -27,7 +27,7 @@ class AsUserArrayArguments:
     """A request of gridbridge-as-user: verb, campaign file, cluster and arrays."""
 
     def __init__(self, arguments: list[str]) -> None:
-        """Parse arguments and read the configuration; AsUserRequestRefusal for invalid arguments."""
+        """Parse arguments and read the configuration; raise AsUserRequestRefusal for invalid arguments."""
         self.verb, file, cluster, *words = [*arguments, "", ""][: max(3, len(arguments))]
         self.config = read_config_or_not_yet_possible()
         self.section = self.config.get("cluster", {}).get(cluster)
@@ -90,7 +90,7 @@ def is_short_ascii_number(text: str) -> bool:
 
 
 def read_config_or_not_yet_possible() -> "dict[str, dict[str, object]]":
-    """Read root's configuration; OwnerRequestNotYetPossible if the file is invalid."""
+    """Read root's configuration; raise OwnerRequestNotYetPossible if the file is invalid."""
     try:
         return as_user_request_steps.read_root_configuration(CONFIG)
     except (AsUserRequestRefusal, FileWritableByOthers) as error:

@@ -91,7 +91,7 @@ def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTask
 
 
 def _claims_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str) -> bool:
-    """Record the file of an unsubmitted campaign in the ledger; False for a file that root never accepts.
+    """Record the file of an unsubmitted campaign in the ledger; return False for a file that root never accepts.
 
     Root refuses a missing file, and a file of another campaign. If a user has replaced the file, only the campaign's
     end is recorded. Raises CampaignFileUnreadable if the file is unreadable now.
@@ -128,8 +128,8 @@ def _take_up(campaign: int, request: str) -> NoReturn:
 def _acted(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> str:
     """Release or delete an array; return its job id, empty without a job.
 
-    Of an array that was submitted several times, only one job stays. For `delete-waiting`, the indices of tasks that
-    had begun follow the job id.
+    If an array was submitted several times, all its jobs except one are deleted. For `delete-waiting`, the indices of
+    tasks that had begun follow the job id.
     """
     if not ledger.uid and order.verb in (DELETE, DELETE_WAITING):
         return ""  # no array of the campaign was submitted
@@ -149,7 +149,7 @@ def _acted(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> s
 
 
 def _require_there(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, array: int) -> None:
-    """Refuse indices beyond an array's end; held tasks at such indices would stay held."""
+    """Refuse indices beyond an array's end, because tasks held at these indices would never be released."""
     tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
     size = len(parse_attempt_ranges(tasks)) if tasks else 0
     if any(span[-1] > size for span in parse_array_index_ranges(order.indices)):

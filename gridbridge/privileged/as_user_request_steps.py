@@ -46,23 +46,23 @@ UNREADABLE = (OSError, StateError, ValueError, KeyError, TypeError, RecursionErr
 
 
 class AsUserRequestRefusal(GridbridgeError):
-    """A request that gridbridge-as-user refuses to every caller."""
+    """Raised for a request that gridbridge-as-user refuses to every caller."""
 
 
 class MissingUserAccount(AsUserRequestRefusal):
-    """A uid without an account, or with an account that the name service does not find now."""
+    """Raised for a uid without an account, or with an account that the name service does not find now."""
 
 
 class JobNeverAcceptedByCluster(GridbridgeError):
-    """A job that the cluster will never accept."""
+    """Raised for a job that the cluster will never accept."""
 
 
 class OwnerRequestNotYetPossible(GridbridgeError):
-    """A request that is not possible yet; nothing was done, and a later call may succeed."""
+    """Raised for a request that is not possible yet; nothing was done, and a later call may succeed."""
 
 
 class OwnerAccountUnavailable(OwnerRequestNotYetPossible):
-    """A request whose owner the name service does not find now; nothing was done."""
+    """Raised for a request whose owner the name service does not find now; nothing was done."""
 
 
 STATUS = {
@@ -93,7 +93,7 @@ def limited_error_line(error: Exception) -> str:
 
 
 def raise_as_user_limits() -> None:
-    """Raise the resource limits to root's limits, because low limits could spoil answers."""
+    """Raise the resource limits to root's limits, because low limits could cut answers short."""
     if (files_open := program_startup.raise_resource_limits()) < program_startup.FEWEST_FILES:
         raise OwnerRequestNotYetPossible(f"the limit of open files is {files_open}; expected more")
 
@@ -104,7 +104,7 @@ def as_user_exit_status(error: Exception) -> int:
 
 
 def read_root_configuration(path: str) -> "dict[str, dict[str, object]]":
-    """Read the configuration; AsUserRequestRefusal if another user than root could have written the file."""
+    """Read the configuration; raise AsUserRequestRefusal if another user than root could have written the file."""
     if safe_files.required_trusted_file_owner() is not None:
         safe_files.require_trusted_path(path)
     try:
@@ -124,7 +124,7 @@ def require_ordinary_account(config: "dict[str, dict[str, object]]", file: str, 
 
 
 def require_existing_account(uid: int) -> None:
-    """Raise OwnerAccountUnavailable if a uid has no account, before any act."""
+    """Raise OwnerAccountUnavailable if a uid has no account; called before any act."""
     try:
         pwd.getpwuid(uid)
     except KeyError as error:
@@ -159,7 +159,7 @@ def continue_in_time_limited_child(limit_s: float = LIMIT_S) -> None:
 def exit_with_child(child: UserProcessScope, limit_s: float = LIMIT_S) -> NoReturn:
     """Wait for a child process within a time limit, and exit with the child's status.
 
-    The parent keeps the time, because the child's user can stop the child.
+    The parent enforces the time limit, because the user can suspend the child.
     """
     poll = select.poll()
     poll.register(os.pidfd_open(child.pid), select.POLLIN)

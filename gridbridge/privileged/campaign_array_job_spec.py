@@ -21,7 +21,7 @@ from gridbridge.privileged.campaign_prologues import PrologueAndEpilogueTasks
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
-MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # maximal bytes of parameters
+MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # maximal bytes of the parameters of a task, and of an array
 
 ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # exceptions raised by invalid campaign files
 
@@ -42,7 +42,7 @@ class VerifiedCampaignTasks:
     def __init__(
         self, order: AsUserArrayArguments, brought: RootVerifiedCampaignFiles, ledger: "RootLedgerOfSubmittedTasks"
     ) -> None:
-        """Read the campaign file; AsUserRequestRefusal if the file is invalid.
+        """Read the campaign file; raise AsUserRequestRefusal if the file is invalid.
 
         Raises SpeculativeCopyRefusal if the campaign allows no speculative attempts.
         """
@@ -126,7 +126,7 @@ class VerifiedCampaignTasks:
 def _lines(
     attempts: "tuple[Attempts, ...]", brought: RootVerifiedCampaignFiles, ledger: "RootLedgerOfSubmittedTasks"
 ) -> dict[int, bytes]:
-    """Return the parameters of tasks; AsUserRequestRefusal if too long, KeyError if missing."""
+    """Return tasks' parameters; raise AsUserRequestRefusal if they are too long, KeyError if a task is missing."""
     numbers = [[task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts]
     lines = brought.lines({task for array_tasks in numbers for task in array_tasks}, ledger)
     for array_tasks in numbers:

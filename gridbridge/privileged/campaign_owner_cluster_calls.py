@@ -112,7 +112,7 @@ def _keep_connection() -> None:
 def choose_array_parallel_env(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
     """Set the parallel environment that gives an array its slots on each host.
 
-    Raises JobNeverAcceptedByCluster if the cluster has no such parallel environment.
+    Raises JobNeverAcceptedByCluster if the cluster lacks the parallel environment.
     """
     nodes, per_host = spec.request.groups[0] if spec.request.groups else (0, 0)
     if spec.pe or spec.slots == 1 or not nodes:
@@ -131,7 +131,7 @@ def choose_array_parallel_env(spec: JobSpec, cluster: str, folder: str = PUBLISH
 def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
     """Restrict an array to queues of the cluster that are no transfer queues.
 
-    Raises JobNeverAcceptedByCluster if no such queue exists.
+    Raises JobNeverAcceptedByCluster if all queues are transfer queues.
     """
     published = published_file_formats.read_non_forwarding_queues(cluster, folder)
     if not published:

@@ -25,7 +25,7 @@ class PrologueAndEpilogueTasks:
     def task(self, attempts: "Attempts") -> tuple[CampaignArrayScriptTask, ...]:
         """Return the single task of an array that is a prologue or epilogue.
 
-        Raises AsUserRequestRefusal if the campaign file has none, and for a speculative attempt.
+        Raises AsUserRequestRefusal for a speculative attempt, and if the campaign file has no prologue or epilogue.
         """
         ((number, attempt),) = attempts
         step, cluster = step_and_cluster_of_task_number(number, self._clusters)

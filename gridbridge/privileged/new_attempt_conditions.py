@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ASKS_S = 10.0  # timeout of the queries to one cluster
 ALL_ASK_S = 20.0  # timeout of the queries to all clusters
-BY_NAME = "+"  # suffix of a job id: other jobs with the array's submission name count, too
+BY_NAME = "+"  # suffix of a job id by which all jobs with the array's submission name are queried
 
 
 def require_earlier_attempts_ended(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks, index: int) -> None:
@@ -88,7 +88,7 @@ def _answers(order: AsUserArrayArguments, person: str) -> "Answers":
     def answer(words: list[str]) -> str:
         try:
             return living(words)
-        except CommandFailed:  # no answer of the cluster
+        except CommandFailed:  # the cluster does not answer
             raise
         except (GridbridgeError, ValueError) as error:
             raise OwnerRequestNotYetPossible(f"{order.cluster}: {error}") from error
@@ -115,7 +115,7 @@ def _range(text: str) -> range:
 
 
 def _meet(indices: list[int], living: range) -> bool:
-    """Say whether `indices` and `living` overlap; the cost grows with the shorter one."""
+    """Say whether `indices` and `living` overlap; the cost grows with the shorter of the two."""
     if len(indices) < len(living):
         return any(index in living for index in indices)
     return not set(indices).isdisjoint(living)
@@ -129,7 +129,7 @@ ROOT = 0
 def require_owner_retry_request(token: str, campaign: int, uid: int) -> str:
     """Return the identity of an owner's request file, which stays the same when the file is renamed.
 
-    Raises AsUserRequestRefusal unless the request is the owner's or root's, and asks to resubmit the campaign's tasks.
+    Raises AsUserRequestRefusal unless the owner or root wrote the request, and the request asks to resubmit tasks.
     """
     if not (token.isascii() and token.isalnum()):
         raise AsUserRequestRefusal(f"{token!r} is not the name of a request")

@@ -19,7 +19,7 @@ from gridbridge.shell.program_runs import run_discarding_output
 
 MAX_BYTES = 1 << 16
 MOST = 30  # maximal number of WORD arguments in one call
-PROGRAM_S = 30.0  # time limit of the owner's program, less than acting_as_owner.LIMIT_S
+PROGRAM_S = 30.0  # time limit of the owner's program, less than as_user_request_steps.LIMIT_S
 NOTHING = "-"  # stands for an empty CLUSTER
 
 

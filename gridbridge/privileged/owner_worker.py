@@ -1,4 +1,4 @@
-"""Runs a process as a campaign's owner, which carries out root's requests one after another.
+"""Runs a process that carries out root's requests, one after another, as a campaign's owner.
 
 Root records each answer before the next request, so root's ledger has all acts of the process. All requests share one
 connection to a cluster.
@@ -41,14 +41,14 @@ CHUNK_BYTES = 65536
 
 
 class OwnerWorkerLoss(GridbridgeError):
-    """The owner's process has ended; the outcome of its last request is unknown."""
+    """Raised when the owner's process has ended; the outcome of its last request is unknown."""
 
 
 class CampaignOwnerWorker:
     """A process of a campaign's owner that answers requests until root has no more."""
 
     def __init__(self, uid: int, begin: "Begin", limit_s: float = as_user_request_steps.LIMIT_S) -> None:
-        """Start the owner's process; root ends it after `limit_s`, because the owner can stop it."""
+        """Start the owner's process; root ends the process after `limit_s`, because the owner can suspend it."""
         asks, self._ask = os.pipe()
         self._answers, tells = os.pipe()
         self._deadline = time.monotonic() + limit_s

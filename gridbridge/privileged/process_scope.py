@@ -18,7 +18,7 @@ from gridbridge.shell.program_runs import SIGKILL
 
 MOST_TASKS = 128  # maximal number of processes and threads in a systemd scope
 # RLIMIT_NPROC leaves room for processes that the user's jobs start meanwhile.
-SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # numbers of spare processes, for a short and for a long scope
+SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # longest limit of a short scope; spare processes of short, of long scopes
 NO_LIMIT = 1 << 20  # number of processes that stands for no limit
 FIRST_SIGNAL = 128  # a larger exit status is 128 plus the number of a signal, as in a shell
 CLONE_NEWPID = 0x20000000  # flag of unshare(2)

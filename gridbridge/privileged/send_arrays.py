@@ -95,7 +95,7 @@ class CampaignArraySender:
 
     @contextmanager
     def _noted_together(self, arrays: list[ArraySendProgress]) -> "Iterator[None]":
-        """Write the ledger records of a `with` block together; after a failure all arrays have failed."""
+        """Write the ledger records of a `with` block together; if the write fails, all arrays have failed."""
         try:
             with self._ledger.batch():
                 yield
@@ -132,7 +132,7 @@ class CampaignArraySender:
                 self._ledger.withdraw(sent.array.array)
 
     def release(self, sent: list[ArraySendProgress]) -> None:
-        """Release the submitted arrays; all new arrays in a single call."""
+        """Release the submitted arrays, all new arrays by a single call."""
         ready = [sent_array for sent_array in sent if sent_array.job and not sent_array.error]
         new = [sent_array for sent_array in ready if sent_array.is_new]
         if new:

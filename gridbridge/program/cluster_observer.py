@@ -39,7 +39,7 @@ class ClusterQueryResult:
     cluster: str
     took_s: float = 0.0
     snapshot: ClusterSnapshot | None = None
-    vocabulary: NamesOfferedByCluster | None = None  # None: not queried this time
+    vocabulary: NamesOfferedByCluster | None = None  # None: the names were not queried this time
     trouble: str = ""
     shared: LastClusterQueryResult | None = None  # the result for other programs
 
@@ -59,7 +59,7 @@ class ClusterQueryRateLimits(Protocol):
 
     @property
     def stale_s(self) -> float:
-        """The age at which a snapshot is too old, and closes the transfer queues to the cluster."""
+        """The age from which a snapshot is too old, so that the transfer queues to the cluster close."""
         ...
 
     @property
@@ -109,9 +109,9 @@ class ClusterObserver:
         self._words_due = clock.steady_s()
 
     def follow(self, where: Away, pace: ClusterQueryRateLimits, transfer_queues: Collection[str]) -> None:
-        """Use another configuration of the same cluster from now on.
+        """Query the cluster by a changed configuration from now on.
 
-        The names that the cluster offers are queried again, because they have often changed, too.
+        The names that the cluster offers are queried again, because they often change with the configuration.
         """
         self._where = where
         self._pace = pace
@@ -221,7 +221,7 @@ class SharedClusterSnapshot:
 
     snapshot: ClusterSnapshot | None = None
     trouble: str = ""
-    is_regular: bool = False  # from the poller, which queries regularly
+    is_regular: bool = False  # whether the poller, which queries regularly, shared the snapshot
 
 
 class ClusterSnapshotSharing:
@@ -241,9 +241,9 @@ class ClusterSnapshotSharing:
     def find(
         self, cluster: str, location: str, released: frozenset[str], limit_s: float
     ) -> SharedClusterSnapshot | None:
-        """Return a recent shared snapshot that contains the released jobs; None if none is stored.
+        """Return a recent shared snapshot that contains the released jobs; None if no recent snapshot is stored.
 
-        A snapshot is recent below the age `limit_s`, or until the next regular query.
+        A snapshot counts as recent until its age reaches `limit_s`, or until the next regular query.
         """
         last = self._answers.find(cluster)
         if last is None or last.place != location or not released <= last.covers:
@@ -303,7 +303,7 @@ def _read(cluster: str, last: LastClusterQueryResult) -> ClusterSnapshot | None:
         return None
 
 
-FAILED_IN_A_ROW = 2  # number of failed queries that close transfer queues: one may be an accident
+FAILED_IN_A_ROW = 2  # number of failed queries that close transfer queues; a single failure may be an accident
 
 
 class LastClusterSnapshots:
@@ -325,7 +325,7 @@ class LastClusterSnapshots:
         self._show = show
 
     def take(self) -> tuple[ClusterQueryResult, ...]:
-        """Return the results of queries that have arrived since the last call."""
+        """Return the query results that have arrived since the last call."""
         came = tuple(answer for observer in self._observers.values() if (answer := observer.answer()))
         for answer in came:
             self._remember(answer)
@@ -372,7 +372,7 @@ def _summary(answer: ClusterQueryResult) -> dict[str, object]:
 def publish_local_only_queues(
     snapshot: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
 ) -> None:
-    """Publish which queues of a cluster send no jobs on to another cluster, if the list has changed.
+    """Publish the list of a cluster's queues that send no job to another cluster, if the list has changed.
 
     The poller and the runner call this function for each new snapshot.
     """

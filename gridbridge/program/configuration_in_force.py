@@ -1,4 +1,4 @@
-"""Reload gridbridge.toml while a service runs, and keep the last valid file in force.
+"""Reloads gridbridge.toml while a service runs, and keeps the last valid file in force.
 
 An invalid file is logged, and does not come into force.
 """
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 class RejectedConfiguration:
     """A gridbridge.toml that was refused, with the reasons."""
 
-    sha256: str = ""  # empty: unreadable
+    sha256: str = ""  # empty: the file was unreadable
     problems: tuple[str, ...]
 
 
@@ -63,7 +63,7 @@ class ConfigurationFileWatch:
         self._seen_at_s = clock()
 
     def has_changed(self, at_once: bool = False) -> bool:
-        """Say whether a file has changed since the last reported change; with `at_once` always True.
+        """Say whether a file has changed since the last reported change; with `at_once` return True in any case.
 
         A change is reported when the file has stayed the same for half a second, since an editor may write
         the file in several steps.
@@ -101,7 +101,7 @@ class ReloadableConfiguration:
     def take(self, at_once: bool = False, away_jobs: Away = tuple) -> bool:
         """Load a changed gridbridge.toml or refuse it; say whether the configuration or the reported errors changed.
 
-        `away_jobs` returns the jobs at remote clusters, which forbid changes of some keys.
+        Some keys can't change while `away_jobs` returns jobs at remote clusters.
         """
         if not self._watch.has_changed(at_once):
             return False
@@ -129,7 +129,7 @@ class ReloadableConfiguration:
             self._refuse(self.refused, at_once=True)
 
     def keep(self, path: str = IN_FORCE) -> None:
-        """Save the gridbridge.toml in force for the service's next run; StateError if the disk is full."""
+        """Save the gridbridge.toml in force for the service's next run; raise StateError if the disk is full."""
         if self._kept != self.in_force.sha256:
             safe_files.replace_file_atomically(path, self.in_force.raw)
             self._kept = self.in_force.sha256
@@ -155,7 +155,7 @@ class ReloadableConfiguration:
 def read_config_saved_by_service(now: datetime, path: str = IN_FORCE) -> ActiveConfiguration | None:
     """Return the gridbridge.toml that the last run of the service saved; None if no valid file is saved.
 
-    Only a file that nobody but the service could write is used.
+    The file is used only if no account except the service's could write the file.
     """
     try:
         raw, _ = safe_files.read_file_only_owner_writes(path, configuration_file.MAX_BYTES, os.geteuid())
@@ -200,7 +200,7 @@ def _read(
 
 
 def _parsed(path: str, raw: bytes, now: datetime) -> ActiveConfiguration:
-    """Return a file as in force from now on; ConfigError if the file is invalid or other users may write it.
+    """Return a configuration, in force from now on; raise ConfigError if the file is invalid or writable by others.
 
     A site that belongs to one user trusts this user's files.
     """
@@ -257,7 +257,7 @@ def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
 
 
 def load_config_with_home_cluster(path: str) -> Policy:
-    """Return a configuration with a section for the home cluster; ConfigError if the section is missing."""
+    """Return a configuration with a section for the home cluster; raise ConfigError if the section is missing."""
     policy, _ = load_config_or_one_in_force(path)
     own = policy.site.cluster
     if own not in policy.clusters:
@@ -268,7 +268,7 @@ def load_config_with_home_cluster(path: str) -> Policy:
 
 
 def load_config_of_folder_or_site(folder: str, path: str) -> Policy:
-    """Return the configuration for files in a folder; without a folder the site's configuration.
+    """Return the configuration for a folder's files, or the site's configuration if no folder is given.
 
     A folder needs no gridbridge.toml: all keys then have their defaults.
     """

@@ -14,7 +14,7 @@ from gridbridge.model.site_configuration import Policy
 
 
 class OwnerlessJobNotDeleted(OwnerAccountGone):
-    """A job whose owner's account no longer exists could not be deleted."""
+    """Raised when a job of a removed account could not be deleted."""
 
 
 def delete_job_of_removed_account(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:

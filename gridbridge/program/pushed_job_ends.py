@@ -1,6 +1,6 @@
 """Receives reports of ended jobs from clusters at once: by `qevent -trigger` from Grid Engine, by a FIFO from OAR.
 
-A report only makes gridbridge read the accounting, which decides. Reports above a rate wait for the next query.
+A report only makes gridbridge read the accounting, which decides. Reports above a rate limit are dropped.
 """
 
 import logging
@@ -18,12 +18,12 @@ from gridbridge.shell.retry import repeat_until_stopped
 ENDS = "ends"  # name of the FIFO to which sge-methods/ended writes
 AGAIN_S = 30.0  # pause before qevent is started again
 WINDOW_S = 10.0  # time over which the rate is measured
-ROOM = 1000  # job ids that the buffer can hold
+ROOM = 1000  # number of job ids that fit into the buffer
 _log = logging.getLogger(__name__)
 
 
 class PushedJobEndRateLimit:
-    """Measures the rate of reported job ends, and drops the reports above a limit."""
+    """Measures the rate of reported job ends, and drops reports while the rate is above a limit."""
 
     def __init__(self, limit_per_s: float, clock: Callable[[], float]) -> None:
         self._most = limit_per_s * WINDOW_S

@@ -46,11 +46,11 @@ class ProgramCycleSteps(Protocol[Seen, Plan]):
         ...
 
     def gather(self) -> Seen:
-        """Return all facts for the decision; GridbridgeError if a fact can't be gathered."""
+        """Return all facts for the decision; raise GridbridgeError if a fact can't be gathered."""
         ...
 
     def decide(self, situation: Seen) -> Plan:
-        """Return what the cycle is to do; nothing else is changed."""
+        """Return what the cycle is to do, and change nothing."""
         ...
 
     def entry(self, situation: Seen, plan: Plan) -> DecisionJournalEntry | None:
@@ -71,7 +71,7 @@ class CycleDaemon(Protocol[Seen, Plan]):
         ...
 
     def open_cycle(self) -> AbstractContextManager[ProgramCycleSteps[Seen, Plan]]:
-        """Open a context for one cycle; GridbridgeError if the whole cycle failed."""
+        """Open a context for one cycle; raise GridbridgeError if the whole cycle failed."""
         ...
 
     def has_news(self) -> bool:
@@ -79,7 +79,7 @@ class CycleDaemon(Protocol[Seen, Plan]):
         ...
 
     def recover(self) -> None:
-        """Load the stored state again after a failed cycle; GridbridgeError if the state can't be loaded."""
+        """Load the stored state again after a failed cycle; raise GridbridgeError if the state can't be loaded."""
         ...
 
     def release(self) -> None:
@@ -201,7 +201,7 @@ def _pause(
 def require_service_account(policy: Policy) -> None:
     """Raise ConfigError if this process does not run as the account of the service.
 
-    The service could not read files of another account. A site of one user needs no such account.
+    The service could not read files of another account. A site of one user needs no service account.
     """
     account = policy.site.service_account
     runs_as = pwd.getpwuid(os.geteuid()).pw_name
@@ -229,7 +229,7 @@ def set_log_level(policy: Policy) -> None:
 
 
 class ReloadingDaemon:
-    """A program that runs cycles, and that is made again when gridbridge.toml has changed.
+    """A program that runs cycles, and that is rebuilt when gridbridge.toml has changed.
 
     An invalid file is logged, and the previous file stays in force.
     """

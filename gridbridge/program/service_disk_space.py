@@ -27,7 +27,7 @@ class FullServiceFolderWatch:
         self, folders: Iterable[str], clock: Callable[[], float], tmpdirs: Callable[[], Iterable[str]] = tuple
     ) -> None:
         self._folders = tuple(folders)
-        self._tmpdirs = tmpdirs  # folders of starters, in which the service may not write
+        self._tmpdirs = tmpdirs  # TMPDIR folders of starters, in which the service may not write
         self._clock = clock
         self._looked_at = -LOOK_S
         self._lacks = ""

@@ -44,7 +44,7 @@ MOST_TASKS = 100  # tasks of an array that are explained at once
 
 
 class JobWithoutTransfers(GridbridgeError):
-    """No transfer of the job is known."""
+    """Raised when no transfer of a job is known."""
 
 
 def build_site_status_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteStatusReport:
@@ -161,7 +161,7 @@ def person_who_reported_task(task: PublishedTaskTransfers) -> str:
 
 
 def job_owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
-    """Return the owners of a job in the home cluster's accounting; empty if it has no record of the job."""
+    """Return the owners of a job in the home cluster's accounting; empty if the accounting has no record."""
     try:
         records = home_accounting_records(configuration_in_force.load_config_or_one_in_force(path)[0], job)
     except GridbridgeError:

@@ -14,15 +14,15 @@ from typing import Generic, TypeVar
 from gridbridge.errors import GridbridgeError, describe_error
 
 Outcome = TypeVar("Outcome")
-A_PERSON = 2  # threads per person
+A_PERSON = 2  # maximal number of threads of a person
 Subject = TypeVar("Subject")
-AT_ONCE = 100  # jobs per query
+AT_ONCE = 100  # maximal number of jobs in a query
 Told = TypeVar("Told")
 _log = logging.getLogger(__name__)
 
 
 class ThreadNotStarted(GridbridgeError):
-    """A thread could not start, so that a call was not made."""
+    """Raised when a thread could not start, so that a call was not made."""
 
 
 def is_thread_start_failure(error: Exception) -> bool:
@@ -76,7 +76,7 @@ class OwnerThreadPools:
         threads = self._threads.get(owner) or ThreadPool(A_PERSON, f"for-{owner}")
         self._threads[owner] = threads
         future = threads.submit(act, subject)
-        self._open.setdefault(owner, []).append(future)  # type: ignore[arg-type]  # any outcome
+        self._open.setdefault(owner, []).append(future)  # type: ignore[arg-type]
         return future
 
     def dismiss(self) -> None:
@@ -115,7 +115,7 @@ class RepeatedBackgroundQuery(Generic[Subject, Told]):
         self._asked: tuple[Subject, Future[Told]] | None = None
 
     def may_ask(self) -> bool:
-        """Say whether no query runs and the pause is over; a new pause begins if so."""
+        """Say whether no query runs and the pause is over; if so, a new pause begins."""
         if self._asked is not None or self._clock() < self._due_s:
             return False
         self._due_s = self._clock() + self._pause_s
@@ -154,7 +154,7 @@ class BackoffBySubject:
         self._first_s = first_s
         self._longest_s = longest_s
         self._clock = clock
-        # for each subject the time of the next try and the pause before it; the subject tried last is last
+        # by subject: the time of the next try, and the pause before the try; the subject tried last comes last
         self._next: dict[Hashable, tuple[float, float]] = {}
 
     def may_try(self, subject: Hashable) -> bool:

@@ -31,7 +31,7 @@ class AppendedLines:
 def read_appended_lines(
     path: str, position: AccountingFilePosition, now: float, most: int = STEP_BYTES
 ) -> AppendedLines:
-    """Read the whole lines after a position; StateError if the file can't be read.
+    """Read the whole lines after a position; raise StateError if the file can't be read.
 
     An incomplete last line waits for the next read. A line longer than `most` bytes is skipped.
     """

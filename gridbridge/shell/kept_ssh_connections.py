@@ -47,7 +47,7 @@ class SshLoginConnection:
 
 
 class StaleSshConnection(SSHException):
-    """A kept connection was lost before anything of a request was sent."""
+    """Raised when a kept connection was lost before any byte of a request was sent."""
 
 
 class KeptSshConnections(OpenSshClient):

@@ -18,7 +18,7 @@ from gridbridge.shell import safe_files
 
 UNIT = ".service"
 LINE_BYTES = 4096
-TRIED = bytes(4096)  # as long as the longest message in the spool
+TRIED = bytes(4096)  # content of a test write, as long as the longest message in the spool
 
 
 def this_host_name() -> str:
@@ -137,7 +137,7 @@ def free_bytes_and_files_of_folder(folder: str) -> FolderFreeSpace:
 def count_subfolders_by_owner(path: str) -> dict[str, int]:
     """Count the subfolders of a folder by owner, without the subfolders of the folder's owner.
 
-    Empty if the folder can't be read.
+    The result is empty if the folder can't be read.
     """
     try:
         ours = os.stat(path).st_uid
@@ -150,7 +150,7 @@ def count_subfolders_by_owner(path: str) -> dict[str, int]:
 
 
 def free_space_by_test_write(folder: str) -> FolderFreeSpace:
-    """Return the free space of a folder, with the error of a test write, which alone reveals a quota."""
+    """Return the free space of a folder, and the error of a test write; only a test write reveals a quota."""
     path = f"{folder}/{safe_files.random_file_name(safe_files.TEMPORARY)}"
     try:
         safe_files.replace_file_atomically(path, TRIED, mode=0o600, durable=False)
@@ -182,7 +182,7 @@ def last_log_line(path: str) -> str:
 
 
 def find_root_daemon(program: str) -> RunningExecd | None:
-    """Find the process of a daemon that root started; None if the daemon does not run.
+    """Find the process of a daemon that root started; return None if the daemon does not run.
 
     The caller, as root, may restart the daemon's program. So a process of another user with the daemon's
     name must not be found.
@@ -196,7 +196,7 @@ def find_root_daemon(program: str) -> RunningExecd | None:
 
 
 def _is_roots(pid: int) -> bool:
-    """Say whether a process runs as root, by its real uid, which daemons keep.
+    """Say whether a process runs as root, by its real uid, which no daemon changes.
 
     The owner of /proc/PID proves nothing: root owns the folder of each process that is not dumpable.
     """
@@ -206,7 +206,7 @@ def _is_roots(pid: int) -> bool:
 
 
 def find_process_by_command_line(words: str, uid: int) -> int:
-    """Return the pid of an account's process whose command line contains `words`; 0 if none does."""
+    """Return the pid of an account's process whose command line contains `words`; 0 if no process matches."""
     owned = (pid for pid in _pids() if _owner(pid) == uid)
     return next((pid for pid in owned if words in read_text_or_empty(f"/proc/{pid}/cmdline")), 0)
 

@@ -1,4 +1,4 @@
-"""Write log lines in spite of rotated log files, with the time, and with a limit for each person."""
+"""Writes log lines with the time, in spite of rotated log files, and with a limit for each person."""
 
 import fcntl
 import logging
@@ -44,7 +44,7 @@ class StreamLogFile:
     def follow(self) -> None:
         """After a rotation, write to the new file of the same name; complete a cut last line.
 
-        If the new file can't be opened, the stream keeps the old file, so that no event is lost.
+        If the new file can't be opened, the stream goes on writing to the old file, so that no event is lost.
         """
         if self._path:
             _follow(self._path, self._stream)
@@ -140,7 +140,7 @@ class LogLineQuotaByPerson:
 
 
 class WithheldLogLines:
-    """Log lines that are held back until they are needed, up to a number for each person."""
+    """Log lines that are held back until they are needed, up to a maximal number for each person."""
 
     def __init__(self, most: int = WITHHELD) -> None:
         self._most = most

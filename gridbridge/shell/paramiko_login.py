@@ -24,8 +24,8 @@ from gridbridge.shell.ssh import ALIVE_S, CLIENT, CONNECT_S, FAILED
 
 SITE_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
 CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # message of OpenSSH's client
-MOST_BYTES = 1 << 20  # bytes of ~/.ssh/config or a key file
-MOST_OF_HOSTS = 16 << 20  # bytes of ~/.ssh/known_hosts
+MOST_BYTES = 1 << 20  # maximal bytes of ~/.ssh/config or of a key file
+MOST_OF_HOSTS = 16 << 20  # maximal bytes of ~/.ssh/known_hosts
 UNKNOWN = b"Host key verification failed"
 DENIED = b"Permission denied"
 THROUGH = ("proxyjump", "proxycommand")  # ssh options that paramiko lacks
@@ -40,7 +40,7 @@ class LoginWithSshConfig:
     home: str
     uid: int
     settings: Mapping[str, str | list[str]]  # options of the host in ~/.ssh/config (ssh_config(5))
-    is_by_client: bool = False  # the settings need OpenSSH's client
+    is_by_client: bool = False  # whether the settings need OpenSSH's client
 
 
 def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
@@ -63,7 +63,7 @@ def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
 
 
 def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
-    """Return a host's settings in an ssh_config file; None if a condition may run a program.
+    """Return a host's settings in an ssh_config file; None if a `Match` condition may run a program.
 
     paramiko would run the program of `Match exec` as the account of this process (ssh_config(5)).
     """
@@ -80,7 +80,7 @@ def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
 def connect_with_paramiko(configured_login: LoginWithSshConfig, limit_s: float) -> paramiko.SSHClient:
     """Log in with paramiko, with the user's key files and known hosts, and with the site's known hosts.
 
-    Raises SSHException or OSError; see openssh_message_for_error.
+    Raises SSHException or OSError if the login fails; openssh_message_for_error explains the error.
     """
     keys = _keys(configured_login)
     client = paramiko.SSHClient()
@@ -277,7 +277,7 @@ def _read(channel: paramiko.Channel, output: bytearray) -> None:
 def _key(machine: NewMachineLogin) -> tuple[str, paramiko.PKey]:
     try:
         entry = HostKeyEntry.from_line(f"{machine.address} {machine.host_key}")
-    except (InvalidHostKey, SSHException) as error:  # invalid base64, truncated keys
+    except (InvalidHostKey, SSHException) as error:  # raised for invalid base64 and truncated keys
         raise _refused(machine) from error
     if not machine.host_key or entry is None or entry.key is None:
         raise _refused(machine)

@@ -21,7 +21,7 @@ PAUSE_S = 0.2
 
 
 def take_poller_lock(path: str, version: str = "") -> bool:
-    """Take a program's lock until this process ends; False if another process holds the lock.
+    """Take a program's lock until this process ends; return False if another process holds the lock.
 
     The lock file contains the version of the holder, if the disk has room. Only the owner may open the
     file, because every reader can lock it. A second lock by lockf shows the holder's pid (fcntl(2),
@@ -55,9 +55,9 @@ def _note(end: int, version: str) -> None:
 
 
 def poller_lock_holder_version(path: str) -> str | None:
-    """Return the version of the program that holds a lock; empty if the lock file contains no version.
+    """Return the version of a lock's holder; None if no process holds the lock, or if the lock file is unreadable.
 
-    None if no process holds the lock, or if this process may not read the lock file.
+    The version is empty if the lock file contains no version.
     """
     if not is_poller_lock_held(path):
         return None
@@ -98,7 +98,7 @@ class MomentaryPollerLock:
 
 
 def wait_for_poller_lock(path: str, announce: "Callable[[], None]", most_s: float = PATIENCE_S) -> bool:
-    """Wait for a program's lock, and take the lock until this process ends; False after `most_s` seconds."""
+    """Wait for a program's lock, and take the lock until this process ends; return False after `most_s` seconds."""
     end = _opened(path)
     until = time.monotonic() + most_s
     is_told = False

@@ -22,7 +22,7 @@ ANSWER_BYTES = 64 << 20  # largest output of a query
 LIST_BYTES = 256 << 20
 REAP_S = 10.0  # longest wait for the end of a killed program
 SIGKILL = 9  # number of the signal in Linux; importing module signal takes 5 ms
-SIGPIPE = 13  # ignored by Python, but not by the programs that it starts
+SIGPIPE = 13  # signal that Python ignores, and that started programs must not ignore
 
 
 class CompletedProgram:
@@ -60,7 +60,7 @@ _ask_by: "ProgramAnswerer | None" = None
 
 
 def replace_program_runs_by(answerer: "ProgramAnswerer | None") -> None:
-    """Replace runs of programs without input by a function that returns their results; None ends this."""
+    """Replace runs of programs without input by a function that returns their results; None ends the replacement."""
     global _ask_by
     _ask_by = answerer
 
@@ -206,7 +206,7 @@ def _read(ends: list[int], deadline: float, most_bytes: int) -> tuple[bytes, byt
 
 
 def remaining_ms(deadline: float) -> float:
-    """Return the time until a deadline in milliseconds, plus 1; TimeoutError after the deadline."""
+    """Return the time until a deadline in milliseconds, plus 1; raise TimeoutError after the deadline."""
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimeoutError

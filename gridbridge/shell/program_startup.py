@@ -120,7 +120,7 @@ def _built(package: str) -> str:
 def _checked_out(package: str) -> str:
     """Return the commit of a git checkout that contains the package.
 
-    Git refuses a checkout of another account, whose settings can name programs. This process runs that
+    Git refuses another account's checkout, because a checkout's settings can name programs. This process runs that
     account's code anyway, so the checkout counts as safe.
     """
     checkout = os.path.dirname(package)

@@ -143,9 +143,9 @@ def restore_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) 
 
 
 def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], timeout_s: float) -> dict[str, bool] | None:
-    """Return which of the names exist in a remote folder, and which of them are symlinks.
+    """Return the names that exist in a remote folder, and whether each is a symlink; None if the folder is gone.
 
-    None if the folder is gone. Raises CommandFailed if the parent folder is not mounted now.
+    Raises CommandFailed if the parent folder is not mounted now.
     """
     lines = _ask(login, LOOK, (_checked(folder), *names), timeout_s).splitlines()
     if lines == [b"gone"]:

@@ -28,7 +28,7 @@ def retry_once(act: Callable[[], T], failed: type[Exception]) -> T:
 
 
 def poll_until(is_done: Callable[[], bool], limit_s: float, pause_s: float = 0.2) -> bool:
-    """Wait until a condition holds; False if the time limit is over first."""
+    """Wait until a condition holds; return False if the time limit is over first."""
     tries = Retrying(
         retry=retry_if_result(lambda result: not result),
         stop=stop_after_delay(limit_s),

@@ -29,7 +29,7 @@ IN_PLACE = ("--inplace", "--no-whole-file")  # options for folders that no job u
 PROGRESS = "--info=progress2"
 LISTED = ("--from0", "--files-from=-")
 INCOMPLETE = 23  # rsync(1): partial transfer due to error
-FILE_ERROR = 11  # rsync(1): error in file I/O; an explanation may be missing
+FILE_ERROR = 11  # rsync(1): error in file I/O, which rsync may leave unexplained
 UNREAD = "a file could not be read or written"
 DANGLING = "symlink has no referent"
 FOLLOWS = (
@@ -38,7 +38,7 @@ FOLLOWS = (
 )  # messages that follow from a failure on the remote host
 LOOK_S = 0.5  # pause between two checks whether the job was deleted
 SIGTERM, END_S = 15, 5
-MAX_BYTES = 65536  # bytes of rsync's error output that are shown
+MAX_BYTES = 65536  # maximal bytes of rsync's error output that are shown
 MOST_BYTES = 16 << 20  # bytes of rsync's error output: a line for each of 100,000 files
 SILENCE_S = 3600  # rsync prints nothing during the checksum of a large file
 LINE_BYTES = 200  # bytes of a progress line
@@ -54,7 +54,7 @@ class RsyncLimitAndProgress:
     __slots__ = ("kib_per_s", "tell")
 
     def __init__(self, *, tell: "Callable[[str], None]", kib_per_s: int = 0) -> None:
-        self.kib_per_s = kib_per_s  # 0: no limit
+        self.kib_per_s = kib_per_s  # bandwidth limit; 0: no limit
         self.tell = tell  # called with rsync's last progress line
 
     def options(self) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ def rsync_files_to_host(
     is_unwanted: "Callable[[], bool]",
     pace: RsyncLimitAndProgress | None = None,
 ) -> bool:
-    """Copy local files into a remote folder; False if the deletion of the job ended the copy.
+    """Copy local files into a remote folder; return False if the deletion of the job ended the copy.
 
     A name is an absolute path, of which the part after the first `/./` is made again in the folder. A
     symlink is replaced by a copy of its target; a symlink without a target is left out. Raises
@@ -81,7 +81,7 @@ def rsync_files_to_host(
 
 
 def rsync_file_to_remote_path(login: SshLogin, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
-    """Copy a local file to a remote path; False if the deletion of the job ended the copy."""
+    """Copy a local file to a remote path; return False if the deletion of the job ended the copy."""
     return _carry(login, ("--copy-links",), (), path, _location(login, target), is_unwanted)
 
 
@@ -96,7 +96,7 @@ def rsync_files_from_host(
     pace: RsyncLimitAndProgress | None = None,
     follows: bool = True,
 ) -> bool:
-    """Copy files from a remote folder into a local folder; False if the deletion of the job ended the copy.
+    """Copy files from a remote folder into a local folder; return False if the deletion of the job ended the copy.
 
     Symlinks stay symlinks; with `leads` they are replaced by copies of their targets. A local symlink to a folder is
     followed only with `follows`, because another user may have made it. With `may_miss` missing files are left out.
@@ -200,7 +200,7 @@ class RsyncProgressAndErrors:
         self._words = bytearray()
 
     def take(self, end: int) -> bool:
-        """Read from one pipe; say whether the pipe is still open. OverflowError for too much output."""
+        """Read from one pipe; say whether the pipe is still open. Raises OverflowError for too much output."""
         chunk = os.read(end, program_runs.CHUNK_BYTES)
         if end == self._output:
             self._line = (self._line + chunk)[-LINE_BYTES:]

@@ -1,7 +1,7 @@
 """Reads and writes files safely: in spite of kill -9, full disks and tricks of other users.
 
-Programs of root, and the service, read only files that nobody else can change, as sshd(8) and sudo(8) do. All other
-users may read any file, since they gain no rights by it.
+Programs of root, and the service, read only files that nobody else can change, as sshd(8) and sudo(8) do. Programs of
+other users read any file, because the content gives them no further rights.
 """
 
 import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 
-ENDLESS = 64 << 20  # bytes of the longest line that is skipped
+ENDLESS = 64 << 20  # bytes of the longest line that may be skipped
 LONGEST = 1 << 20  # bytes of the longest accepted line
 TEMPORARY = "."  # prefix of the names of unfinished files
 
@@ -30,7 +30,7 @@ def random_file_name(prefix: str = "") -> str:
 def replace_file_atomically(path: str, data: bytes, mode: int = 0o644, durable: bool = True) -> None:
     """Replace the content of a file by `data`, or leave the file as it was.
 
-    The data are written to a new file in the same folder, which is renamed. One fsync after the rename
+    The data are written to a new file in the same folder, and this file is renamed. One fsync after the rename
     makes content and name durable on a filesystem with a journal. Raises StateError if the disk is full
     or the folder can't be written, and leaves no new file.
     """
@@ -69,8 +69,8 @@ def remove_file(path: str) -> None:
 def read_file_only_owner_writes(path: str, max_bytes: int, owner: int | None = None) -> tuple[bytes, os.stat_result]:
     """Read a regular file that only its owner can write, with no other hard link and no symlink.
 
-    Returns the content and the stat result. Raises FileNotFoundError; raises StateError if the file is
-    not as described, is larger than `max_bytes`, or does not belong to the uid `owner`.
+    Returns the content and the stat result. Raises FileNotFoundError if there is no file, and StateError if
+    the file is not as described, is larger than `max_bytes`, or does not belong to the uid `owner`.
     """
     try:
         end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -202,14 +202,14 @@ Doubt = tuple[str, str]  # fault of a path, command that corrects the fault
 
 
 def required_trusted_file_owner() -> int | None:
-    """Return the uid that must own trusted files: root's if this process is root's, else None for any."""
+    """Return the uid that must own trusted files: root's uid for a process of root; None if any user may own them."""
     return ROOT if os.geteuid() == ROOT else None
 
 
 def require_trusted_path(path: str, opened: int | None = None, owner: int = ROOT) -> None:
     """Raise FileWritableByOthers if anyone but `owner` and root can change a file or its path.
 
-    If the descriptor `opened` is given, the open file is checked, too. Raises OSError if the path does not exist.
+    If the descriptor `opened` is given, the open file is checked as well. Raises OSError if the path does not exist.
     """
     doubts = dict(write_risks_along_path(path, owner))
     if opened is not None:
@@ -269,8 +269,8 @@ def write_risks_of_file(path: str, facts: os.stat_result, owner: int = ROOT) -> 
 
 
 def account_name_or_uid(uid: int) -> str:
-    """Return the name of an account; the number if the account has no name."""
-    import pwd  # only advice to administrators needs it
+    """Return the name of a uid's account, or the uid as text if no account has the uid."""
+    import pwd  # only advice to administrators needs this import
 
     try:
         return pwd.getpwuid(uid).pw_name
@@ -285,7 +285,7 @@ def _owned(path: str, facts: os.stat_result, owner: int) -> "Iterator[Doubt]":
 
 
 def _word(path: str) -> str:
-    from gridbridge.shell.program_runs import quote_for_sh  # only advice to administrators needs it
+    from gridbridge.shell.program_runs import quote_for_sh  # only advice to administrators needs this import
 
     is_plain = path.isascii() and path.translate({ord(sign): None for sign in PLAIN}).isalnum()
     return path if is_plain else quote_for_sh(path)

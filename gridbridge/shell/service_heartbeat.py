@@ -28,7 +28,7 @@ class ServiceHeartbeat:
         self._tell(f"EXTEND_TIMEOUT_USEC={long_us}\nWATCHDOG=1{self._limited(long_us)}")
 
     def beat(self) -> None:
-        """Send a heartbeat, and that the service is ready, at most every BEAT_S seconds (sd_notify(3))."""
+        """Report that the service is ready and alive, at most every BEAT_S seconds (sd_notify(3))."""
         if time.monotonic() - self._beaten_at < BEAT_S:
             return
         self._beaten_at = time.monotonic()

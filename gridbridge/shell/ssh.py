@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 FAILED = 255  # ssh(1): exit status of the client's own errors
 CLIENT = "/usr/bin/ssh"
-CONNECT_S = 10  # limit for connecting; the time limit of the request counts, too
-ALIVE_S = 5  # interval of keepalive messages; the connection is lost after two without an answer
+CONNECT_S = 10  # longest time for connecting, within the time limit of the request
+ALIVE_S = 5  # interval of keepalive messages; after two unanswered messages the connection counts as lost
 OPTIONS = {  # options of ssh_config(5), stronger than the files of the user and the site
     "BatchMode": "yes",
     "IdentityAgent": "none",
@@ -71,7 +71,7 @@ class OpenSshClient:
             os.close(source)
 
     def listen(self, login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
-        """Refuse to run a command whose output is read as it arrives: only kept connections can do so."""
+        """Refuse to run a command whose output is read as it arrives: only kept connections can yield output early."""
         raise HostNotReached(
             (CLIENT,), FAILED, stderr=b"output can't be read as it arrives: no ssh connection is kept open"
         )
@@ -105,7 +105,7 @@ def run_over_ssh(
     carrier: OpenSshClient | None = None,
     most_bytes: int = ANSWER_BYTES,
 ) -> CompletedProgram:
-    """Run a program to its end on the host of the login; without a login run it on this host.
+    """Run a program to its end on the host of the login; without a login run the program on this host.
 
     Works like run_program, but an exit status of 129 to 192 counts as a signal, NUL bytes of `stdin` are
     lost, and the time limit kills the remote program. Raises HostNotReached if nothing was sent. Raises

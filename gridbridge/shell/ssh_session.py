@@ -57,7 +57,7 @@ class SshSessionsOfProgram(OpenSshClient):
         self._lines: dict[tuple[str, ...], SshClientProcess] = {}
 
     def begin(self, login: SshLogin) -> None:
-        """Start a login by ssh before its first request; ProgramNotStarted if the client can't be started."""
+        """Start a login by ssh before its first request; raise ProgramNotStarted if the client can't be started."""
         argv = remote_shell_ssh_command(login)
         if argv not in self._lines:
             self._lines[argv] = SshClientProcess(argv)
@@ -103,7 +103,7 @@ class SshSessionRequest:
         self._open = set(self._read)
 
     def is_done_by(self, deadline: float) -> bool:
-        """Write a request to the remote shell, and read the whole answer; False after a failure or at the deadline."""
+        """Write a request to the shell, and read the whole answer; return False after a failure or at the deadline."""
         try:
             while self._open and any(self._awaited.values()) and not self.is_too_long:
                 for end, _ in self._poll.poll(program_runs.remaining_ms(deadline)):

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 
 class StopAndReloadSignals:
-    """Notes SIGTERM, SIGINT and SIGHUP; to be made once, in the main thread.
+    """Records the signals SIGTERM, SIGINT and SIGHUP; a program makes one instance, in the main thread.
 
     A signal handler only sets a flag, because the interrupted code may hold a lock. Each signal also
     writes a byte to a pipe (signal.set_wakeup_fd), so that `wait` misses no signal.

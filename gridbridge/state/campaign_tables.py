@@ -124,7 +124,7 @@ ATTEMPTS = Table(
     Column("wallclock_s", BigInteger),
     Column(
         "is_past", Boolean, nullable=False, server_default=false()
-    ),  # a closed event's attempt, which no longer counts
+    ),  # whether the attempt belongs to a closed event, and no longer counts
     Column("is_overrun", Boolean, nullable=False, server_default=false()),  # set only for speculative attempts
     Index("campaign_attempts_array", "campaign", "array"),
     # Migration v0001 makes the index partial in PostgreSQL; `postgresql_where` would load the dialect here.
@@ -149,7 +149,7 @@ ANY = select(CAMPAIGNS.c.number).where(IS_GOING).limit(1)
 def delete_rows_of_attempts(
     database: StateFile, table: Table, keys: Iterable[Mapping[str, object]], *also: ColumnElement[bool]
 ) -> None:
-    """Delete a table's rows about some tasks of arrays; the rows must also satisfy `also`."""
+    """Delete a table's rows about some tasks of arrays; `also` is a further condition on the rows."""
     of = (table.c[name] == bindparam(f"of_{name}") for name in PLACE)
     of_place = delete(table).where(*of, *also)
     rows = [{f"of_{name}": key[name] for name in PLACE} for key in keys]

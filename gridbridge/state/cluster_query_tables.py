@@ -68,7 +68,7 @@ class LastClusterQueryResult:
 
     place: str  # program version and address of the query
     asked_at: datetime
-    every_s: float  # interval of regular queries; 0: none
+    every_s: float  # interval of regular queries; 0: no regular queries
     covers: frozenset[str] = frozenset()  # names of arrays that were submitted before the query
     trouble: str = ""  # error of a failed query
     content: bytes = b""  # encoded snapshot
@@ -136,7 +136,7 @@ def encode_cluster_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> 
 
 
 def decode_cluster_snapshot(content: bytes, cluster: str, taken_at: datetime) -> ClusterSnapshot:
-    """Decode a cluster snapshot; some exception is raised for invalid content."""
+    """Decode a cluster snapshot; raise some exception for invalid content."""
     table = json.loads(zlib.decompress(content))
     return ClusterSnapshot(
         cluster=cluster,

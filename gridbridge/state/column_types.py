@@ -27,7 +27,7 @@ class UtcTimeColumn(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
-        """Encode the time in UTC; ValueError for a time without a time zone."""
+        """Encode the time in UTC; raise ValueError for a time without a time zone."""
         if value is None:
             return None
         if value.utcoffset() is None:

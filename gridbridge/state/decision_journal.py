@@ -43,7 +43,7 @@ class ProgramDecisionReplay:
     """Functions that replay the journalled decisions of one program, and show the decisions to people."""
 
     name: str
-    replay: Callable[[Mapping[str, Any]], list[str]]  # stored inputs to action sentences
+    replay: Callable[[Mapping[str, Any]], list[str]]  # turns stored inputs into action sentences
     summarize: Callable[[Sequence[str]], list[str]] = list  # merges equal actions
 
 
@@ -72,7 +72,7 @@ class DecisionJournal:
         self._decisions = JournalledDecisionRows(database)
 
     def keep(self, entry: DecisionJournalEntry) -> None:
-        """Store a decision in the journal; StateError if the disk is full."""
+        """Store a decision in the journal; raise StateError if the disk is full."""
         self._decisions.record(at=entry.at, program=entry.program, sentence=entry.sentence, inputs=entry.inputs)
 
     def forget(self, before: datetime) -> None:

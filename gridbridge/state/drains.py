@@ -25,7 +25,7 @@ def make_cluster_drains_folder(folder: str = PUBLISHED) -> None:
 
 
 def drain_cluster(cluster: str, drain: PublishedClusterDrain, folder: str = PUBLISHED) -> None:
-    """Mark a cluster as drained; StateError for a user who may not do this."""
+    """Mark a cluster as drained; raise StateError for a user without permission."""
     _require_right(folder)
     values = {"by": drain.by, "at": drain.at.isoformat(), "reason": drain.reason}
     if not os.path.isdir(f"{folder}/{DRAINED}"):
@@ -35,9 +35,9 @@ def drain_cluster(cluster: str, drain: PublishedClusterDrain, folder: str = PUBL
 
 
 def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
-    """End a cluster's drain; False for a cluster that was not drained, StateError for a user without permission."""
+    """End a cluster's drain; return False if the cluster was not drained, raise StateError without permission."""
     _require_right(folder)
-    if cluster not in list_drained_clusters(folder):  # refuses names such as ../x, too
+    if cluster not in list_drained_clusters(folder):  # the list contains no names such as ../x
         return False
     path = f"{folder}/{DRAINED}/{cluster}"
     try:

@@ -20,7 +20,7 @@ ACCOUNTING = "accounting"  # the folder of remote jobs' usage
 USAGE = "usage"  # usage that epilogs account for locally, a folder for each person
 FETCHED = ("verdicts", USAGE)  # folders of files that a job's programs read once
 JOBS_A_FOLDER = 1000  # jobs in a subfolder, because a site keeps a million files
-LATEST_S = 32503680000  # the year 3000; comparisons with NaN fail as well
+LATEST_S = 32503680000  # the year 3000; NaN is refused as well, because a comparison with NaN is false
 WORDS_MAX_BYTES = 64 << 20  # large, because the names that a cluster offers include its hosts
 LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor writes all values at once
 
@@ -82,7 +82,7 @@ def load_values_path(published: str = PUBLISHED) -> str:
 
 
 def read_published_route(queue: str, published: str = PUBLISHED) -> TransferRoute:
-    """Read a transfer queue's published route; UnconfiguredTransferQueue if no route is published."""
+    """Read a transfer queue's published route; raise UnconfiguredTransferQueue if no route is published."""
     try:
         return transfer_route.decode_transfer_route(
             safe_files.read_file_only_owner_writes(published_route_path(queue, published), 65536)[0]
@@ -94,7 +94,7 @@ def read_published_route(queue: str, published: str = PUBLISHED) -> TransferRout
 def may_queue_get_route_soon(queue: str, published: str, configuration: str) -> bool:
     """Return whether the service may soon publish a route for a transfer queue.
 
-    This is so while gridbridge.toml is newer than service.json, which the service rewrites after each reading.
+    A route may come while gridbridge.toml is newer than service.json, which the service rewrites after each reading.
     """
     if os.path.exists(published_route_path(queue, published)):
         return True
@@ -106,7 +106,7 @@ def may_queue_get_route_soon(queue: str, published: str, configuration: str) -> 
 
 
 def read_request_mapping(queue: str, published: str = PUBLISHED) -> bytes:
-    """Read the rules that translate resource requests of a queue; StateError for a missing file."""
+    """Read the rules that translate resource requests of a queue; raise StateError for a missing file."""
     path = request_mapping_path(queue, published)
     try:
         return safe_files.read_file_only_owner_writes(path, WORDS_MAX_BYTES)[0]
@@ -115,7 +115,7 @@ def read_request_mapping(queue: str, published: str = PUBLISHED) -> bytes:
 
 
 def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None:
-    """Read the list of resources and queues that a cluster offers; None without a published list."""
+    """Read the list of resources and queues that a cluster offers; return None without a published list."""
     try:
         return safe_files.read_file_only_owner_writes(offered_names_path(cluster, published), WORDS_MAX_BYTES)[0]
     except FileNotFoundError:
@@ -123,7 +123,7 @@ def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None
 
 
 def read_non_forwarding_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
-    """Read the list of a cluster's queues that send no job away; None without a published list."""
+    """Read the list of a cluster's queues that send no job away; return None without a published list."""
     try:
         return safe_files.read_file_only_owner_writes(non_forwarding_queues_path(cluster, published), WORDS_MAX_BYTES)[
             0
@@ -197,7 +197,7 @@ def read_load_values_and_freshness(
 
     Values from the future are not fresh. Raises ParseError for an invalid file.
     """
-    from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh  # only the sensor needs it
+    from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh  # for the sensor
 
     taken_at, stale_s, values = parse_load_values_file(path, owner)
     return values, stale_s, bool(values) and are_load_values_fresh(now - taken_at, stale_s)

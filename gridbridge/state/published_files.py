@@ -20,7 +20,7 @@ def publish_file(path: str, data: bytes, mode: int = 0o755) -> None:
 
 
 def remove_old_published_files(folder: str, before: datetime, most: int) -> None:
-    """Remove files of a folder: files older than `before`, and all except the `most` newest."""
+    """Remove a folder's files that are older than `before`, and all files except the `most` newest."""
     dated = list[tuple[float, str]]()
     for name in safe_files.list_folder_or_empty(folder):
         with suppress(OSError):

@@ -61,7 +61,7 @@ def to_json_types(value: object) -> object:
 
 
 def read_published_value(path: str, kind: type[T]) -> T | None:
-    """Read a published JSON value; None for a missing file, StateError for a file of another writer."""
+    """Read a published JSON value; return None for a missing file, raise StateError for a file of another writer."""
     try:
         return _CONVERTER.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0], kind)
     except FileNotFoundError:
@@ -71,7 +71,7 @@ def read_published_value(path: str, kind: type[T]) -> T | None:
 
 
 def read_all_published_files(folder: str) -> PublishedFilesSnapshot:
-    """Read all published files except job histories; StateError if the folder is missing."""
+    """Read all published files except job histories; raise StateError if the folder is missing."""
     if not os.path.isdir(folder):
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}; on a new host {SET_UP} creates the folder")
     return PublishedFilesSnapshot(
@@ -85,17 +85,17 @@ def read_all_published_files(folder: str) -> PublishedFilesSnapshot:
 
 
 def read_published_service_status(folder: str) -> PublishedServiceStatus | None:
-    """Read the published state of the service; None if there is none."""
+    """Read the published state of the service; return None if no state is published."""
     return read_published_value(f"{folder}/{SERVICE}", PublishedServiceStatus)
 
 
 def read_published_breakers(folder: str) -> PublishedBreakersOfClusters:
-    """Read the published open circuit breakers; empty if there are none."""
+    """Read the published open circuit breakers; return an empty result without open breakers."""
     return read_published_value(f"{folder}/{BREAKERS}", PublishedBreakersOfClusters) or PublishedBreakersOfClusters()
 
 
 def read_published_transfers(folder: str) -> tuple[PublishedTransfer, ...]:
-    """Read the published open transfers; empty if there are none."""
+    """Read the published open transfers; return an empty result without open transfers."""
     published = read_published_value(f"{folder}/{TRANSFERS}", PublishedOpenTransfers)
     return published.transfers if published else ()
 
@@ -175,7 +175,7 @@ def _jobs(folder: str) -> Iterator[tuple[int, int]]:
 
 
 def publish_rebalance_round_begin(kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED) -> None:
-    """Publish the begin of a rebalancing round; an unfinished round keeps its first begin."""
+    """Publish the begin of a rebalancing round; the begin of an unfinished round is not replaced."""
     last = read_published_rebalance_round(kind, folder)
     if last is None or not last.is_open:
         ended_at = last.ended_at if last else None
@@ -246,7 +246,7 @@ def remove_old_unverified_histories(folder: str, before: datetime) -> None:
 def _local(name: str) -> tuple[int, int]:
     try:
         return parse_local_job_and_task(name.removesuffix(".json"))
-    except ParseError:  # a temporary file
+    except ParseError:  # the file is a temporary file
         return 0, 0
 
 

@@ -58,7 +58,7 @@ def remove_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
 
 
 def wake_starter(name: str, spool: str = SPOOL, owner: int | None = None) -> bool:
-    """Wake the starter that sleeps on a FIFO, of uid `owner` if given; False if no starter sleeps."""
+    """Wake the starter that sleeps on a FIFO, of uid `owner` if given; return False if no starter sleeps."""
     end = _open_wake(name, spool, owner)
     if end < 0:
         return False

@@ -26,13 +26,13 @@ MESSAGES_A_SCAN = 200  # at most this many messages of one uid in a scan, so tha
 UIDS_TOLD = 5  # at most this many uids in one log line
 NAMES_A_SCAN = 20_000  # at most this many names in a scan: 50,000 names took up to 4 s on a busy host
 REMOVALS_A_SCAN = 10_000  # at most this many removed files in a scan: a tenth of a second on ext4
-ASLEEP_S = 86400  # age of the FIFO of a starter that has given up
+ASLEEP_S = 86400  # age from which a FIFO's starter counts as gone
 
 _log = logging.getLogger(__name__)
 
 
 class SpoolInbox:
-    """The inbox of starters' messages, which also removes invalid and surplus files from the spool."""
+    """The inbox of starters' messages; the inbox removes invalid and surplus files from the spool."""
 
     def __init__(self, folder: str, limit_per_uid: int, clock: Clock) -> None:
         self._folder = folder
@@ -82,7 +82,7 @@ class SpoolInbox:
             self._remove(name)
 
     def keep_mark(self) -> None:
-        """Recreate a missing mark file, which makes starters send their messages again.
+        """Recreate a missing mark file, so that starters send their messages again.
 
         A loss of all messages also removes the mark file. A mark file with a time in the future is
         replaced, because starters would send messages for ever.
@@ -96,7 +96,7 @@ class SpoolInbox:
         self._reader.again(map(os.path.basename, paths))
 
     def stage_of(self, path: str) -> str:
-        """Return the remote folder of staged files that a transfer's record names; empty if none."""
+        """Return the remote folder of staged files in a transfer's record; empty if the record names no folder."""
         return self._record(path).stage
 
     def submitted_of(self, path: str) -> str:
@@ -180,7 +180,7 @@ class SpoolInbox:
             return None
 
     def _refuse(self, spool_file: SpoolFile, error: Exception) -> None:
-        """Remove an invalid file, or ignore it from now on; after an error of the service the file is kept."""
+        """Remove an invalid file, or ignore it from now on; keep the file if the service itself caused the error."""
         removed = False
         if spool_reader.is_read_error_of_file_itself(error):
             removed = self._remove(spool_file.name)

@@ -20,7 +20,7 @@ UNFINISHED_S = 3600  # age after which the writer of an unfinished file counts a
 MOST = 5000  # at most this many names in a portion; the removal of 5000 files takes a tenth of a second
 WHOLE = b"\n\n"  # the end of a complete message from a shell
 OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (TransferMessageKind.ENDED, TransferMessageKind.CLOSED))
-YEAR_10000_S = 253402300800  # the limit of datetime
+YEAR_10000_S = 253402300800  # first time that datetime can't represent
 # errors at opening that the file's writer has caused
 WRITERS_FAULT = (errno.ELOOP, errno.ENXIO, errno.EACCES)
 
@@ -35,7 +35,7 @@ class MessageWithAuthorUid:
 
 
 class SpoolFileVersion(NamedTuple):
-    """The identity of a spool file, which tells a new file of the same name from the old file."""
+    """The identity of a spool file, which distinguishes a new file from an old file of the same name."""
 
     inode: int
     mtime_ns: int
@@ -72,7 +72,7 @@ class SpoolReader:
     def remember(self, spool_files: Iterable[SpoolFile]) -> None:
         """Note the scanned files: forget changed files, and remember files with several hard links.
 
-        Such a file stays refused: after the removal of one link, the last link would look like a usual file.
+        The reader refuses a file with several links for good: the last link alone would look like a usual file.
         """
         for spool_file in spool_files:
             if self._read.get(spool_file.name, spool_file.mark) != spool_file.mark:
@@ -172,7 +172,7 @@ def spool_file_version(facts: os.stat_result) -> SpoolFileVersion:
 
 
 def read_transfer_record(path: str) -> TransferMessage:
-    """Return a transfer's record; an empty message if the record cannot be read."""
+    """Return a transfer's record, or an empty message if the record cannot be read."""
     try:
         data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
         return decode_transfer_message(data)
@@ -194,7 +194,7 @@ def starter_message_sort_key(message: MessageWithAuthorUid) -> tuple[float, str]
 
 
 def _whole(name: str, data: bytes) -> bytes:
-    """Return the lines of a message; ParseError for a shell's message that is cut or of a wrong kind."""
+    """Return the lines of a message; raise ParseError for a shell's message that is cut or of a wrong kind."""
     if not name.startswith(IN_PLACE):
         return data
     if not data.endswith(WHOLE):
@@ -236,7 +236,7 @@ class ResumableFolderScan:
         return self._entries is not None
 
     def take(self, folder: str) -> list[os.DirEntry[str]]:
-        """Return the next names; a new pass begins after the folder's last name. Raises OSError."""
+        """Return the next names; a new pass begins after the folder's last name. Raises OSError on failure."""
         entries, self._entries = self._entries or os.scandir(folder), None
         portion = list(islice(entries, self._most))
         if len(portion) == self._most:

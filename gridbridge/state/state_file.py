@@ -163,7 +163,7 @@ _VERSION = text("SELECT version_num FROM alembic_version")
 
 
 def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False) -> tuple[Engine, str]:
-    """Open the database at `url`, created or migrated as needed; also return the database's name.
+    """Open the database at `url`, created or migrated as needed; return the engine and the database's name.
 
     With `is_unchanged` the database must exist and cannot be changed.
     """
@@ -250,7 +250,7 @@ def _begin(connection: Connection) -> None:
 
 
 def _migrate(connection: Connection, name: str) -> None:
-    """Migrate the schema to HEAD within the open transaction; StateError for a newer schema."""
+    """Migrate the schema to HEAD within the open transaction; raise StateError for a newer schema."""
     version = _version(connection, name)
     if version == HEAD:
         return

@@ -26,7 +26,7 @@ class EmbeddedJob(NamedTuple):
     suspended: int
     deleting: int
     wanted: str = ""  # requested queue; empty: any queue
-    pinned: str = ""  # the only queue in which the job may start now; empty: no such limit
+    pinned: str = ""  # the only queue in which the job may start now; empty: any queue
     at: str = ""  # transfer queue in which the job runs; empty: queue `embedded`
     restarted: int = 0
     reason: str = ""  # reason why all remote clusters refused the job

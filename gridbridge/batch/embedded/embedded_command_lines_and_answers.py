@@ -1,6 +1,6 @@
 """Builds command lines of the embedded cluster's program, and parses the program's answers.
 
-An answer is complete if its last line is a point.
+An answer is complete if its last line is a dot.
 """
 
 from gridbridge.errors import ParseError
@@ -93,8 +93,8 @@ def pin_to_queue_command(folder: EmbeddedClusterAccess, job: str, queue: str) ->
 def explain_request_refusal(request: JobRequest, *, is_array: bool = False) -> str:
     """Return the reason why an embedded cluster can't satisfy a request; empty if it can.
 
-    An embedded cluster has slots, and walltimes for array tasks. A request for another limit or resource is refused,
-    because the job would run without the limit.
+    An embedded cluster has slots, and walltimes for array tasks. A request for any other limit or
+    resource is refused, because the cluster would not enforce the limit.
     """
     ignored = (WALLTIME,) if is_array else ()
     unsupported = [name for name, _ in request.hard if not (is_home_only_resource(name) or name in ignored)]
@@ -174,12 +174,12 @@ Line = PrintedEmbeddedCluster | PrintedEmbeddedJob | PrintedEmbeddedJobEnd
 
 
 def encode_embedded_answer(*blocks: Line) -> bytes:
-    """Encode an answer as blocks of key-value lines, followed by a point."""
+    """Encode an answer as blocks of key-value lines, followed by a line with a dot."""
     return BETWEEN.join(transfer_message.encode_key_value_lines(vars(block)) for block in blocks) + WHOLE
 
 
 def parse_embedded_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedCluster, list[PrintedEmbeddedJob]]:
-    """Parse the answer of verb `list`; ParseError for an incomplete answer."""
+    """Parse the answer of verb `list`; raise ParseError for an incomplete answer."""
     blocks = _blocks(answer)
     if not blocks:
         raise ParseError("embedded: the answer lacks the cluster")
@@ -191,7 +191,7 @@ def parse_embedded_cluster_and_jobs(answer: bytes) -> tuple[PrintedEmbeddedClust
 
 
 def parse_embedded_job_end(answer: bytes) -> PrintedEmbeddedJobEnd | None:
-    """Parse the answer of verb `ended`; None if the job's end is unknown."""
+    """Parse the answer of verb `ended`; return None if the job's end is unknown."""
     return next(iter(parse_embedded_task_ends(answer)), None)
 
 

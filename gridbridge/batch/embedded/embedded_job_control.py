@@ -57,7 +57,7 @@ def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
 
 
 def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
-    """Kill a running job; remove a waiting job without an accounting record, as Grid Engine does."""
+    """Kill a running job, or remove a waiting job and write no accounting record, as Grid Engine does."""
     with database.change():
         job = database.job(number)
         _end(database, job)
@@ -147,7 +147,7 @@ class EmbeddedWalltimeAndPreemption:
         return None if left_s == inf else left_s
 
     def look(self) -> None:
-        """Kill the job after its walltime, or PATIENCE_S after its preemption signal.
+        """Kill the job after its walltime, or PATIENCE_S seconds after its preemption signal.
 
         If the database is locked, the check is skipped until the next call.
         """
@@ -159,7 +159,7 @@ class EmbeddedWalltimeAndPreemption:
                 self._kill(PLACE)
 
     def judge(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> EmbeddedJobEnd:
-        """Return the job's end with the reason for a kill: walltime, preemption or deletion."""
+        """Return the job's end; for a killed job with the reason: walltime, preemption or deletion."""
         if end.signal is None:
             return end
         return end._replace(killed_for=self._killed_for or (DELETION if job.deleting else ""))
@@ -177,9 +177,9 @@ class EmbeddedWalltimeAndPreemption:
 
 
 def preempt_embedded_tasks(database: EmbeddedJobStore) -> None:
-    """Preempt the newest running tasks, no more than the next waiting job needs.
+    """Preempt as many of the newest running tasks as the next waiting job needs.
 
-    No task is preempted if all preemptible tasks together would not free enough slots. A preempted task gets an
+    Tasks are preempted only if all preemptible tasks together would free enough slots. A preempted task gets an
     announcing signal and the checkpoint signal, and SIGKILL after PATIENCE_S.
     """
     first = database.first_in_turn()

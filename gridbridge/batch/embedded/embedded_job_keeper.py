@@ -1,4 +1,4 @@
-"""The keeper process of an embedded cluster: starts a waiting job, supervises the job, then takes the next.
+"""The keeper process of an embedded cluster: starts a waiting job, supervises the job, then starts the next job.
 
 The embedded cluster has no scheduler. A keeper is started by each command after which a job could start, and by each
 keeper that has started a job. A keeper ends when no job can start.
@@ -29,7 +29,7 @@ from gridbridge.batch.embedded.job_start_and_queue_methods import (
 
 AGAIN, IN_ERROR = 99, 100  # exit statuses of a starter: rerun, and error state (sge_shepherd(8))
 LOAD_REPORT_S = 40  # period of load sensor calls: load_report_time, sge_conf(5)
-RETRY_S = 1.0  # pause before a job's end is written again, after a write failed
+RETRY_S = 1.0  # pause after a failure to write a job's end, before the next try
 SPARED = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)  # signals that a keeper ignores
 
 
@@ -63,7 +63,7 @@ def remove_embedded_job_folder(folder: str, job: int) -> None:
 
 
 def _start(database: EmbeddedJobStore, opened: Container[str]) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
-    """Start the next waiting job; None if no job can start.
+    """Start the next waiting job; return None if no job can start.
 
     One transaction selects the job, locks it for this keeper and prepares its first process.
     """

@@ -83,17 +83,17 @@ def decode_sqlite_text(content: bytes) -> str:
 
 
 def encode_text_as_bytes(value: object) -> object:
-    """Encode a text as bytes, and leave other values as they are."""
+    """Encode a text as bytes; return a value of another type unchanged."""
     return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
 
 
 def decode_from_sqlite(value: Any) -> Any:
-    """Decode a value from SQLite: bytes become text, other values stay."""
+    """Decode bytes from SQLite as text; return a value of another type unchanged."""
     return decode_sqlite_text(value) if isinstance(value, bytes) else value
 
 
 def open_embedded_job_store_file(folder: str, create: bool) -> sqlite3.Connection:
-    """Open or create a cluster's SQLite file; StateError if missing or owned by another user."""
+    """Open or create a cluster's SQLite file; raise StateError if the file is missing or another user's."""
     path = f"{folder}/{FILE}"
     if create:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -137,7 +137,7 @@ def write_embedded_accounting_row(db: sqlite3.Connection, job: EmbeddedJob, end:
 
 
 def read_embedded_job_end(db: sqlite3.Connection, number: int) -> tuple[str, EmbeddedJobEnd] | None:
-    """Return an ended job's account and end; None without an accounting record."""
+    """Return an ended job's account and end; None if the job has no accounting record."""
     if abs(number) > MOST_JOBS:
         return None
     row = db.execute(ONE, (number,)).fetchone()
@@ -216,7 +216,7 @@ class EmbeddedJobStore:
 
     @property
     def waiting(self) -> int:
-        """The number of jobs that wait for slots: not held, not in error, no array tasks."""
+        """The number of jobs that wait for slots, without held jobs, jobs in error state and array tasks."""
         return self._number(f"SELECT count(*) FROM job{STARTABLE} AND array = 0")  # noqa: S608 - constants
 
     @property
@@ -292,7 +292,7 @@ class EmbeddedJobStore:
             raise EmbeddedRequestRefusal(f"expected 0 to {MOST_TASKS} tasks, and a walltime of 0 to {SECONDS} s")
 
     def require(self, queue: str) -> dict[str, int]:
-        """Return the number of slots of each queue; EmbeddedRequestRefusal if `queue` does not exist."""
+        """Return the number of slots of each queue; raise EmbeddedRequestRefusal if `queue` does not exist."""
         has = {OWN: self.slots} | {transfer_queue.name: transfer_queue.slots for transfer_queue in self.queues()}
         if queue and queue not in has:
             raise EmbeddedRequestRefusal(f"queue {queue} does not exist; expected one of {', '.join(has)}")
@@ -315,7 +315,7 @@ class EmbeddedJobStore:
             self._db.execute("INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?)", row)
 
     def next_to_start(self, opened: Container[str] = ()) -> EmbeddedJob | None:
-        """Return the next job that can start, or None; the job's field `at` names its queue.
+        """Return the next job that can start, with its queue in field `at`; None if no job can start.
 
         Each queue is first in, first out, so that small jobs can't delay a large job for ever. Preemptible jobs come
         last. Only the transfer queues in `opened` start jobs.
@@ -353,7 +353,7 @@ class EmbeddedJobStore:
         self._db.execute(f"UPDATE job SET {columns} WHERE id = ?", row)  # noqa: S608 - constants
 
     def remove(self, job: EmbeddedJob) -> None:
-        """Delete a job's row, and its script unless another task of the array needs the script."""
+        """Delete a job's row; delete the script as well if no remaining task of the array needs the script."""
         self._db.execute("DELETE FROM job WHERE id = ?", (job.id,))
         query = "SELECT count(*) FROM job WHERE array = ? AND array > 0"
         if not self._number(query, job.array):
@@ -369,7 +369,7 @@ class EmbeddedJobStore:
         self.remove(job)
 
     def end_of(self, number: int) -> tuple[str, EmbeddedJobEnd] | None:
-        """Return an ended job's account and end; None without an accounting record."""
+        """Return an ended job's account and end; None if the job has no accounting record."""
         return read_embedded_job_end(self._db, number)
 
     def ends_of(self, array: int) -> list[EmbeddedArrayTaskEnd]:
@@ -377,7 +377,7 @@ class EmbeddedJobStore:
         return read_embedded_task_ends(self._db, array)
 
     def lost(self) -> list[EmbeddedJob]:
-        """Return the jobs that are recorded as running without a keeper or a process."""
+        """Return the jobs that are recorded as running, but have lost their keeper process and their first process."""
         return [
             job
             for job in self._jobs(" WHERE pid > 0")
@@ -385,10 +385,10 @@ class EmbeddedJobStore:
         ]
 
     def account_for_lost(self) -> Iterable[int]:
-        """Write the accounting of running jobs that lost their keeper and process; return the job ids.
+        """Write the accounting of jobs that lost their keeper process and first process; return the job ids.
 
-        A job of a transfer queue is requeued instead, unless the job was deleted: the remote job may live, and the next
-        starter takes it over.
+        A lost job of a transfer queue is requeued instead, unless a user deleted the job: the remote job may live, and
+        the next starter takes over the remote job.
         """
         if not self.lost():
             return ()

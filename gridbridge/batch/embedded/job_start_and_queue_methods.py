@@ -40,7 +40,7 @@ class EmbeddedJobFirstProcess:
     """The first process of an embedded job, controlled by the job's keeper process."""
 
     def __init__(self, job: EmbeddedJob, private: str, argv: tuple[str, ...], environment: dict[str, str]) -> None:
-        """Fork the first process and wait until it is ready; EmbeddedJobStartFailure if it is not."""
+        """Fork the first process and wait until it is ready; raise EmbeddedJobStartFailure if it can't start."""
         line_read, self._line = os.pipe()
         self._news, news_write = os.pipe()
         self.pid = os.fork()
@@ -130,7 +130,7 @@ def embedded_job_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
     }
 
 
-METHOD_S = 60.0  # time limit of a queue method, which has shorter limits itself
+METHOD_S = 60.0  # time limit of a queue method; the method's own limits are shorter
 SENSOR_S = 10.0
 PARALLEL = "slots"  # parallel environment of jobs with several slots
 AS_IT_IS = ("utf-8", "surrogateescape")
@@ -223,7 +223,7 @@ def open_embedded_transfer_queues(database: EmbeddedJobStore) -> frozenset[str]:
 
 
 def call_embedded_load_sensor(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
-    """Call the load sensor of the transfer queue in which a job runs, and ignore the values."""
+    """Call the load sensor of the transfer queue in which a job runs, and ignore the sensor's values."""
     if queue := _queue(database, job):
         _load_values(queue.methods)
 

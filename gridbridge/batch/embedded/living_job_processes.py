@@ -8,7 +8,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.transfer_route import BARE
 
 ENDED = (b"Z", b"X")
-START_TIME = 19  # field number in /proc/PID/stat, counted after the name; in clock ticks since boot
+START_TIME = 19  # number of the start time's field in /proc/PID/stat, counted after the name; clock ticks since boot
 PROGRAM = ("-I", "-m", "gridbridge.batch.embedded")
 
 
@@ -31,7 +31,7 @@ def unique_process_id(pid: int) -> str:
 def signal_job_process_group(pid: int, born: str, number: int) -> None:
     """Signal a job's process group if the job's first process still runs.
 
-    Raises StateError for a process of another host, where the process may still run, or of an earlier boot.
+    Raises StateError if the process belongs to an earlier boot, or to another host, where it may still run.
     """
     if unique_process_id(pid) == born:
         os.killpg(pid, number)

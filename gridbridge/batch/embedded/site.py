@@ -11,7 +11,7 @@ from gridbridge.model.transfer_route import EmbeddedClusterAccess
 
 
 def query_cluster_facts(folder: EmbeddedClusterAccess, _now: float) -> ClusterFacts:
-    """Return the cluster's slots, or the reason for no answer; the version is that of gridbridge."""
+    """Return the cluster's slots and gridbridge's version, or the reason for no answer."""
     try:
         cluster, _ = query_cluster_snapshot(folder, "", ())
     except GridbridgeError as error:

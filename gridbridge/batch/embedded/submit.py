@@ -53,7 +53,7 @@ def find_held_job(folder: EmbeddedClusterAccess, transfer: str, owner: str) -> s
 
 
 def find_duplicate_arrays(folder: EmbeddedClusterAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's other arrays with the same submission name."""
+    """Return the ids of a user's arrays that have the submission name of an array, without this array."""
     return [job for job in _named(folder, transfer, owner) if job != array]
 
 
@@ -72,7 +72,7 @@ def query_owner_and_account(folder: EmbeddedClusterAccess, job: str) -> tuple[st
 def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return, by array id, the indices of waiting and running tasks.
 
-    `arrays` maps array ids to accounts; another array's tasks with a reused id do not count.
+    `arrays` maps array ids to accounts; tasks of another array that reuses an id do not count.
     """
     jobs = _jobs(folder, embedded_command_lines_and_answers.list_cluster_and_jobs_command(folder))
     indices: dict[str, list[range]] = {array: [] for array in arrays}
@@ -114,7 +114,7 @@ def delete_array_tasks(folder: EmbeddedClusterAccess, array: str, _name: str, in
 def hold_array_tasks(
     folder: EmbeddedClusterAccess, array: str, name: str, indices: tuple[range, ...]
 ) -> tuple[range, ...]:
-    """Hold array tasks; return the indices of tasks that still wait, and so are held."""
+    """Hold array tasks; return the indices of tasks that still wait and are therefore held."""
     for job in _at(folder, array, name, indices):
         _unless_gone(folder, embedded_command_lines_and_answers.job_control_command(folder, "hold", job.id))
     held = _at(folder, array, name, indices)
@@ -146,7 +146,7 @@ def release_job(folder: EmbeddedClusterAccess, job: str) -> None:
 
 
 def defer_restart(folder: EmbeddedClusterAccess, job: str, request: JobRequest) -> None:
-    """Raise ParseError: embedded jobs have no start time, and are held instead."""
+    """Raise ParseError: embedded jobs have no start time; a hold keeps them from restarting."""
     del folder, request
     raise ParseError(f"job {job}: embedded clusters have no start times")
 
@@ -173,7 +173,7 @@ def delete_job(folder: EmbeddedClusterAccess, job: str) -> None:
 
 
 def query_job_request(folder: EmbeddedClusterAccess, job: str) -> JobRequest:
-    """Return an empty request; ParseError if the job neither waits nor runs.
+    """Return an empty request; raise ParseError if the job neither waits nor runs.
 
     Embedded jobs request only slots, which the starter knows.
     """

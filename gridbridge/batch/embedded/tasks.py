@@ -1,6 +1,6 @@
 """Keeps local tasks of an embedded cluster from starting again while their remote jobs exist.
 
-The only guard is a hold.
+The only guard against a second start is a hold.
 """
 
 import os
@@ -84,7 +84,7 @@ REFUSED = ""  # embedded jobs have no context variables
 def keep_refused_job_home(
     folder: EmbeddedClusterAccess, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
 ) -> bool:
-    """Restrict a refused job to the queue `embedded`; False if that queue has too few slots."""
+    """Restrict a refused job to the queue `embedded`; return False if the queue has too few slots."""
     del own, variants
     argv = embedded_command_lines_and_answers.keep_on_own_slots_command(folder, job, reason)
     answer = run_program(argv, folder.environment(), folder.timeout_s)

@@ -16,7 +16,7 @@ KEPT = b"__SGE_PREFIX__O_MAIL"  # name of variable SGE_O_MAIL in `qstat -j -xml`
 
 
 def find_arrays_by_submitted_name(cell: GridEngineCellAccess, listed: bytes, name: str, owner: str) -> list[int]:
-    """Return the ids of a user's arrays in a job list that were submitted under a name."""
+    """Return the ids of those arrays in a job list that a user submitted under a name."""
     shown = query_job_details_xml(cell, parse_array_ids(listed))
     return [number for number, job in shown if _is_marked(job, name, owner)]
 

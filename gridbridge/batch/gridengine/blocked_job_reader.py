@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 MOST_SHAPES = 100  # maximal number of different requests that are examined
 OF_QUEUE = "qc"
-PER_JOB = "JOB"  # a job uses the amount once, for all slots (complex(5))
+PER_JOB = "JOB"  # a job uses the requested amount once, whatever its number of slots (complex(5))
 WILD = frozenset("*?[")  # wildcard characters in names of parallel environments (sge_types(1), wc_pe_name)
 
 
@@ -99,7 +99,7 @@ def _environments(cell: GridEngineCellAccess, pe: str) -> list[str]:
 
 
 class ConsumableTable:
-    """A cell's consumables, and the exclusive resources, which reserve a whole host."""
+    """A cell's consumables, and its exclusive resources, by which a job reserves a whole host."""
 
     def __init__(self, rows: Iterable[QconfComplexRow]) -> None:
         used = [row for row in rows if row.consumable != "NO"]
@@ -141,7 +141,7 @@ class ConsumableTable:
 
 
 def parse_consumable_amount(text: str) -> float | None:
-    """Parse a number, an amount such as 3.5G, or a time; None for other text.
+    """Parse a number, an amount such as 3.5G, or a time; return None for other text.
 
     A negative free amount means that jobs use more than the cell has.
     """
@@ -266,7 +266,7 @@ def _slots(leafs: Mapping[str, str]) -> int:
 
 
 def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndResources:
-    """Parse qstat's list of jobs and queue instances; ParseError if incomplete."""
+    """Parse qstat's list of jobs and queue instances; raise ParseError if the list is incomplete."""
     return parse_repaired_xml(data, partial(_read_crowd, table=table))
 
 

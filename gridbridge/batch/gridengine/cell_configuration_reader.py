@@ -158,7 +158,7 @@ def waiting_arrays_in_qstat(qstat: bytes) -> list[int]:
 def host_resources_to_query(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
     """Return the resources to query on hosts: consumables, and resources that jobs request.
 
-    The architecture is queried too, because each reporting host shows its architecture.
+    The result includes the architecture, because every host that reports load shows its architecture.
     """
     named = {name.decode("utf-8", "replace") for name in REQUEST.findall(qstat)}
     used = {
@@ -323,7 +323,7 @@ def _wrong(where: str, content: object, right: str) -> ParseError:
 
 RESERVATIONS_AT_ONCE = 100  # maximal number of advance reservations in one query
 NO_PROGRAM = 127
-GONE = b"do not exist"  # qrstat's message if all queried reservations have ended
+GONE = b"do not exist"  # message of qrstat if all queried reservations have ended
 
 
 def query_advance_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int]:
@@ -346,7 +346,7 @@ def query_advance_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int
 
 
 def parse_advance_reserved_slots(data: bytes) -> Mapping[str, int]:
-    """Parse the output of `qrstat -ar IDS -xml`; ParseError for other output."""
+    """Parse the output of `qrstat -ar IDS -xml`; raise ParseError for other output."""
     slots = Counter[str]()
     for element in _shown(data).iterfind("ar_summary/granted_slots_list/granted_slots"):
         slots[element.get("queue_instance", "")] += int(element.get("slots", "0"))

@@ -76,7 +76,7 @@ def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramO
 def parse_cell_demand(
     qstat: bytes, qhost: bytes, zone: tzinfo = UTC, laid_out: CellConfiguration = NOTHING
 ) -> GridEngineCellSnapshot:
-    """Parse the XML output of qstat and qhost; ParseError unless both are complete.
+    """Parse the XML output of qstat and qhost; raise ParseError unless both are complete.
 
     `zone` is the time zone in which the programs ran.
     """
@@ -98,7 +98,7 @@ def parse_cell_demand(
 
 
 def _with_values(host: CellExecutionHost, of_all: CellExecutionHost) -> CellExecutionHost:
-    """Add the cell's resource values to a host's values, which take precedence (complex(5))."""
+    """Add the cell's resource values to a host's values; the host's values take precedence (complex(5))."""
     if not of_all.values:
         return host
     return replace(host, values=tuple((dict(of_all.values) | dict(host.values)).items()))
@@ -336,7 +336,7 @@ def _pair(element: "_Element") -> tuple[str, str]:
 
 
 def _number(text: str) -> float | None:
-    """Parse a value such as 3.19 or 1.2K; None for `-`, which a silent host has."""
+    """Parse a value such as 3.19 or 1.2K; return None for `-`, the value of a silent host."""
     unit = UNITS.get(text[-1:], 0.0)
     try:
         return float(text[:-1]) * unit if unit else float(text)

@@ -1,4 +1,4 @@
-"""Reads the queues, hosts, resources and other objects of a cell that `gridbridge setup` needs."""
+"""Reads a cell's objects for `gridbridge setup`, such as queues, hosts and resources."""
 
 import re
 import socket
@@ -47,7 +47,7 @@ UNDEFINED = (b"not defined", b"can't resolve hostname")  # qconf(1)'s messages f
 
 
 def query_cell_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettings:
-    """Query the objects of a cell, and the settings of one host, that `gridbridge setup` needs.
+    """Query a cell's objects, and the settings of one host, for `gridbridge setup`.
 
     The first query runs alone: if it times out, no other query starts.
     """
@@ -78,7 +78,7 @@ def query_cell_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSetti
 
 
 def query_remote_cell_setup(cell: GridEngineCellAccess) -> CellQconfSettings:
-    """Query the few objects of a remote cell that `gridbridge setup` needs."""
+    """Query the few objects that `gridbridge setup` needs of a remote cell."""
     return CellQconfSettings(
         master=read_acting_qmaster(cell),
         complexes={},
@@ -134,7 +134,7 @@ def count_slots_on_host(cell: GridEngineCellAccess, name: str) -> Mapping[str, i
 
 
 def require_qmaster_answer(cell: GridEngineCellAccess) -> None:
-    """Send the qmaster a small query; CommandFailed gives the reason for no answer."""
+    """Send the qmaster a small query; raise CommandFailed with the reason if no answer comes."""
     query_object(cell, "-sql")
 
 
@@ -155,7 +155,7 @@ def query_qmaster_clock_offset_s(cell: GridEngineCellAccess, now: float) -> floa
 
 
 def find_other_qmaster_port(cell: GridEngineCellAccess) -> int:
-    """Return another port at which the qmaster answers; 0 if none does.
+    """Return a port other than the configured port at which the qmaster answers; 0 if no port answers.
 
     Ports are taken from the cell's settings.sh and from services(5).
     """
@@ -215,7 +215,7 @@ def _exec_hosts(cell: GridEngineCellAccess, of_host: str) -> Mapping[str, QconfS
 
 SLOTS = "slots"
 EXCLUSIVE = "EXCL"  # relation of resources by which jobs request a whole host (complex(5))
-NOTHING = ("0", "0.0", "0:0:0", "00:00:00", "NONE", "FALSE")  # default values by which a job uses nothing
+NOTHING = ("0", "0.0", "0:0:0", "00:00:00", "NONE", "FALSE")  # default values that use up nothing of a consumable
 OF_HOST, OF_ALL = "hc", "gc"  # qstat -F prefixes of consumables: of a host, of the whole cell
 ALL = "global"
 
@@ -225,7 +225,7 @@ def query_unrequested_consumables(
 ) -> Mapping[str, tuple[str, ...]]:
     """Return the consumables that jobs use without a request, each with its hosts.
 
-    A job without a request uses a consumable's default amount. `global` stands for the whole cell.
+    A job without a request uses a consumable's default amount. Host `global` stands for the whole cell.
     """
     names = [row.name for row in complexes if _is_taken(row)]
     answer = run_client(cell, client_commands.show_queue_resources_command(cell, names)).checked()

@@ -34,7 +34,7 @@ ENDS = ("JB_END", "JB_TASK_END")  # qevent(1)'s events for ended jobs and tasks
 LAST = -1023  # lowest priority (qsub(1), -p)
 LONG_PAST_S = 86400  # a start time long past; qalter can't remove a start time
 ANY_PE = "*"  # any parallel environment (sge_types(1), wc_pe_name)
-STAYS = f"{OURS}stays"  # context variable of jobs that requested remote=false, and are restricted to one queue
+STAYS = f"{OURS}stays"  # context variable of jobs that requested remote=false and are now restricted to one queue
 OF_STRINGS = ("=", "<>", LIKE, NOT_LIKE, NOT_NULL)  # comparisons that an expression can make (complex(5))
 WILD = frozenset("*?[]!&|()")  # operators and wildcards of expressions (complex(5))
 STAY = (("remote", "false"),)  # request that keeps a job in local queues
@@ -59,7 +59,7 @@ def rename_and_release_command(cell: GridEngineCellAccess, job: str, name: str) 
 def defer_restart_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
     """Build the command that keeps a running job from restarting, by a start time far in the future.
 
-    The job's previous start time is kept in its context. A running job goes on; a requeued job does not start again.
+    The previous start time is saved in the job's context. A running job goes on; a requeued job does not start again.
     """
     note = ("-ac", f"{OWN_START}={own}", "-ac", f"{OWN_JOB}={job}")
     return (f"{cell.binaries}/qalter", "-a", _moment(FAR_S), *note, job)
@@ -78,10 +78,10 @@ def _moment(seconds: int) -> str:
 def pin_to_queue_command(
     cell: GridEngineCellAccess, job: str, queue: str, remember: str, hard: Pairs | None = None
 ) -> Argv:
-    """Build the command that restricts a job to one queue and saves its queue list in its context.
+    """Build the command that restricts a job to one queue and saves the job's queue list in its context.
 
     Blanks separate the saved queue names, because a comma would end the context variable. `hard` replaces the resources
-    of a job that requests remote=false, which no transfer queue offers.
+    of a job that requests remote=false, because no transfer queue offers remote=false.
     """
     note = f"{OWN_QUEUES}={remember.replace(',', ' ')}"
     stay = (*_all_hard(hard), "-ac", f"{STAYS}=1") if hard is not None else ()
@@ -107,7 +107,7 @@ def show_job_detail_command(cell: GridEngineCellAccess, job: str) -> Argv:
 def show_cell_status_command(cell: GridEngineCellAccess) -> Argv:
     """Build the command that lists all jobs, and all queue instances with their kind: local or best-effort.
 
-    Two resources show the kind. In a cell without these resources qstat reports no error (measured: 8.1.9).
+    Two resources show an instance's kind. In a cell without these resources qstat reports no error (measured: 8.1.9).
     """
     shown = f"remote,{BEST_EFFORT}"
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-u", "*", "-xml")
@@ -141,7 +141,7 @@ def show_blocked_jobs_command(cell: GridEngineCellAccess, names: list[str]) -> A
 
 
 def list_possible_queues_command(cell: GridEngineCellAccess, owner: str, pe: str, queues: str, hard: Pairs) -> Argv:
-    """Build the command that lists the queue instances which a user's job may use, even full ones."""
+    """Build the command that lists the queue instances that a user's job may use, even full queue instances."""
     among = _option("-pe", pe) + _option("-q", queues) + _option("-U", owner)
     options = _option("-l", ",".join(f"{name}={value}" if value else name for name, value in hard))
     return (f"{cell.binaries}/qselect", *options, *among)
@@ -150,7 +150,7 @@ def list_possible_queues_command(cell: GridEngineCellAccess, owner: str, pe: str
 def list_own_jobs_command(cell: GridEngineCellAccess) -> Argv:
     """Build the command that lists the caller's jobs.
 
-    The list has an entry for the waiting tasks of each array, and one for each running task.
+    The list has one entry for all waiting tasks of an array, and one entry for each running task.
     """
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-xml")
 
@@ -158,7 +158,7 @@ def list_own_jobs_command(cell: GridEngineCellAccess) -> Argv:
 def list_jobs_of_owner_command(cell: GridEngineCellAccess, owner: str) -> Argv:
     """Build the command that lists a user's jobs.
 
-    The list has an entry for the waiting tasks of each array, and one for each running task.
+    The list has one entry for all waiting tasks of an array, and one entry for each running task.
     """
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", owner, "-xml")
 
@@ -218,8 +218,8 @@ exit $found
 def search_accounting_command(cell: GridEngineCellAccess, accounts: list[str]) -> Argv:
     """Build the command that finds the accounting lines of some accounts, and their adjacent lines.
 
-    qacct(1) would read the whole file for each job, and change the lines. Uncompressed files that logrotate(8) or Grid
-    Engine's own script rotated recently are searched too.
+    qacct(1) would read the whole file for each job, and reformat the lines. The search includes uncompressed files that
+    logrotate(8) or Grid Engine's own script rotated recently.
     """
     return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_in_lines(accounts))
 

@@ -1,7 +1,7 @@
 """Adds and removes execution hosts of a cell, and stores hosts' tags (qconf(1), qmod(1), qhost(1)).
 
-The client programs exit with 0 even without a change, and with 1 if the change was made before. So only missing changes
-are requested, and important changes are read back.
+The client programs exit with 0 even if they change nothing, and with 1 if the change was made before. So only missing
+changes are requested, and important changes are read back.
 """
 
 import itertools
@@ -44,7 +44,7 @@ ATTRIBUTES = (  # attributes of an execution host (host_conf(5))
     "report_variables",
 )
 REFERENCED = b"still referenced"
-LARGEST_NUMBER = 2**31 - 1  # of seq_no (queue_conf(5))
+LARGEST_NUMBER = 2**31 - 1  # largest seq_no (queue_conf(5))
 GROUP = "@"  # first character of host group names
 NONE_LEFT = 1  # exit status of qstat if no queue instance matches -q
 NO_QUEUES = frozenset[str]()
@@ -71,7 +71,7 @@ def host_queue_instances_command(cell: GridEngineCellAccess, host: str) -> Argv:
 
 
 def parse_host_queue_instances(data: bytes) -> tuple[HostQueueInstance, ...]:
-    """Parse a host's queue instances; ParseError for other output."""
+    """Parse a host's queue instances; raise ParseError for any other output."""
     return tuple(_instance(element) for element in parse_short_xml(data).iterfind("queue_info/Queue-List"))
 
 
@@ -161,7 +161,7 @@ def place_host_last_in_queues(cell: GridEngineCellAccess, host: str, queues: Ite
     """Give a host a higher seq_no than other hosts, so that jobs use the other hosts first.
 
     The order counts if the scheduler sorts by seq_no (queue_sort_method, sched_conf(5)). A host that already has a
-    seq_no keeps it.
+    seq_no keeps this seq_no.
     """
     numbers = {
         settings["qname"]: parse_qconf_values_by_host(settings.get("seq_no", "0"))
@@ -181,7 +181,7 @@ def next_queue_seq_no(own: QconfValuesByHost, other_numbers: Iterable[int]) -> i
     """Return the seq_no by which a host becomes the last host of a queue; None if no seq_no is left.
 
     The seq_no is above those of the queue and its host groups, and below those of later queues (`other_numbers`),
-    because jobs would use the later queues first. If the numbers run out, the last hosts share one.
+    because jobs would use the later queues first. If the numbers run out, the last hosts share a number.
     """
     numbers = [(name, int(number)) for name, number in own.others]
     groups = (number for name, number in numbers if name.startswith(GROUP))
@@ -193,14 +193,14 @@ def next_queue_seq_no(own: QconfValuesByHost, other_numbers: Iterable[int]) -> i
 
 
 def disable_host_queues(cell: GridEngineCellAccess, host: str) -> None:
-    """Disable all queue instances of a host; CommandFailed if a queue instance stays enabled."""
+    """Disable all queue instances of a host; raise CommandFailed if a queue instance stays enabled."""
     _switch(cell, host, "-d", is_disabled=True)
 
 
 def enable_host_queues(cell: GridEngineCellAccess, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
-    """Enable a host's queue instances, except in `closed` queues; return the queues that stay disabled.
+    """Enable a host's queue instances except in `closed` queues; return the `closed` queues that stay disabled.
 
-    Suspended best-effort instances are resumed first. Raises CommandFailed if another queue instance stays disabled.
+    Suspended best-effort instances are resumed first. Raises CommandFailed if qmod fails to enable an instance.
     """
     queue_instances = query_host_queue_instances(cell, host)
     for instance in queue_instances:
@@ -240,7 +240,7 @@ def reschedule_instance_tasks(cell: GridEngineCellAccess, host: str, queue: str)
 
 
 def remove_host_from_queues(cell: GridEngineCellAccess, host: str) -> None:
-    """Remove a host from all queues: first its settings, then its name."""
+    """Remove a host from all queues: first the host's settings, then the host's name."""
     for queue in query_all_queue_settings(cell):
         if _has_values(queue, host):
             _do(cell, "-purge", "queue", "*", f"{queue['qname']}@{host}")
@@ -305,8 +305,8 @@ VALUES = "complex_values"
 def query_host_tags(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of all tagged hosts.
 
-    Tags are a value of complex gb_tags, which jobs can't request. The value stays while a host is off, and is deleted
-    with the host.
+    Tags are a value of complex gb_tags, which jobs can't request. The cell keeps the value while a host is off,
+    and deletes the value with the host.
     """
     document = run_client(cell, client_commands.list_execution_hosts_command(cell, (NAME,))).checked().stdout
     return parse_cell_host_tags(document)
@@ -324,7 +324,7 @@ def parse_cell_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
 
 
 def replace_host_tags(cell: GridEngineCellAccess, host: str, host_tags: tuple[str, ...]) -> None:
-    """Replace all tags of a host; CommandFailed if the cell refuses the change."""
+    """Replace all tags of a host; raise CommandFailed if the cell refuses the change."""
     complexes = qconf.parse_complex_table(run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout)
     if NAME not in complexes:
         line = qconf.setup_edit_shell_line(SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name=NAME, value=COMPLEX))

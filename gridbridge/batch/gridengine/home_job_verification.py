@@ -23,7 +23,7 @@ SCRIPT = b"true\n"
 def keep_refused_job_home(
     cell: GridEngineCellAccess, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
 ) -> bool:
-    """Mark a job as refused by remote clusters, to keep it at home; False if no local queue could run the job."""
+    """Mark a refused job, which then stays at home; return False if no local queue could run the job."""
     for hard, queues in variants:
         if could_run_at_home(cell, request_with_replaced_lists(own, hard, queues)):
             mark_refused_job(cell, job, hard=hard, queues=queues, reason=reason)
@@ -38,7 +38,7 @@ def request_with_replaced_lists(own: JobRequest, hard: Pairs | None, queues: str
 
 
 def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
-    """Say whether a local queue of the empty cell could run a request; CommandFailed if unknown.
+    """Say whether a local queue of the empty cell could run a request; raise CommandFailed without an answer.
 
     Load values that hosts report are ignored, because load values change all the time.
     """
@@ -64,7 +64,7 @@ def _is_reported(cell: GridEngineCellAccess, queues: str, name: str) -> bool:
 def verify_request_command(cell: GridEngineCellAccess, request: JobRequest) -> Argv:
     """Build the command that checks a request.
 
-    `-clear` comes first, because it also clears `-w`.
+    `-clear` comes first, because `-clear` cancels a preceding `-w`.
     """
     options: Argv = ("-pe", *request.ranges.split()) if request.ranges else ()
     options += ("-q", request.queues) if request.queues else ()

@@ -83,7 +83,7 @@ def parse_short_xml(data: bytes, program: str = "qstat") -> etree._Element:
 
 
 def for_each_listed_job_and_queue(document: bytes, take: Callable[[etree._Element], None]) -> None:
-    """Call `take` with each job and queue instance of qstat's list; ParseError for another document.
+    """Call `take` with each job and queue instance of qstat's list; raise ParseError for any other document.
 
     The jobs of a queue instance precede the queue instance.
     """
@@ -95,7 +95,7 @@ def for_each_listed_job_and_queue(document: bytes, take: Callable[[etree._Elemen
 
 
 def free_parsed_element(element: etree._Element) -> None:
-    """Empty a parsed element, and unlink the element before it, which lxml does not need any more."""
+    """Empty a parsed element, and unlink the preceding element, which lxml does not need any more."""
     element.clear()
     before, around = element.getprevious(), element.getparent()
     if before is not None and around is not None and before.tag == element.tag:
@@ -165,9 +165,9 @@ def parse_cluster_snapshot(
 ) -> ClusterSnapshot:
     """Parse the output of `qstat -F ... -u '*' -xml` into a snapshot, with the given jobs and all transfers.
 
-    Slots of transfer queues, even of other sites, don't count as free; slots of best-effort queues count apart. Jobs in
-    `uncounted` don't count as pending. `zone` is the time zone in which qstat ran, by default this system's. A
-    ~/.sge_qstat that cancels -F leaves no queues. Raises ParseError for an incomplete document.
+    Slots of transfer queues, even of other sites, don't count as free; slots of best-effort queues are counted apart.
+    Jobs in `uncounted` don't count as pending. `zone` is the time zone in which qstat ran, by default this system's. If
+    a ~/.sge_qstat cancels -F, the snapshot has no queues. Raises ParseError for an incomplete document.
     """
     read = partial(_read_lists, job_ids=job_ids, uncounted=uncounted, zone=zone)
     lists = parse_repaired_xml(data, read)
@@ -247,7 +247,7 @@ def _queue(leafs: dict[str, str], values: dict[str | None, str | None]) -> Queue
 
 
 def _values(queue: "_Element") -> dict[str | None, str | None]:
-    """Return the fixed resource values of a queue instance, of which 8.1.9 prints a BOOL as a number."""
+    """Return a queue instance's fixed resource values; Grid Engine 8.1.9 prints a BOOL as a number."""
     own = (resource for resource in queue.iterfind("resource") if resource.get("type") == FIXED)
     return {resource.get("name"): resource.text for resource in own}
 
@@ -287,7 +287,7 @@ def _since(leafs: dict[str, str], zone: tzinfo | None) -> datetime | None:
 
 
 def parse_printed_time(text: str, zone: tzinfo | None) -> datetime | None:
-    """Parse a local time in a time zone, by default this system's; None for other text."""
+    """Parse a local time in a time zone, by default this system's; return None for other text."""
     try:
         printed = datetime.fromisoformat(text)
     except ValueError:
@@ -305,7 +305,7 @@ _Leafs = dict[str, list[str]]
 
 
 def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
-    """Parse the output of `qstat -j JOB -xml`: one value for each job; empty for an unknown job.
+    """Parse the output of `qstat -j JOB -xml`: one value for each job; return an empty result for an unknown job.
 
     JOB may be a name or pattern of several jobs. The enclosing elements vary by version and by the job's history, so
     only elements without children are read, in order.

@@ -49,7 +49,7 @@ ENDS = {  # pattern of the end of a record, by record format
 }
 HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # first fields of a record, up to exit_status
 TIMES = ("qsub_time", "start_time", "end_time")
-MILLISECONDS, MICROSECONDS = 10**11, 10**14  # a time above these numbers is in milliseconds, or in microseconds
+MILLISECONDS, MICROSECONDS = 10**11, 10**14  # smallest times in milliseconds, and in microseconds
 OF_OBJECT = {  # field names of accounting(5), and of accounting.jsonl
     "qname": "qname",
     "hostname": "hostname",
@@ -72,13 +72,13 @@ _NOTHING = re.compile(r"no jobs running since startup|error: job (id|name) .* no
 _TIME_FORMATS = ("%a %b %d %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S.%f", "%m/%d/%Y %H:%M:%S.%f")
 _SIZES = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 _MOST, _MOST_AMOUNT = 2**32, 1e15  # maximal id or count; maximal number of seconds or kB
-_DIGITS = 10  # a task id has fewer digits
+_DIGITS = 10  # every task id has fewer digits
 SIGNALLED = 128  # a larger exit status is 128 plus the number of a signal
 _AMOUNT = re.compile(r"([0-9.]+)([KMGT]?)(?:Bs|B|s)?")
 
 
 def parse_accounting_line(line: str) -> dict[str, str]:
-    """Parse a line of an accounting file; ParseError for an unknown format.
+    """Parse a line of an accounting file; raise ParseError for an unknown format.
 
     The job's category may contain colons, so the fields behind the category are found by their form.
     """
@@ -92,7 +92,7 @@ def parse_accounting_line(line: str) -> dict[str, str]:
 
 
 def parse_epoch_seconds(text: str) -> float:
-    """Parse a time as seconds since the epoch; ValueError for other text."""
+    """Parse a time as seconds since the epoch; raise ValueError for other text."""
     time = int(text)
     if time > MILLISECONDS:
         return time / (1e6 if time > MICROSECONDS else 1e3)
@@ -100,7 +100,7 @@ def parse_epoch_seconds(text: str) -> float:
 
 
 def accounting_lines_with_prefix(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that contain a field with this prefix, each with its offset in the data."""
+    """Yield the lines that contain a field with a given prefix, each with its offset in the data."""
     needles = f":{prefix}".encode(), f'"{prefix}'.encode()
     lines = {begin: line for needle in needles for begin, line in _lines_with(data, needle)}
     yield from sorted(lines.items())
@@ -111,8 +111,8 @@ def is_line_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
 
     A job's request may contain line feeds, so a user can forge whole lines. If the preceding line does not end like a
     record, the preceding record continues in this line. If the following line does not begin like a record, this record
-    continues there. No user can put another user's record inside a record of their own. A line of a JSON file is always
-    a whole record.
+    continues in the following line. No user can put another user's record inside a record of their own. A line of a
+    JSON file is always a whole record.
     """
     end = begin + len(line) + 1
     before = data[data.rfind(b"\n", 0, max(0, begin - 1)) + 1 : max(0, begin - 1)]
@@ -132,10 +132,10 @@ def _form(line: str) -> re.Pattern[str] | None:
 
 
 def _forms(fields: list[str]) -> Iterable[re.Pattern[str]]:
-    """Return the formats of accounting lines, in the order in which the line is tried.
+    """Return the formats of accounting lines, in the order in which a line is compared with the formats.
 
-    Lines with times in milliseconds are first tried as Univa Grid Engine's, whose last field, a command line, may look
-    like another format.
+    A line with times in milliseconds is first compared with Univa Grid Engine's format: its last field, a command line,
+    may look like another format.
     """
     submitted = fields[SUBMITTED] if len(fields) > SUBMITTED else ""
     is_univa = submitted.isdigit() and int(submitted) > MILLISECONDS
@@ -207,7 +207,7 @@ def parse_accounting_records(data: bytes, *, zone: tzinfo | None = None) -> tupl
 
 
 def read_accounting_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, JobRunAccounting], ...], int]:
-    """Parse the complete lines of an accounting file whose account begins with `prefix`.
+    """Parse those complete accounting lines whose account begins with `prefix`.
 
     Returns pairs of line and record, and the number of lines that are malformed or lie inside another record. Lines of
     other accounts, nearly all on a busy cluster, are not parsed.
@@ -245,7 +245,7 @@ def parse_array_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> It
 
 
 def parse_task_end_times(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
-    """Yield when tasks ended, with owner and job name, from lines of the accounting file.
+    """Yield the times at which tasks ended, with owner and job name, from lines of the accounting file.
 
     Tasks that never started, requeued runs, parts of parallel tasks and malformed lines are skipped.
     """
@@ -306,7 +306,7 @@ def _filled(fields: dict[str, str], zone: tzinfo | None) -> JobRunAccounting:
 
 
 def _number(text: str) -> int:
-    """Parse an integer; ValueError for a number that Grid Engine can't have written."""
+    """Parse an integer; raise ValueError for a number that Grid Engine can't have written."""
     number = int(text)
     if abs(number) > _MOST:
         raise ValueError(f"{text[:40]} is too large for a number of Grid Engine")
@@ -322,7 +322,7 @@ def _set(text: str) -> str:
 
 
 def _time(text: str, zone: tzinfo | None) -> datetime | None:
-    """Parse seconds since the epoch, or a date printed by qacct; None for `0` and `-/-`."""
+    """Parse seconds since the epoch, or a date printed by qacct; return None for `0` and `-/-`."""
     if text.isdigit():
         return datetime.fromtimestamp(parse_epoch_seconds(text), UTC) if int(text) else None
     for layout in _TIME_FORMATS:

@@ -38,7 +38,7 @@ def parse_object_attributes(data: bytes) -> QconfSettings:
 
 
 def parse_complex_table(data: bytes) -> Mapping[str, QconfComplexRow]:
-    """Parse the table of `qconf -sc`; ParseError for a wrong number of columns."""
+    """Parse the table of `qconf -sc`; raise ParseError for a wrong number of columns."""
     rows = [line.split() for line in data.decode("utf-8", "replace").splitlines()]
     complex_rows = [_complex(row) for row in rows if row and not row[0].startswith("#")]
     if not complex_rows:
@@ -60,7 +60,7 @@ def parse_name_list(data: bytes) -> tuple[str, ...]:
 
 
 def parse_qmaster_clock_offset_s(data: bytes, now: float) -> float | None:
-    """Parse the seconds by which the qmaster's clock is ahead of `now` from `qping -info`; None if unknown."""
+    """Parse the seconds by which the qmaster's clock is ahead of `now` from `qping -info`; return None if unknown."""
     text = data.decode("utf-8", "replace")
     started, ran = STARTED.search(text), RAN.search(text)
     return int(started[1]) + int(ran[1]) - now if started and ran else None

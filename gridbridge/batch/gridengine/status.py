@@ -56,7 +56,7 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return a snapshot of the cell and of the jobs with given ids, and the query's duration in seconds.
 
-    The snapshot has the time before the query. Raises CommandFailed or ParseError without a complete answer.
+    The snapshot's time is the time before the query. Raises CommandFailed or ParseError without a complete answer.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _ask(cell, client_commands.show_cell_status_command(cell)).checked()
@@ -232,7 +232,7 @@ def settle_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool
 
 
 def final_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | FutureDatedJobEnd | None, bool]:
-    """Return a job's end, or an end that its records date in the future; and whether the records disagree.
+    """Return a job's end, which records may date in the future, and whether the records contradict each other.
 
     A past exit status is the job's end. After a failed run in the past, a record in the future counts: the job may have
     been requeued, and execd's clock may be ahead.

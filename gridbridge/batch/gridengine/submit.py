@@ -54,7 +54,7 @@ NO_ANSWER = (  # errors after which a job may have been submitted
 NO_BEST_EFFORT = f'unknown resource "{BEST_EFFORT}"'.encode()
 A_CALL = 2000  # maximal number of task ranges in one command
 OF_ARRAY = f"{PREFIX}."
-MARK = "MAIL"  # variable of qsub's environment in which qsub records a submission name
+MARK = "MAIL"  # environment variable of qsub; qsub records the value, a submission name, in the job
 JOB_NUMBER = b"<JB_job_number>"
 UNKNOWN_JOB = b"<unknown_jobs"
 END_OF_DETAIL = b"</detailed_job_info>"
@@ -117,14 +117,14 @@ def _first_line(words: bytes) -> str:
 def find_held_job(cell: GridEngineCellAccess, transfer: str, owner: str) -> str:
     """Return the id of a user's oldest job that was submitted under a name; empty if none exists.
 
-    Several such jobs exist if qsub's answer was lost and the job was submitted again. Raises CommandFailed or
+    Several jobs have the name if qsub's answer was lost and the job was submitted again. Raises CommandFailed or
     ParseError if the cell does not answer.
     """
     return str(min(_named(cell, transfer, owner), default=""))
 
 
 def find_duplicate_arrays(cell: GridEngineCellAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's other arrays with the same submission name.
+    """Return the ids of a user's arrays that have the submission name of an array, without this array.
 
     Arrays are found even if an operator has renamed them.
     """
@@ -220,7 +220,7 @@ def query_job_xml(cell: GridEngineCellAccess, job: str) -> bytes:
 
 
 def query_deferred_jobs(cell: GridEngineCellAccess) -> frozenset[int]:
-    """Return the ids of jobs that wait for their start time; ParseError for a truncated answer."""
+    """Return the ids of jobs that wait for their start time; raise ParseError for a truncated answer."""
     xml = run_client(cell, client_commands.list_deferred_jobs_command(cell)).checked().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -s ha: the answer is truncated")
@@ -241,15 +241,15 @@ def release_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False
 def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> None:
     """Keep a running job from restarting, by a start time far in the future.
 
-    The previous start time is kept in the job's context.
+    The previous start time is saved in the job's context.
     """
     run_client(cell, client_commands.defer_restart_command(cell, job, request.own_start), zone=UTC).checked()
 
 
 def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
-    """Restore a job's start time after `defer_restart`; return the saved text if it is no valid start time.
+    """Restore the start time that `defer_restart` saved; return the saved text if the text is no start time.
 
-    Users can overwrite the saved start time in the job's context. A start time that a user has set meanwhile stays.
+    Users can overwrite the saved start time in the job's context. A start time that a user has set meanwhile is kept.
     """
     request = query_job_request(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
@@ -365,14 +365,14 @@ def query_job_state(cell: GridEngineCellAccess, job: str) -> "JobState":
 
 
 def _names(tasks: str, task: str) -> bool:
-    """Say whether ranges such as `1-9:2,12` include a task; without ranges the job is no array."""
+    """Say whether ranges such as `1-9:2,12` include a task; a job without ranges is no array and has no task."""
     if not (tasks and task):
         return tasks == task
     return any(int(task) in span for span in parse_qstat_task_ranges(tasks))
 
 
 def query_queue_limit(cell: GridEngineCellAccess, queue: str, name: str, host: str) -> str:
-    """Return a limit of a queue on a host (queue_conf(5))."""
+    """Return the value of a queue's limit, such as h_rt, on a host (queue_conf(5))."""
     lines = run_client(cell, client_commands.show_queue_command(cell, queue)).checked().stdout.decode().splitlines()
     values = next((line.split()[1] for line in lines if line.split()[:1] == [name]), "")
     general, _, special = values.partition(",[")

@@ -1,8 +1,8 @@
 """Parses the request and environment of a job from qstat and from execd's files, without lxml and re.
 
-Each starter imports this module, so it imports little. Sources: `qstat -j N -xml` of 8.1.9, whose lists lose their
-inner tags after a qalter and whose `<` is `%lt;`; execd's active_jobs/N.T/environment, which keeps values over 10 kB.
-See tests/golden/gridengine-8.1.9.
+Each starter imports this module, so the module imports little. Sources: `qstat -j N -xml` of 8.1.9, whose lists lose
+their inner tags after a qalter and whose `<` is `%lt;`; execd's active_jobs/N.T/environment, which keeps values over 10
+kB. See tests/golden/gridengine-8.1.9.
 """
 
 from gridbridge.errors import ParseError
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 AUTOMATIC = b"__SGE_PREFIX__"  # prefix of variables that qsub adds to a job
 PRIORITY_ZERO = 1024  # value of JB_priority for `qsub -p 0`
-INTERACTIVE = 0x1E  # bits in JB_type of jobs of qsh, qlogin and qrsh (sge_job.h)
-ARRAY = 0x80  # bit in JB_type of jobs of `qsub -t`
+INTERACTIVE = 0x1E  # bits of JB_type that are set for jobs of qsh, qlogin and qrsh (sge_job.h)
+ARRAY = 0x80  # bit of JB_type that is set for jobs of `qsub -t`
 RERUN = {b"1": "yes", b"2": "no"}  # JB_restart, and the value of `qsub -r`; 0: the queue's setting `rerun` counts
 _ESCAPES = ((b"%lt;", b"<"), (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&apos;", b"'"))
 
 
 def parse_job_request(xml: bytes) -> JobRequest:
-    """Parse a job's request from `qstat -j -xml`; ParseError if the output has no job."""
+    """Parse a job's request from `qstat -j -xml`; raise ParseError if the output has no job."""
     if b"<JB_job_number>" not in xml:
         raise ParseError("qstat -j: the job does not exist, or qstat did not answer")
     return JobRequest(
@@ -54,7 +54,7 @@ def _variables(xml: bytes) -> frozenset[str]:
 
 
 def parse_owner_and_account(xml: bytes) -> tuple[str, str]:
-    """Parse a job's owner and account; ParseError if the output has no job."""
+    """Parse a job's owner and account; raise ParseError if the output has no job."""
     if b"<JB_job_number>" not in xml:
         raise ParseError("qstat -j: the answer is incomplete")
     return _leaf(xml, b"JB_owner"), _leaf(xml, b"JB_account")
@@ -69,12 +69,12 @@ def recorded_submit_variable(xml: bytes, variable: bytes) -> frozenset[bytes]:
 
 
 def parse_array_ids(xml: bytes) -> tuple[int, ...]:
-    """Return the ids of all arrays in the output of `qstat -xml`; ParseError if truncated."""
+    """Return the ids of all arrays in the output of `qstat -xml`; raise ParseError if the output is truncated."""
     return _ids(row for row in _rows(xml) if b"<tasks>" in row)
 
 
 def parse_job_ids_by_name(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
-    """Return the ids of a user's jobs that may have a name; ParseError if truncated.
+    """Return the ids of a user's jobs whose name may be a given name; raise ParseError if `xml` is truncated.
 
     qstat may print only the beginning of a job's name.
     """
@@ -92,7 +92,7 @@ def _ids(rows: "Iterable[bytes]") -> tuple[int, ...]:
 def parse_array_indices(
     xml: bytes, arrays: "Iterable[str]", state: bytes = b"", letter: str = ""
 ) -> dict[str, tuple[range, ...]]:
-    """Return the indices of arrays' tasks in the output of `qstat -xml`; ParseError if truncated.
+    """Return the indices of array tasks from `qstat -xml`; raise ParseError if the output is truncated.
 
     Arrays are identified by id, because operators can rename an array. `state` (`pending` or `running`) and `letter`
     select tasks.
@@ -130,7 +130,7 @@ def parse_job_cwd(xml: bytes) -> str:
 
 
 def parse_parallel_request(xml: bytes) -> tuple[str, int]:
-    """Return a job's parallel environment, empty for a serial job, and its maximal number of slots."""
+    """Return a job's parallel environment, which is empty for a serial job, and the job's maximal number of slots."""
     name = _leaf(xml, b"JB_pe")
     ends = _leaves(_section(xml, b"JB_pe_range"), b"RN_max") if name else ()
     return name, max(map(int, ends), default=1)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 AT_ONCE = 100  # maximal number of hosts or jobs in one command
 CE_VALUE = "CE_stringval"  # XML element with the requested value
 RERUNS = "1"  # value of JB_restart for `qsub -r y`
-PUSHED = ("r", "Rr")  # state letters of tasks that only run
+PUSHED = ("r", "Rr")  # state letters of running tasks that are neither suspended nor held
 STOPPED = frozenset("sSTNPh")  # state letters of suspended tasks, and of running tasks with a hold
 
 
@@ -38,7 +38,7 @@ class RunningHostTask:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the task is suspended or held, and so would not run on another host."""
+        """Whether the task is suspended or held, so that another host would not run the task."""
         return "d" not in self.state and not STOPPED.isdisjoint(self.state)
 
     @property
@@ -125,7 +125,7 @@ def query_reschedulable_tasks(
 
 
 def reschedule_host_tasks(cell: GridEngineCellAccess, host: str, now_s: float) -> bool:
-    """Restart all tasks of a disabled host on other hosts; False, without a change, if a task may not move.
+    """Restart all tasks of a disabled host on other hosts; if a task may not move, return False and change nothing.
 
     Tasks that are starting or ending are left to the next call.
     """

@@ -44,7 +44,7 @@ def remove_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guar
 def release_into_queue(cell: GridEngineCellAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
     """Restrict a job to one transfer queue, then release its task.
 
-    The job's queue list is kept in its context.
+    The job's queue list is saved in its context.
     """
     job = str(local.job)
     request = submit.query_job_request(cell, job)

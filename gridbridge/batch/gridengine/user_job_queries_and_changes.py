@@ -36,7 +36,7 @@ GROUP = "@"  # first character of host group names
 
 
 def query_submitted_job(cell: GridEngineCellAccess, job: int, task: int = 0) -> JobRequestAndSubmitOptions:
-    """Return a job's request and options; ParseError if the job or the task does not exist."""
+    """Return a job's request and options; raise ParseError if the job or the task does not exist."""
     xml = query_job_xml(cell, str(job))
     if task and not has_array_task(xml, task):
         raise ParseError("qstat -j: the job or task does not exist, or qstat did not answer")
@@ -66,7 +66,7 @@ def query_job_standing(cell: GridEngineCellAccess, job: int) -> ListedJobStatus 
 
 
 def _verified(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
-    """Return what `qalter -w p` says about a job's start; empty without permission."""
+    """Return the reasons why a job waits, by `qalter -w p`; empty if the caller lacks the permission."""
     answer = run_client(cell, client_commands.why_job_waits_command(cell, job))
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
     heads = (f"Job {job} ", "verification: ")
@@ -77,7 +77,7 @@ def _verified(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
 def query_queue_admission(cell: GridEngineCellAccess, queue: str) -> QueueJobAndUserRestrictions:
     """Return the users and the kinds of jobs that a queue accepts.
 
-    A setting that differs by host is unknown, unless the queue has only one host.
+    A setting that differs by host is known only for a queue with a single host.
     """
     settings = qconf.parse_object_attributes(query_object(cell, "-sq", queue))
     hosts = parse_qconf_words(settings.get("hostlist", ""))

@@ -79,7 +79,7 @@ def oarsub_resource_option(request: JobRequest, slots: int) -> str:
 
 
 def _group(request: JobRequest, nodes: int, slots: int) -> str:
-    """Return the request for `slots` slots on each of `nodes` nodes; with 0 nodes, on any nodes.
+    """Return the request for `slots` slots on each of `nodes` nodes; 0 stands for any nodes.
 
     A requested level such as `/gpu` keeps its number of units, and the slots are divided among the units.
     """
@@ -138,7 +138,7 @@ def _is_right(name: str, value: str) -> bool:
 
 
 def parse_walltime_seconds(limit: str) -> int:
-    """Parse a time of Grid Engine, `90` or `h:m:s` (sge_types(1)); the least result is 1."""
+    """Parse a Grid Engine time, `90` or `h:m:s` (sge_types(1)), as seconds; the smallest result is 1."""
     hours, minutes, seconds = ("::" + limit).split(":")[-3:]
     total = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
     return max(1, total)
@@ -169,7 +169,7 @@ def show_nodes_command(server: OarServerAccess) -> Argv:
 
 
 def show_job_command(server: OarServerAccess, job: str) -> Argv:
-    """Build the command that shows one job, also an ended job."""
+    """Build the command that shows one job, even an ended job."""
     return time_limited_oar_command(server, "oarstat", "-f", "-J", "-j", job)
 
 
@@ -189,7 +189,7 @@ def show_held_jobs_command(server: OarServerAccess, transfer: str, owner: str) -
 
 
 def show_resubmitted_jobs_command(server: OarServerAccess, transfer: str, owner: str) -> Argv:
-    """Build the command that shows live jobs which OAR resubmitted from a user's job with a name."""
+    """Build the command that shows the live jobs into which OAR has resubmitted a user's job of a given name."""
     own_jobs = f"job_name = {quote_for_sql(transfer)} AND job_user = {quote_for_sql(owner)}"
     condition = f"{own_jobs} AND resubmit_job_id <> 0 AND state NOT IN {OVER}"
     return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", condition)
@@ -226,19 +226,19 @@ def delete_array_command(server: OarServerAccess, array: str) -> Argv:
 
 
 def delete_array_tasks_command(server: OarServerAccess, array: str, jobs: dict[str, int]) -> Argv:
-    """Build the command that deletes some tasks of an array; the stored script stays for the other tasks."""
+    """Build the command that deletes some tasks of an array and keeps the stored script for the remaining tasks."""
     about = " ".join((array, *map(str, jobs.values())))
     return _far(server, "delete_tasks", about, *time_limited_oar_command(server, "oardel", *jobs))
 
 
 def show_live_array_tasks_command(server: OarServerAccess, *arrays: str) -> Argv:
-    """Build the command that shows all tasks of arrays that have not ended."""
+    """Build the command that shows all array tasks that have not ended."""
     condition = f"array_id IN ({', '.join(str(int(array)) for array in arrays)}) AND state NOT IN {OVER}"
     return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
 def show_ended_array_tasks_command(server: OarServerAccess, arrays: "Iterable[tuple[int, Iterable[int]]]") -> Argv:
-    """Build the command that shows the ended tasks of arrays, with the given indices."""
+    """Build the command that shows those ended array tasks that have the given indices."""
     condition = " OR ".join(
         f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})" for array, indices in arrays
     )

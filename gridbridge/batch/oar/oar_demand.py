@@ -84,7 +84,7 @@ class _OarJobGroup(NamedTuple):
 
 
 class _JobSample(NamedTuple):
-    """A job with full details, and all tasks of its array in the same state."""
+    """A job with full details, which stands for all tasks of its array in the same state."""
 
     job: OarJob
     tasks: tuple[int, ...]
@@ -124,7 +124,7 @@ def _answers(host: str) -> bool:
 
 
 def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
-    """Parse the output of OAR's programs; ParseError if incomplete or without resources.
+    """Parse the output of OAR's programs; raise ParseError if the output is incomplete or has no resources.
 
     `queue` is the name of the queue for ordinary jobs.
     """
@@ -172,7 +172,7 @@ def _sizes(
 
 
 def _inside(level: str, resources: Iterable[OarResource]) -> int:
-    """Return the fewest slots in a unit of a level such as /cpu; 0 if a unit spans several nodes."""
+    """Return the number of slots of the smallest unit of a level such as /cpu; 0 if a unit spans several nodes."""
     hosts, slots = dict[object, set[str]](), Counter[object]()
     for resource in resources:
         unit = resource.properties.get(level)
@@ -204,8 +204,8 @@ def _instances(
 ) -> Iterator[QueueInstance]:
     """Yield each node's queue for ordinary jobs and queue for best-effort jobs.
 
-    Resources of an accepted advance reservation count as reserved, because the balancer would wake nodes too late. A
-    resource that several jobs share, such as a container job and its inner jobs, counts once.
+    Resources of an accepted advance reservation count as reserved, because the balancer would otherwise wake nodes too
+    late. A resource that several jobs share, such as a container job and its inner jobs, counts once.
     """
     where = {resource.id: host for host, resources in of_host.items() for resource in resources}
     running = defaultdict[tuple[str, str], list[RunningTaskGroup]](list)
@@ -275,7 +275,7 @@ def _waiting(
 
 
 def _held(jobs: Iterable[int]) -> WaitingJobGroup:
-    """Return held jobs without details as a group, which is no demand."""
+    """Return held jobs, whose details are unknown, as one group; held jobs are no demand."""
     numbers = tuple(sorted(jobs))
     return WaitingJobGroup(
         shape=TaskResourceRequests(),

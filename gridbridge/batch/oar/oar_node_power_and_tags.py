@@ -51,13 +51,13 @@ def oar_node_state_command(word: str, host: str) -> Argv:
 
 
 def store_oar_node_tags_commands(host: str, text: str) -> tuple[Argv, ...]:
-    """Return the command lines by which root stores a node's tags; the first makes the property."""
+    """Return the command lines by which root stores a node's tags; the first command creates the property."""
     declaration = f"{PROPERTY} -l | grep -qx {TAGS} || {PROPERTY} -a {TAGS} -c"
     return (("/bin/sh", "-c", declaration), (SETTING, "-h", host, "-p", f"{TAGS}={text}"))
 
 
 def find_oar_energy_saving_setting(configuration: str) -> str:
-    """Return the line of oar.conf that lets OAR itself halt nodes; empty without such a line."""
+    """Return the line of oar.conf that lets OAR itself halt nodes; empty if OAR itself halts no nodes."""
     match = OWNER.search(configuration)
     return match.group().strip() if match else ""
 
@@ -113,6 +113,6 @@ def _tags_of_hosts(resources: list[OarResource]) -> Iterator[tuple[str, str]]:
 
 
 def replace_host_tags(server: OarServerAccess, host: str, host_tags: tuple[str, ...]) -> None:
-    """Replace all tags of a node; CommandFailed if root's command fails."""
+    """Replace all tags of a node; raise CommandFailed if root's command fails."""
     del server
     run_oar_node_verb_as_root("tag", host, *filter(None, (BETWEEN.join(host_tags),)))

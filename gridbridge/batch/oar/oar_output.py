@@ -84,7 +84,7 @@ class OarJob:
     )
 
     def __init__(self, shown: dict[str, object]) -> None:
-        """Read the fields that oarstat printed; ParseError if a field is missing."""
+        """Read the fields that oarstat printed; raise ParseError if a field is missing."""
         try:
             self.id = str(_number(shown["Job_Id"]))
             self.array = str(_number(shown.get("array_id") or shown["Job_Id"]))
@@ -138,7 +138,7 @@ class OarJob:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the job may start, as far as OAR has carried out requests."""
+        """Whether the job waits and may start; requests that OAR has not carried out yet do not count."""
         return self.state in WAITING
 
     @property
@@ -184,7 +184,7 @@ class OarJob:
 
     @property
     def known(self) -> JobState:
-        """The job's state as facts (model.states); for an unknown state, OAR's word."""
+        """The job's state as facts (model.states); OAR's own word if the state is unknown."""
         if self.is_over:
             return UNSEEN
         word = "Suspended" if self.is_suspended else self.state
@@ -192,7 +192,7 @@ class OarJob:
         return JobState(facts, word if JobStateFact.UNKNOWN in facts else render_job_state_letters(facts))
 
     def why(self, *kinds: str) -> str:
-        """Return the text of the job's first event of the given types; empty if there is none."""
+        """Return the text of the job's first event of the given types; empty if no event has these types."""
         texts = (f"{kind}: {words}" for kind, words in self.events if kind in kinds)
         return next(texts, "")
 
@@ -216,7 +216,7 @@ class OarResource:
     )
 
     def __init__(self, shown: dict[str, object]) -> None:
-        """Read the fields that oarnodes printed; ParseError if a field is missing."""
+        """Read the fields that oarnodes printed; raise ParseError if a field is missing."""
         try:
             self.id = str(shown["resource_id"])
             self.host = str(shown["network_address"])
@@ -250,7 +250,7 @@ def parse_oarstat_jobs(answer: bytes) -> list[OarJob]:
 
 
 def split_combined_oar_answer(answer: bytes, least: int = 2) -> list[bytes]:
-    """Split the output of several programs into parts; ParseError if a part or the last line is missing."""
+    """Split the output of several programs into parts; raise ParseError if a part or the last line is missing."""
     parts = answer.removesuffix(WHOLE).split(BREAK)
     if len(parts) < least or not answer.endswith(WHOLE):
         raise ParseError("oarnodes and oarstat: the answer is incomplete")
@@ -293,7 +293,7 @@ def parse_oar_resources(answer: bytes) -> list[OarResource]:
 
 
 def parse_oar_property_names(answer: bytes) -> frozenset[str]:
-    """Return the property names of all resources; ParseError if no resources are printed."""
+    """Return the property names of all resources; raise ParseError if no resources are printed."""
     if names := frozenset(name.lower() for resource in _objects(answer) for name in resource):
         return names
     raise ParseError("oarnodes: no resources printed")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 NODES, SLOTS = ("network_address", "host", "nodes"), ("resource_id", "core")
 ALL = "ALL"  # value by which a request asks for all units of a level
 ONE, ANY, EACH = "one", "any", "each-"  # slot distributions, as names of parallel environments
-EVERY, ON_ALL = "all", "all-"  # slot distributions on all slots, on all usable nodes
+EVERY, ON_ALL = "all", "all-"  # slot distributions: on all slots, and on all usable nodes
 PROPERTIES = re.compile(r"\{(?:'[^']*'|[^'}])*\}|\{[^}]*\}")
 KIND = re.compile(r"\btype\s*=\s*'([^']*)'", re.IGNORECASE)
 SLOT_KIND, OTHER_KIND = "default", "!"  # resource types in a group: slots, and all others
@@ -38,7 +38,7 @@ class OarSlotDistribution(NamedTuple):
 
     @property
     def whole_nodes(self) -> int:
-        """The number of nodes that the request uses alone."""
+        """The number of nodes that the request shares with no other job."""
         if self.groups:
             return sum(group.whole_nodes for group in self.groups)
         if not self.is_whole:
@@ -132,7 +132,7 @@ def _each_group(groups: Sequence[dict[str, str]], reported: int, sizes: OarNodeS
 
 
 def _is_open(levels: dict[str, str]) -> bool:
-    """Say whether only OAR knows a group's number of slots."""
+    """Say whether a group's number of slots is known to OAR alone."""
     *above, (last, _) = levels.items()
     is_counted = all(value.isdecimal() for name, value in above if name not in NODES)
     return last not in (*NODES, *SLOTS) or not is_counted

@@ -1,4 +1,4 @@
-"""Builds the queries about a whole OAR server, whose cost hardly grows with other users' jobs.
+"""Builds queries about a whole OAR server; the cost of a query hardly grows with other users' jobs.
 
 `oarstat -f` needs some ten database queries for each job, `oarstat -J` two or three, plain `oarstat` none. So only
 running jobs and gridbridge's jobs are shown in full, and at most MOST_LINES waiting jobs of other users in one line
@@ -20,13 +20,13 @@ from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.program_runs import quote_for_sh
 
 PARTS_OF_STATUS = 4
-MOST_LINES = 10_000  # maximal number of waiting jobs in lines; a line takes about 40 us
-MOST_OF_ONE = 10  # maximal number of a user's jobs that only have a name like a transfer's
+MOST_LINES = 10_000  # maximal number of waiting jobs that are shown in one line each; a line takes about 40 us
+MOST_OF_ONE = 10  # maximal number of one user's jobs whose name merely looks like a transfer's name
 MOST_REQUESTS = 500  # maximal number of waiting jobs and arrays that are queried in full
-MOST_HELD = 1_000  # maximal number of held jobs in lines
+MOST_HELD = 1_000  # maximal number of held jobs that are shown in one line each
 WAITS = "state IN ('Waiting', 'toAckReservation')"
 IDLE = "state IN ('Waiting', 'toAckReservation', 'Hold')"
-ACTIVE = "state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')"  # states with slots
+ACTIVE = "state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')"  # jobs with slots
 DELETED = "EXISTS (SELECT 1 FROM frag_jobs WHERE frag_id_job = jobs.job_id)"
 YIELDS = f"queue_name = {quote_for_sql('besteffort')}"
 FORGEABLE = (  # jobs held since their submission, and jobs that OAR resubmitted

@@ -69,8 +69,8 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return a snapshot of the cluster and of the jobs with given ids, and the query's duration in seconds.
 
-    Other jobs with a transfer's name are included while they are held since their submission. At most MOST_LINES
-    waiting jobs are counted.
+    Further jobs with a transfer's name are included if they were submitted held and not released since. At most
+    MOST_LINES waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = _ask(server, oar_server_queries.oar_status_query_command(server, job_ids, uncounted))
@@ -189,7 +189,7 @@ def _queues(resources: list[OarResource], yielding: Container[str], now: float) 
     """Return one queue instance for each node, with a slot for each resource.
 
     A drained node accepts no jobs. Slots of a standby node are free, because OAR wakes the node for a job. Dead
-    resources count only on a node without living resources, which is silent. `yielding` has the ids of running
+    resources count only on a silent node, which has no living resources. `yielding` has the ids of running
     best-effort jobs.
     """
     all_slots = [slot for slot in resources if slot.is_slot]
@@ -288,7 +288,7 @@ def _how_it_ended(job: OarJob) -> JobEnd | None:
 
 
 def _is_preempted(job: OarJob) -> bool:
-    """Say whether OAR preempted a job; a job that exited at the same time has no signal."""
+    """Say whether OAR preempted a job; a job that exited by itself at the same time was not preempted."""
     died = job.exit_code is not None and bool(job.exit_code & SIGNAL_BITS)
     return died and PREEMPTED in job.event_types
 
@@ -307,7 +307,7 @@ def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
     """Return the property names of an OAR server, and the nodes that run jobs or can be woken.
 
     Suspected nodes are included: OAR accepts requests for them, and most come back soon. OAR's admission rules check
-    other names.
+    all other names.
     """
     answer, now = _ask(server, oar_commands.show_nodes_command(server)), time.time()
     slots = [resource for resource in parse_oar_resources(answer) if resource.is_slot and not resource.is_drained]
@@ -323,7 +323,7 @@ def query_request_vocabulary(server: OarServerAccess) -> NamesOfferedByCluster:
 
 
 def _ask(server: OarServerAccess, argv: oar_commands.Argv) -> bytes:
-    """Return a program's output; ParseError for a failed database query, which only stderr shows (DBI(3))."""
+    """Return a program's output; raise ParseError for a failed database query, which only stderr shows (DBI(3))."""
     answer = run_client(server, argv, most_bytes=LIST_BYTES).checked()
     if QUERY_FAILED in answer.stderr:
         raise ParseError(f"OAR: {answer.stderr.decode('utf-8', 'replace').strip()}")

@@ -1,7 +1,7 @@
 """Submits and controls the jobs of an OAR server.
 
-OAR records a hold and carries out the hold later; calls that need the hold wait. Only state queries import the JSON
-parser.
+OAR records a hold and carries out the hold later; calls that need the hold wait until then. Only state queries import
+the JSON parser.
 """
 
 import time
@@ -87,8 +87,7 @@ def _reason(words: bytes, status: int) -> str:
 def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
     """Return the id of a user's oldest job or array that is held since its submission; empty if none exists.
 
-    Released jobs keep their name, because OAR can't rename jobs, and are not returned. A job whose script did not
-    arrive in time is not returned either.
+    Released jobs, whose name OAR can't change, and jobs whose script did not arrive in time are not returned.
     """
     held = _held(server, transfer, owner)
     if not held:
@@ -98,7 +97,7 @@ def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
 
 
 def find_duplicate_arrays(server: OarServerAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's other held arrays with the same submission name."""
+    """Return the ids of a user's held arrays that have the submission name of an array, without this array."""
     return [job for job in _held(server, transfer, owner) if job != array]
 
 
@@ -110,7 +109,7 @@ def _held(server: OarServerAccess, transfer: str, owner: str) -> dict[str, str]:
 def query_owner_and_account(server: OarServerAccess, job: str) -> tuple[str, str]:
     """Return a job's owner and account, which is the job's name; both are empty if the job has ended.
 
-    If OAR has resubmitted the job, a resubmitted job answers: owner and name are the same.
+    For an ended job that OAR has resubmitted, the new job is queried, which has the same owner and name.
     """
     oar_job = _listed(server, job) or next(iter(_copies(server, job)), None)
     oar_job = oar_job or _living(server, job)
@@ -160,7 +159,7 @@ def delete_array_tasks(server: OarServerAccess, array: str, name: str, indices: 
 
 
 def hold_array_tasks(server: OarServerAccess, array: str, name: str, indices: tuple[range, ...]) -> tuple[range, ...]:
-    """Hold array tasks; return the indices of tasks that are now held."""
+    """Hold array tasks; return the indices of the tasks that are held afterwards."""
     for job in _at(server, array, name, indices):
         if job.is_waiting:
             _try_to_hold(server, job.id)
@@ -246,7 +245,7 @@ def resume_or_release_job(server: OarServerAccess, job: str) -> None:
 
 
 def delete_job(server: OarServerAccess, job: str) -> None:
-    """Delete a job; of an ended job, delete the jobs that OAR resubmitted from the job."""
+    """Delete a job; if the job has ended, delete the jobs into which OAR has resubmitted the job."""
     if not _unless_over(server, job, oar_commands.delete_job_command(server, job), KILLED_BEFORE):
         for copy in _copies(server, job):
             _unless_over(server, copy.id, oar_commands.delete_job_command(server, copy.id), KILLED_BEFORE)
@@ -261,7 +260,7 @@ def _unless_over(server: OarServerAccess, job: str, argv: oar_commands.Argv, fin
 
 
 def _copies(server: OarServerAccess, job: str) -> "list[OarJob]":
-    """Return the live jobs that OAR resubmitted from an ended job, directly or in several steps."""
+    """Return the live jobs into which OAR has resubmitted an ended job, in one or several steps."""
     jobs = _jobs(server, oar_commands.show_job_command(server, job))
     if not jobs or not jobs[0].is_over:
         return []
@@ -277,7 +276,7 @@ def _living(server: OarServerAccess, array: str) -> "OarJob | None":
 
 
 def _settled(server: OarServerAccess, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":
-    """Wait until OAR has carried out a request about a job; None if the job has ended.
+    """Wait until OAR has carried out a request about a job; return None if the job has ended.
 
     Raises CommandFailed after the server's time limit.
     """

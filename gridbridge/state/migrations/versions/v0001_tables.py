@@ -13,7 +13,7 @@ Columns: TypeAlias = "list[sa.Column[Any]]"
 COUNTED = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 RAN = sa.text("wallclock_s IS NOT NULL")
 STATISTIC = sa.text("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (:tbl, :idx, :stat)")
-ALIKE = (  # rows of an index, then rows with equal first column, with equal first two columns ...
+ALIKE = (  # for each index: number of rows, then numbers of rows with equal first column, first two columns ...
     ("campaign_attempts", "campaign_attempts", "1000000 100000 1 1"),
     ("campaign_attempts", "campaign_attempts_array", "1000000 100000 1000 1 1"),
     ("campaign_attempts", "campaign_attempts_ran", "1000000 100000 1000 1 1"),
