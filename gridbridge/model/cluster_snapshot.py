@@ -1,6 +1,6 @@
 """A snapshot of one cluster: its queues, gridbridge's own jobs, and the numbers of waiting tasks and free slots.
 
-Of 100,000 other waiting jobs a snapshot keeps only the number.
+Jobs that do not concern gridbridge are only counted, because a cluster may have 100,000 waiting jobs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ class JobListRow:
     owner: str
     state: JobState
     queue: str = ""  # queue instance such as all.q@host; empty: pending
-    since: datetime | None = None  # start time; of a pending job the submission time
+    since: datetime | None = None  # start time of a running job, submission time of a pending job
     slots: int = 1  # slots of each task
 
     @property
@@ -70,7 +70,7 @@ class QueueInstanceStatus:
     takes_batch: bool = True
     sends_away: bool = False  # the queue sends its jobs to another cluster
     says_stay: bool = False  # the queue offers remote=FALSE, and runs all its jobs itself
-    is_besteffort: bool = False  # all other jobs preempt the jobs of the queue
+    is_besteffort: bool = False  # ordinary jobs preempt the jobs of the queue
     slots_yielding: int = 0  # slots of preemptible jobs
 
     @property
@@ -103,7 +103,7 @@ class QueueInstanceStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSnapshot:
-    """The queues, gridbridge's own jobs and the numbers of a cluster at one moment."""
+    """A cluster's queues, gridbridge's own jobs, and numbers of waiting tasks and free slots, at one moment."""
 
     cluster: str
     taken_at: datetime
@@ -148,7 +148,7 @@ class ClusterSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignJobsAtCluster:
-    """The jobs that campaigns have sent to a cluster, noted before the cluster's job list is read."""
+    """The jobs that campaigns had sent to a cluster before the cluster's job list was read."""
 
     jobs: frozenset[int] = frozenset()  # job ids, held or released
     released: frozenset[str] = frozenset()  # job names of released jobs

@@ -20,7 +20,7 @@ SECONDS = {"s": 1, "min": MINUTE_S, "h": HOUR_S}
 CLOCK = "h:m:s"
 UNITS = (*MULTIPLIERS, *SECONDS, CLOCK)
 NO_LIMIT = ("INFINITY", "NONE")  # words for no limit, in upper or lower case (queue_conf(5))
-MOST = 1e18  # the largest valid amount, as an exabyte
+MOST = 1e18  # the largest valid amount; of memory about an exabyte
 HEXADECIMAL = ("0x", "0X")
 DIGITS = frozenset("0123456789.eE+-")
 NOISE = 1e-15  # largest rounding error, as a share of the number
@@ -63,7 +63,7 @@ def _number(text: str) -> float:
 
 
 def _digits(text: str) -> float:
-    """Parse a decimal number, but no number such as `1_000` or `nan`, which only Python knows."""
+    """Parse a decimal number; ValueError for `1_000` and `nan`, which float() would accept."""
     if not DIGITS.issuperset(text):
         raise ValueError
     return float(text)
@@ -72,7 +72,7 @@ def _digits(text: str) -> float:
 def format_grid_engine_amount(number: float, unit: str) -> str:
     """Format a number as a Grid Engine amount in whole units, rounded up so that no job gets less.
 
-    A memory unit is written behind the number; a unit of time is not.
+    A memory unit is part of the text; a unit of time is not.
     """
     if unit == CLOCK:
         whole = ceil_despite_rounding_error(number)
@@ -92,6 +92,6 @@ def strip_memory_unit(amount: str) -> str:
 
 
 def ceil_despite_rounding_error(number: float) -> int:
-    """Round up to a whole number; a rounding error of floating point does not count."""
+    """Round up to a whole number; a number with a floating-point error, such as 3.0000000000000004, gives 3."""
     whole = int(number)
     return whole + (number - whole > number * NOISE)

@@ -4,8 +4,8 @@ Adapters of batch systems parse a job's request into a JobRequest. Starters load
 """
 
 OURS = "gridbridge_"  # prefix of gridbridge's variables in the context of a job
-OWN_QUEUES = f"{OURS}queues"  # the owner's queue list, while the service restricts the job to other queues
-OWN_START = f"{OURS}start"  # the owner's start time of a job that the service deferred; 0: none
+OWN_QUEUES = f"{OURS}queues"  # queue list that the owner requested, while the service has replaced the list
+OWN_START = f"{OURS}start"  # start time that the owner requested, while the service has deferred the job; 0: none
 OWN_JOB = f"{OURS}job"  # job number of a deferred job; a copy by qresub has another number
 OWN_HOLD = f"{OURS}hold"  # the service, not the starter, held the task
 BALANCE = f"{OURS}balance"  # value `no`: rebalancing must not move the job
@@ -20,7 +20,7 @@ EMPTY = "''"
 WORDS = {LIKE: "LIKE", NOT_LIKE: "NOT LIKE", IS_NULL: "IS NULL", NOT_NULL: "IS NOT NULL"}
 
 HOSTNAME, QNAME = "hostname", "qname"
-USUAL = (  # usual shortcuts of resources (complex(5)); a cell may have different ones
+USUAL = (  # usual shortcuts of resources (complex(5)); a cell may define different shortcuts
     "a=arch c=calendar core=m_core dwg=display_win_gui h=hostname la=load_avg ll=load_long"
     " lm=load_medium ls=load_short mci=min_cpu_interval mf=mem_free mt=mem_total mu=mem_used"
     " nla=np_load_avg nll=np_load_long nlm=np_load_medium nls=np_load_short p=num_proc q=qname"
@@ -34,11 +34,11 @@ VALUES = "gb_"  # name prefix of the load sensor's load values
 AT_HOME = ("remote", HOSTNAME, QNAME)  # resources whose names or values are valid only at home
 
 Pairs = tuple[tuple[str, str], ...]
-Variant = tuple[Pairs | None, str | None]  # hard resources and queues that replace the requested ones
+Variant = tuple[Pairs | None, str | None]  # new hard resources and new queue list of a job; None: unchanged
 
 
 def resource_long_name(resource: str) -> str:
-    """Return the long name of a resource that may be given by its usual shortcut."""
+    """Return the long name of a resource; `resource` may be the usual shortcut."""
     return SHORTCUTS.get(resource, resource)
 
 
@@ -106,8 +106,8 @@ class JobRequest:
         self.queues = queues
         self.targets = targets  # remote queues of the mapping; empty: none
         self.stays = stays  # the remote cluster must not send the job to another cluster
-        self.types = types  # OAR job types; for Grid Engine only YIELDS counts
-        self.groups = groups  # OAR's request as pairs: number of nodes, and slots on each; empty: one node
+        self.types = types  # OAR job types; Grid Engine uses only YIELDS
+        self.groups = groups  # OAR's request as pairs of node count and slots per node; empty: one node
         self.ranges = ranges  # parallel environment and slot ranges, such as `smp 2-4,8`
         self.project = project
         self.checkpoint = checkpoint
@@ -116,7 +116,7 @@ class JobRequest:
         self.share = share
         self.start = start  # earliest start time in epoch seconds; 0: at once
         self.submitted = submitted  # submission time, which a reschedule of Grid Engine changes
-        self.rerun = rerun  # yes: the job may run again; no; empty: the queue decides
+        self.rerun = rerun  # may the job run again: yes, no, or empty if the queue decides
 
     def but(self, **changes: object) -> "JobRequest":
         """Return a copy of the request with some values replaced."""
@@ -126,7 +126,7 @@ class JobRequest:
 
     @property
     def own_queues(self) -> str:
-        """The queue list that the owner requested, even while the service restricts the job to other queues."""
+        """The queue list that the owner requested, even if the service has replaced the job's queue list."""
         listed = dict(self.context).get(OWN_QUEUES, "")
         return listed.replace(" ", ",") or self.queues
 
@@ -142,16 +142,13 @@ class JobRequest:
 
     @property
     def own_start(self) -> int:
-        """The start time that the owner requested, in epoch seconds; 0 if none.
-
-        The owner may write any text into the job's context; an invalid time counts as none.
-        """
+        """The start time that the owner requested, in epoch seconds; 0 if the owner requested no valid time."""
         start = "" if self.odd_start else dict(self.context).get(OWN_START)
         return int(start or 0) if self.is_deferred else self.start
 
     @property
     def odd_start(self) -> str:
-        """The invalid text that the job's context has as the owner's start time; '' for a valid time."""
+        """The owner's start time in the job's context, if this text is no valid time; else ''."""
         text = dict(self.context).get(OWN_START, "")
         is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LATEST_S))
         return text if text and not (is_number and int(text) <= LATEST_S) else ""
@@ -198,7 +195,7 @@ class JobSpec:
 
 
 def split_property_and_sql_relation(name: str) -> tuple[str, str]:
-    """Split `NAME` or `NAME RELATION`, such as `mem>`, into name and SQL relation; by default `=`."""
+    """Split `NAME` or `NAME RELATION`, such as `mem>`, into name and SQL relation, by default `=`."""
     bare = name.rstrip(RELATIONS)
     return bare, name[len(bare) :] or "="
 

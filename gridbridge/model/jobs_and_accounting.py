@@ -10,7 +10,7 @@ from gridbridge.model.job_request import JobRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobAccountAndErrors:
-    """Facts about a job that a job list lacks: the account, the errors and the scheduler's messages."""
+    """A job's account, errors and scheduler messages, which are queried apart from the job list."""
 
     job_id: int
     name: str
@@ -55,7 +55,7 @@ class ClusterArrayLimits:
 
 
 class JobKillReason(StrEnum):
-    """Why a cluster killed a job, as far as the cluster says so."""
+    """The reason that a cluster gives for killing a job."""
 
     UNKNOWN = ""
     WALLTIME = "walltime"
@@ -102,7 +102,7 @@ class JobEnd:
 class FutureDatedJobEnd:
     """A job's end with a time in the future, from a wrong clock or a forged record.
 
-    gridbridge stores the end, and uses the end only when this time has come.
+    gridbridge stores the end, and ignores the end until this time has come.
     """
 
     ended_at: datetime
@@ -151,14 +151,14 @@ class JobRunAccounting:
     system_s: float
     max_rss_kb: float
     pe: str = ""  # parallel environment, or NONE
-    pe_task: str = ""  # id of a part of a parallel job; qacct does not print it
+    pe_task: str = ""  # id of a part of a parallel job; not printed by qacct
     deleted_by: str = ""  # account that deleted the job; only Open Cluster Scheduler records it
 
     @property
     def has_usage(self) -> bool:
         """Whether an accounting record has measured usage.
 
-        The record of a job that `qdel -f` removed has failed 0 and exit status 0, but no usage.
+        After `qdel -f` the record has `failed` 0 and exit status 0, but no usage.
         """
         return bool(self.user_s or self.system_s or self.max_rss_kb)
 
@@ -170,7 +170,7 @@ class RemoteJobRunAccounting:
     transfer: str  # name of the transfer, as in the job's account
     cluster: str
     source: RemoteUsageSource
-    mark: str  # digest of the accounting line, or uid of the transfer
+    mark: str  # digest of the accounting line; uid of the owner for an end message
     job_id: int
     owner: str  # the owner's account at home
     pe_task: str = ""  # id of a part of a parallel job
@@ -188,7 +188,7 @@ class RemoteJobRunAccounting:
 
     @property
     def has_usage(self) -> bool:
-        """Whether an accounting record has measured usage; the record of a job that `qdel -f` removed has none."""
+        """Whether an accounting record has measured usage; after `qdel -f` the record has no usage."""
         return bool(self.user_s or self.system_s or self.max_rss_kb)
 
 
@@ -209,4 +209,4 @@ class ClusterAccountingProgress:
     cluster: str
     path: str
     place: AccountingFilePosition = AccountingFilePosition()
-    skipped: int = 0  # unreadable lines that name a transfer
+    skipped: int = 0  # number of unreadable lines that name a transfer

@@ -65,7 +65,7 @@ FAR_FOLDER = ConfigTextFormat(
 OAR_QUEUE = ConfigTextFormat(
     holds=lambda text: not text or OBJECT_NAME.holds(text), right=f"{OBJECT_NAME.right}; empty: OAR's default"
 )
-OAR_TYPES = ConfigTextFormat(  # gridbridge runs jobs again, and OAR must not
+OAR_TYPES = ConfigTextFormat(  # gridbridge itself runs jobs again, so OAR must not
     holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
     right="besteffort and other types except idempotent, with blanks between",
 )
@@ -114,10 +114,10 @@ def config_key_description(key: "Field[object]") -> ConfigKeyDescription:
 
 
 class RemoteAccounts(dict[str, str]):
-    """The accounts of users who have another account name at a remote cluster."""
+    """The accounts of users whose account name at a remote cluster differs from the name at home."""
 
     def account_of(self, person: str) -> str:
-        """Return a user's account at the remote cluster; by default the account has the same name."""
+        """Return a user's account name at the remote cluster, by default the account name at home."""
         return self.get(person, person)
 
     def person_of(self, account: str, cluster: str) -> str:

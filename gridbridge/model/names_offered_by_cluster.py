@@ -40,10 +40,7 @@ class NamesOfferedByCluster:
         )
 
     def environment(self, nodes: int, slots: int) -> str:
-        """Return a parallel environment that gives `slots` slots on each node; '' if the cluster has none.
-
-        ANY means that the job needs no environment, or that the rules are unknown.
-        """
+        """Return a parallel environment of `slots` slots per node; '' if none exists, ANY if the choice is free."""
         if ANY in self.rule or not nodes or nodes * slots == 1:
             return ANY
         names = dict(word.split("=", 1)[::-1] for word in sorted(self.rule, reverse=True))
@@ -52,7 +49,7 @@ class NamesOfferedByCluster:
 
 
 def encode_offered_names(vocabulary: NamesOfferedByCluster) -> bytes:
-    """Encode the names that a cluster offers as lines `KIND=NAME NAME ...`."""
+    """Encode as lines `KIND=NAME NAME ...` the names that a cluster offers."""
     return transfer_message.encode_key_value_lines(
         {kind: " ".join(sorted(getattr(vocabulary, kind))) for kind in NamesOfferedByCluster.KINDS}
     )
@@ -94,8 +91,8 @@ class NonForwardingQueues:
     def kept(self, targets: str) -> tuple[str, bool]:
         """Return the queues for a remote job, and whether the job must request `remote=false`.
 
-        `targets` are the queues that a mapping names; '' stands for any queue. Queues of which nothing
-        is known are requested unchanged.
+        `targets` are the queues that a mapping names; '' stands for any queue. If all targets are unknown, the targets
+        are returned unchanged.
         """
         names = self.queues.split(",")
         words = targets.split(",") if targets else names
@@ -107,9 +104,9 @@ class NonForwardingQueues:
         return ",".join(local), False
 
     def only(self, request: "JobRequest") -> "JobRequest | None":
-        """Restrict a request to queues that send no jobs on to another cluster; None if none of them fits.
+        """Restrict a request to queues that send no jobs on to another cluster; None if no queue fits.
 
-        With `remote=false`, patterns of queue names are safe; without it the queue names must be known.
+        A pattern of queue names needs a request for `remote=false`, which excludes the unfit queues.
         """
         words = request.targets.split(",") if request.targets else self.queues.split(",")
         local = [word for word in words if word.partition("@")[0] in self.queues.split(",")]

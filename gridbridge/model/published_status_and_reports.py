@@ -65,7 +65,7 @@ class PublishedTaskTransfers:
     job: str  # local job id, such as 12, or 12.3 for a task of an array
     attempts: tuple[PublishedTransferHistory, ...] = ()
     left_out: int = 0  # number of omitted earlier attempts
-    is_proved: bool = True  # the job list at home showed the task as the owner's
+    is_proved: bool = True  # whether the job list at home has shown the task with this owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +199,7 @@ class PublishedClusterBreaker:
     cluster: str
     failed: tuple[PublishedFastJobFailure, ...] = ()  # consecutive jobs that failed fast
     owners: tuple[str, ...] = ()  # at most two owners of failed jobs
-    times: int = 0  # how often the breaker closed the queues since a remote job ran
+    times: int = 0  # how often the breaker has closed the queues since a remote job last ran
     failures: int = 0
     until: datetime | None = None  # end of the pause, after which a job probes the cluster
     cause: str = ""  # value of TransferFailureCause of the last failure
@@ -262,7 +262,7 @@ def format_duration(passed: timedelta) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStatusReport:
-    """Whether a cluster answers, with its waiting tasks and free slots, for `gridbridge status`."""
+    """What `gridbridge status` says of a cluster: whether the cluster answers, its waiting tasks and free slots."""
 
     cluster: str
     answers: bool
@@ -274,7 +274,7 @@ class ClusterStatusReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueueReport:
-    """Whether a transfer queue starts jobs, and why not, for `gridbridge status`."""
+    """What `gridbridge status` says of a transfer queue: whether the queue starts jobs, or why the queue is closed."""
 
     queue: str
     cluster: str
@@ -286,7 +286,7 @@ class TransferQueueReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferAndAwaitedEvent:
-    """A transfer and what the transfer waits for, for `gridbridge status`."""
+    """What `gridbridge status` says of a transfer: its state, and the event for which the transfer waits."""
 
     job: str  # local job id, such as 12, or 12.3 for a task of an array
     transfer: PublishedTransfer
@@ -320,7 +320,7 @@ class TransferAttemptExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalTaskExplanation:
-    """A local task with its transfers in sentences, newest last."""
+    """The transfers of a local task in sentences for `gridbridge why`, newest last."""
 
     job: str
     attempts: tuple[TransferAttemptExplanation, ...]
@@ -329,7 +329,7 @@ class LocalTaskExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalledProgramDecision:
-    """A decision from the journal, with the input that repeats the decision."""
+    """A decision from the journal, with the inputs that are needed to repeat the decision."""
 
     number: int
     at: datetime

@@ -21,7 +21,7 @@ class QconfValuesByHost:
     def on(self, host: str, groups: Container[str]) -> str:
         """Return an attribute's value for a host: the host's value, else its group's, else the default.
 
-        A host's value replaces the whole default value, even of a list (queue_conf(5)).
+        A host's value replaces the default value; lists are not merged (queue_conf(5)).
         """
         own = (value for where, value in self.others if where.lower() == host.lower())
         shared = (value for where, value in self.others if where in groups)
@@ -29,7 +29,7 @@ class QconfValuesByHost:
 
 
 def parse_qconf_values_by_host(text: str) -> QconfValuesByHost:
-    """Parse an attribute of which some hosts have their own value, as qconf prints it."""
+    """Parse an attribute in qconf's output: a default value, and values for some hosts."""
     usual = text.partition("[")[0].rstrip(", ")
     by_host = tuple((where.strip(), value.strip()) for where, value in PARTS.findall(text))
     return QconfValuesByHost(usual=usual, others=by_host)

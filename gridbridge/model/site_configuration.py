@@ -111,7 +111,7 @@ TRANSFER_HOME_KINDS = (ClusterKind.GRIDENGINE, ClusterKind.EMBEDDED)
 def why_no_transfer_queues_at_home(cluster: str, kind: str | None) -> str:
     """Return why a home cluster can't have transfer queues; '' if the cluster can.
 
-    `kind` is None if the site has no batch system, and so no section for its cluster.
+    `kind` is None for a site without a batch system.
     """
     if kind in TRANSFER_HOME_KINDS:
         return ""

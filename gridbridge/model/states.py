@@ -1,4 +1,4 @@
-"""States of jobs and queue instances as sets of facts, of which several may hold at once.
+"""Define the state of a job or queue instance as a set of facts, such as running and suspended.
 
 Adapters of batch systems derive the facts from state letters or words.
 """
@@ -35,8 +35,8 @@ class QueueStartBlocker:
     SUSPENDED = "suspended"  # suspended by a person, another queue or the calendar
     BY_HAND = "by-hand"  # a person suspended the queue
     UNREACHABLE = "unreachable"  # the host does not answer
-    LOADED = "loaded"  # above a load threshold, or without the load value
-    OVERLOADED = "overloaded"  # above a suspend threshold
+    LOADED = "loaded"  # a load value has reached its load threshold or is missing
+    OVERLOADED = "overloaded"  # a load value has reached its suspend threshold
     UNKNOWN = "unknown"  # a letter or word of the queue's state is unknown
 
 
@@ -102,9 +102,9 @@ class JobState(StateFacts):
 
     @property
     def can_start(self) -> bool:
-        """Whether the scheduler may start the job: it is not held, in error or being deleted.
+        """Whether the job waits without a hold, an error or a deletion, so that the scheduler may start the job.
 
-        qstat does not show a future start time (`-a`) or a limit of running tasks (`-tc`).
+        A future start time (`-a`) and a limit of running tasks (`-tc`) are ignored, because qstat hides both.
         """
         return self.is_waiting and not (self.is_held or self.is_error or self.is_deleting)
 

@@ -91,9 +91,9 @@ class TransferOutcome:
 
 
 class TransferFailureCause:
-    """Why a transfer failed or is late, as a word by which programs decide."""
+    """The cause of a failed or late transfer, as a word of a fixed list."""
 
-    UNKNOWN = "unknown"  # a cause of a newer version
+    UNKNOWN = "unknown"  # a cause that only a newer version of gridbridge knows
     UNREACHED = "unreached"  # the cluster gave no answer, or refused the job for now
     DENIED = "denied"  # the cluster refuses all jobs from this site
     BLOCKED = "blocked"  # the cluster put the job into the error state
@@ -149,7 +149,7 @@ class TransferMessage:
     guard: str  # guard that keeps the local task from starting
     restarted: str  # yes: the task was rescheduled
     submitted: str  # submission time of the local job, since job numbers repeat
-    rerun: str  # yes: the local job may run again (qsub -r); no; empty: the queue decides
+    rerun: str  # may the local job run again (qsub -r): yes, no, or empty if the queue decides
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:
@@ -196,7 +196,7 @@ def shorten_reason_for_storage(sentence: str) -> str:
 def find_key_of_too_long_value(message: TransferMessage) -> str:
     """Return the key of a value in a message that is too long to store; '' if all values are short enough.
 
-    Reasons are shortened later, and the folder in a record may be long.
+    Two values may have any length: a reason, which is shortened later, and the remote folder in a record.
     """
     free = ("reason", "stage") if message.kind == TransferMessageKind.RECORD else ("reason",)
     values = vars(message).items()
@@ -206,7 +206,7 @@ def find_key_of_too_long_value(message: TransferMessage) -> str:
 def decode_transfer_message(data: bytes) -> TransferMessage:
     """Decode a message; ParseError for bytes that no program of gridbridge writes.
 
-    The cause of a failure that only newer programs know becomes UNKNOWN.
+    A failure cause from a newer version of gridbridge becomes UNKNOWN.
     """
     if len(data) > MAX_BYTES:
         raise ParseError(f"message: {len(data)} bytes; expected at most {MAX_BYTES}")

@@ -1,6 +1,6 @@
 """Names of transfers, gb.<cluster>.<job>.<task>.<attempt>, and ids of local jobs and tasks.
 
-A held remote job has the transfer's name; its account (`qsub -A`) always has this name. Grid Engine forbids blanks,
+The name is the remote job's account (`qsub -A`), and the job's own name while held. Grid Engine forbids blanks,
 slashes, colons, `@`, `*` and `?` in names (sge_types(1), object_name), so the parts are letters, digits and `-`.
 """
 
@@ -84,7 +84,7 @@ def _count(part: str) -> int:
 
 
 def job_ids_in_pushed_report(pushed: bytes) -> list[int]:
-    """Return the job ids in a report of ended jobs; other words are ignored, since anyone may write a report."""
+    """Return the job ids in a report of ended jobs; invalid words are ignored, since anyone may write a report."""
     return [int(word) for word in pushed.split() if word.isdigit() and len(word) < 10]
 
 

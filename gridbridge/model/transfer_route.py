@@ -1,7 +1,7 @@
 """The route of a transfer queue: what starters of the queue's jobs must know of the home and remote clusters.
 
 The poller publishes the route as lines `key=value`, so that starters read no gridbridge.toml. Only root writes
-gridbridge.toml, so only `gridbridge check` looks for mistakes in the values.
+gridbridge.toml, so starters trust the values; `gridbridge check` looks for mistakes.
 """
 
 from gridbridge.model import transfer_message
@@ -23,7 +23,7 @@ class SshLogin:
 
     def __init__(self, *, host: str, user: str = "", port: str = "", person: str = "") -> None:
         self.host = host
-        self.user = user  # remote account; empty: as the local account
+        self.user = user  # remote account; empty: the name of the local account
         self.port = port  # ssh port; empty: the port of ssh_config(5), or 22
         self.person = person  # user whose key root uses; empty: root's key
 
@@ -162,7 +162,7 @@ class TransferRoute:
     staged: str  # yes: standard output and error of each job are copied home
     stage_in: str  # input paths that the queue gives its jobs by default
     stage_out: str  # output paths that the queue gives its jobs by default
-    remote_users: str  # users with another account name there: `alice=al_there bob=bo_there`
+    remote_users: str  # users whose account name differs at the cluster: `alice=al_there bob=bo_there`
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:
@@ -183,9 +183,9 @@ class TransferRoute:
         return self._folder("remote") if self.remote_kind == EMBEDDED else self._cell("remote")
 
     def declares(self, context: tuple[tuple[str, str], ...]) -> bool:
-        """Say whether files of a job are copied to and from the cluster, as its context or its queue declares.
+        """Say whether the job's context or its queue declares files to copy to or from the cluster.
 
-        A remote job with copied files runs in the transfer's folder, any other job in the account's home.
+        A remote job with copied files runs in the transfer's folder; without copied files, in the account's home.
         """
         of_queue = self.stage_in or self.stage_out
         own = any(name in ("stage_in", "stage_out") for name, _ in context)

@@ -76,7 +76,7 @@ class LocalTaskActs:
         return frozenset(pinned)
 
     def deferred(self) -> frozenset[int]:
-        """Return the jobs of all owners that wait for a start time."""
+        """Return the jobs, of all owners, whose start time has not come."""
         where, tasks = self._home()
         return tasks.query_deferred_jobs(where)
 

@@ -1,7 +1,6 @@
 """Translate a job's request into a request for its remote cluster.
 
-Starters load this module only for a queue with mapping rules or a job with a request; `gridbridge explain` uses it,
-too.
+`gridbridge explain` uses this module, and so do starters of a queue with mapping rules or of a job with a request.
 """
 
 from collections.abc import Container, Iterator
@@ -55,7 +54,7 @@ def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHE
 def translate_request_for_cluster(
     spec: JobSpec, rules: RequestMapping, offered: NamesOfferedByCluster | None, remote: str, own_queues: Container[str]
 ) -> tuple[JobSpec, tuple[str, ...]]:
-    """Translate a job's request for a remote cluster; return also notes on omitted soft requests.
+    """Translate a job's request for a remote cluster; return the request, and notes on omitted soft requests.
 
     `offered` are the names that the cluster has, None if unknown. `own_queues` are the transfer queues, which no
     mapping rule concerns. Raises UnmappableRequest if the request can't be translated.
@@ -86,7 +85,7 @@ def translate_request_for_cluster(
 def _groups(remote_request: HomeOrRemoteRequest, nodes: int) -> tuple[tuple[int, int], ...]:
     if not remote_request.spread:
         return ()
-    # a slow import for few jobs
+    # a slow import that few jobs need
     from gridbridge.decisions.transfer.request_mapping import spread_slots_over_oar_nodes
 
     return spread_slots_over_oar_nodes(remote_request.slots, remote_request.spread, nodes)

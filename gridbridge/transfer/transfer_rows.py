@@ -199,7 +199,7 @@ class TransferRows:
                 self._database.execute(events)
 
     def sweep_unproved(self, before: datetime) -> None:
-        """Delete transfers that closed before `before` and whose owner is not proved, with all events."""
+        """Delete transfers that closed before `before` and whose owner is not proved, and their events."""
         closed = and_(TRANSFERS.c.closed_at < before, _UNPROVED)
         theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
         with self._database.transaction():
@@ -227,7 +227,7 @@ class TaskMoveRows:
         return tuple(WaitingTaskMove(**row | {"stage": TaskMoveStage(row["stage"])}) for row in rows)
 
     def dropped(self, at: datetime, until: datetime) -> frozenset[TransferKey]:
-        """Return the transfers whose move was requested in this period and then given up."""
+        """Return the transfers whose move was requested from `at` to `until` and then given up."""
         rows = self._database.rows(_DROPPED_MOVES, at=at, until=until)
         return frozenset((row["name"], row["uid"]) for row in rows)
 

@@ -43,7 +43,7 @@ def describe_failure_cause(cause: str, cluster: str) -> str:
 
 
 MAX_DOUBLINGS = 32
-SEVERAL = 2  # largest number of job owners that a count of failures names
+SEVERAL = 2  # largest number of job owners stored with a count of failures
 
 
 class BreakerEvidenceKind(Enum):
@@ -80,8 +80,8 @@ class BreakerEvidence:
 def is_owner_task_in_home_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) -> bool:
     """Say whether the home cluster lists a transfer's task with this owner in this queue.
 
-    A restarted or failed task counts, too, because it was in a queue before. A held task that never started does not
-    count, because anybody may submit held jobs.
+    The answer is yes for a restarted or failed task, because the task was in a queue before. The answer is no for a
+    held task that never started, because anybody may submit held jobs.
     """
     name = parse_transfer_name(transfer)
     row = home.find(name.job, name.task)
@@ -94,7 +94,7 @@ def is_owner_task_in_home_queue(transfer: str, owner: str, queue: str, home: Clu
 def breaker_evidence_of_transfer(
     before: Transfer | None, transfer: Transfer, policy: BreakerSection
 ) -> BreakerEvidence | None:
-    """Return the success or failure at the remote cluster that a transfer's change shows; None if neither."""
+    """Return the success or failure at the remote cluster that a transfer's change shows; None for any other change."""
     if cause := fast_failure_cause(before, transfer, policy):
         return _observation(BreakerEvidenceKind.FAILED, transfer, cause)
     if has_remote_job_run(transfer) and not (before and has_remote_job_run(before)):
@@ -159,7 +159,7 @@ def update_breaker(
 def clear_owner_breaker_failures(
     breaker: PublishedClusterBreaker, observation: BreakerEvidence
 ) -> PublishedClusterBreaker:
-    """Clear one owner's failures after a success of this owner, which no home job list has proved yet."""
+    """Clear one owner's failures after a job of this owner succeeded, even before a home job list proves the owner."""
     if observation.sign is BreakerEvidenceKind.FAILED or breaker.times:
         return breaker
     keeps_accepted = observation.sign is BreakerEvidenceKind.TAKEN
@@ -188,11 +188,11 @@ def count_failure_and_close_queues(
     now: datetime,
     policy: BreakerSection,
 ) -> PublishedClusterBreaker:
-    """Count a fast failure; close the transfer queues to the cluster at the limit of failures.
+    """Count a fast failure; close the cluster's transfer queues once the failures reach the limit.
 
     A failed probe, the first job after a pause, closes the queues at once. If other owners use the cluster
     (`has_others`), failures of a single owner close no queue. If nobody else uses the cluster, a single owner's
-    failures close the queues at the limit, always for the same time.
+    failures close the queues at the limit, each time for an equally long pause.
     """
     if breaker.until and now < breaker.until:
         return breaker  # the job was submitted before the queues closed
@@ -235,7 +235,7 @@ def first_probe_time_of_each_owner(
 ) -> dict[str, datetime]:
     """Return the start of each owner's first job that was sent to a cluster after its queues opened again.
 
-    Only jobs whose owner the home job list has proved count.
+    Jobs whose owner the home job list has not proved are ignored.
     """
     since: dict[str, datetime] = {}
     for transfer in transfers:

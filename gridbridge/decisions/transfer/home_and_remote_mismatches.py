@@ -1,9 +1,9 @@
 """Find remote jobs to delete, and tasks whose state or guard at home does not match their remote job.
 
 A remote cluster may run a job again after its reported end: `qmod -f -rj` restarts the job even with `-r n`
-(sge_status(5)), and OAR copies a job that failed to launch. The home job list counts more than reports of the queue's
-methods, because the shepherd may skip a method. A mismatch counts only in two successive job lists that are younger
-than the owner's last message.
+(sge_status(5)), and OAR copies a job that failed to launch. The home job list overrules reports of the queue's methods,
+because the shepherd may skip a method. A mismatch needs two successive job lists that are younger than the owner's last
+message.
 """
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
@@ -53,9 +53,9 @@ def plan_outliving_job_deletions(
 def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferDecisionInputs) -> Iterator[OrphanRemoteJob]:
     """Find orphans: held remote jobs under a transfer's name that no transfer has recorded.
 
-    A starter that is killed during submission leaves an orphan. Nothing proves the job's owner, so the service
-    deletes the orphan as an operator, and only while the job is held. The held job of a transfer without a remote id
-    is still being submitted and is no orphan. Only transfers of the job's owner count.
+    A starter that is killed during submission leaves an orphan. Nothing proves the job's owner, so the service deletes
+    the orphan as an operator, and only while the job is held. The held job of a transfer without a remote id is still
+    being submitted and is no orphan. Transfers of other owners are ignored.
     """
     recorded = frozenset((transfer.name, transfer.owner, transfer.remote_id) for transfer in transfers)
     open_names = frozenset((name, owner) for name, owner, _ in recorded)
@@ -80,8 +80,7 @@ def is_remote_job_unlisted(transfer: Transfer, situation: TransferDecisionInputs
 def may_remote_folder_have_outputs(transfer: Transfer) -> bool:
     """Say whether some output files may exist only in the transfer's folder at the remote cluster.
 
-    A starter removes the folder once all files are home; a killed starter does not. The output of a deleted job is
-    unwanted.
+    A killed starter leaves the folder behind. The output of a deleted job is unwanted.
     """
     may_have_run = transfer.verdict is not None and not transfer.verdict.claim
     return may_have_run and transfer.desired != DesiredLocalJobState.DEAD
@@ -171,7 +170,7 @@ def find_suspension_mismatch(
 
 
 def _may_follow(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a transfer's starter sleeps, while the job has not ended and is not to be deleted."""
+    """Say whether a transfer's starter sleeps while its job is meant to go on."""
     is_free = not transfer.is_over and transfer.verdict is None and transfer.desired != DesiredLocalJobState.DEAD
     return is_free and transfer.phase in FOLLOWING and transfer.wake in situation.asleep
 
@@ -208,7 +207,7 @@ def may_home_have_missed_task_end(ended: Transfer) -> bool:
     """Say whether home may reschedule a task although its starter has reported the job's end.
 
     With reschedule_unknown (sge_conf(5)) the qmaster reschedules a task whose execd is silent at the task's end. The
-    hold or start time that keeps the task from starting stays, and no starter removes it.
+    task then waits with the hold or start time of its transfer, which no starter removes.
     """
     if ended.verdict is None or ended.desired == DesiredLocalJobState.DEAD:
         return False

@@ -1,8 +1,8 @@
 """Choose tasks that wait at a remote cluster and return home, because slots are free at home.
 
 All waiting tasks leave a cluster that is drained or fails its jobs. Of a silent cluster only the last job list is
-known; the claim shows whether the remote job has started since. Free home slots count only after two job lists,
-because waiting home tasks may take these slots.
+known; the claim shows whether the remote job has started since. Home slots are used only if free in two successive job
+lists, because waiting home tasks may take the slots first.
 """
 
 from collections import Counter
@@ -48,8 +48,8 @@ def plan_recalls_into_home_slots(
 ) -> Iterator[TaskRecall]:
     """Yield waiting tasks to bring home into `free` home slots, one task of each owner in turn.
 
-    The owner of the longest waiting task comes first; so does each owner's longest waiting task. `troubles` has the
-    reason for each cluster that gets no more jobs.
+    Owners are in the order of their longest waits, and so are the tasks of each owner. `troubles` has the reason for
+    each cluster that gets no more jobs.
     """
     for transfer, slots, why, state in _recallable(transfers, situation, queues, troubles):
         if slots <= free:
@@ -101,7 +101,7 @@ def _recall_need(
 ) -> tuple[int, str, str]:
     """Return a task's home slots, the reason to bring the task home, and a text on the cluster's load.
 
-    Without slots or without a reason the task stays.
+    A task with 0 slots or an empty reason is not brought home.
     """
     if why := _why_silent(transfer, situation, queue):
         slots, state = _slots_at_home(transfer, situation), ""
@@ -124,13 +124,13 @@ def _waiting(transfer: Transfer, situation: TransferDecisionInputs) -> JobListRo
 
 
 def is_waiting_task_recallable(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a fresh job list shows a task as waiting at its remote cluster, so that it may return home."""
+    """Say whether a fresh job list shows a task as waiting at its remote cluster, so that the task may return home."""
     is_settled = transfer.since is not None and situation.now - transfer.since >= SETTLING
     return is_settled and _waiting(transfer, situation) is not None
 
 
 def is_remote_job_ready_to_start(row: JobListRow) -> bool:
-    """Say whether a remote job waits for a free slot alone, without a hold or an error."""
+    """Say whether a remote job lacks only a free slot: the job waits, and has neither hold nor error."""
     return row.state.word == JobStateFact.WAITING
 
 
@@ -154,7 +154,7 @@ def _slots(needed: int, free: int) -> str:
 
 
 def does_claim_allow_recall(transfer: Transfer) -> bool:
-    """Say whether home may claim a task, whose remote job waits and has no known claim."""
+    """Say whether home may claim a task: the remote job waits, and is not known to hold the claim."""
     is_waiting = transfer.remote_state.is_waiting or not transfer.remote_state.is_listed
     return bool(transfer.claim) and transfer.claimed != JOB and is_waiting
 

@@ -1,7 +1,7 @@
 """Change the request of a job that a remote cluster refused, so that the job starts in no transfer queue.
 
-Request `remote=false` is best, because it also excludes later transfer queues. If no home queue has a value of
-`remote`, the job's queue list is changed (queue expressions: sge_types(1)).
+A request for `remote=false` is best, because `remote=false` excludes even transfer queues that are added later. If no
+home queue has a value of `remote`, the job's queue list is changed (queue expressions: sge_types(1)).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -40,7 +40,7 @@ class StayHomeRequestChange:
 def stay_home_request_changes(
     hard: Pairs, queues: str, transfer_queues: Collection[str]
 ) -> tuple[StayHomeRequestChange, ...]:
-    """Return changes of a job's request, each of which keeps the job at home; none for `remote=true`.
+    """Return changes of a job's request, each of which keeps the job at home; no change for a job with `remote=true`.
 
     `queues` is the queue list that the job requested; an empty list means any queue. The best change comes first.
     """
@@ -76,8 +76,8 @@ YES, NO = "yes", "no"
 def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
     """Return yes or no: whether a job may run again, by the setting `rerun` of the home queues that fit the job.
 
-    `own` maps each queue that is no transfer queue to its `rerun`. A single FALSE, even for some hosts, gives no. A
-    job that fits no queue gets no, which is Grid Engine's default.
+    `own` maps each queue that is no transfer queue to its `rerun`. One queue with FALSE, even for a single host, makes
+    the answer no. A job that fits no queue gets no, which is Grid Engine's default.
     """
     says = [rerun for name, rerun in own.items() if may_queue_list_include(queues, name)]
     may = says and not asks_for_remote(hard) and not any("FALSE" in setting.upper() for setting in says)

@@ -1,4 +1,4 @@
-"""Derive the result of a remote job, as reported to its starter, and its usage from the remote accounting."""
+"""Derive from the remote accounting a remote job's result for its starter, and the job's usage."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -22,8 +22,8 @@ def home_verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMes
     """Return the result of a home job from the remote job's accounting record.
 
     The remote job's wrapper script encodes exit statuses 99 and 100 as 199 and 200, or as signals 63 and 64. A job
-    whose end nobody saw runs again at home if the transfer allows a rerun. If not, the job counts as killed, or as
-    failed (error state) if the remote cluster never launched the job.
+    without a recorded end runs again if the transfer allows a rerun. Without a rerun the home job ends as killed, or
+    enters the error state if the remote cluster never launched the job.
     """
     verdict = TransferMessage(
         transfer=transfer.name,
@@ -82,7 +82,7 @@ SHEPHERDS = {  # fields of a usage record, by name in the shepherd's `usage` fil
 
 
 def usage_from_verdict(transfer: Transfer) -> RemoteJobRunAccounting | None:
-    """Return a remote job's usage as its reported result has it; None if the job's end is unknown.
+    """Return a remote job's usage by the job's reported result; None if the job's end is unknown.
 
     The result comes from the end message of the remote job's wrapper, or from the remote accounting.
     """

@@ -1,7 +1,7 @@
 """Translate a job's request at home into a request for a remote cluster, by the cluster's mapping rules.
 
-A hard request that the remote cluster can't meet refuses the job before submission. A soft request is omitted with a
-note, because Grid Engine refuses a job with an unknown soft resource.
+A job with a hard request that the remote cluster can't meet is refused before submission. A soft request is omitted
+with a note, because Grid Engine refuses a job with an unknown soft resource.
 """
 
 from gridbridge.errors import ParseError, UnmappableRequest
@@ -115,7 +115,7 @@ def _with_defaults(mapped: Pairs, request: HomeOrRemoteRequest, mapping: Request
 
 
 def _met(hard: Pairs) -> Pairs:
-    """Merge resources at home that have one name at the remote cluster, by the larger amount."""
+    """Merge all requests for one remote resource into a request for the largest amount."""
     most: dict[str, tuple[str, str]] = {}
     for name, value in hard:
         first, before = most.get(resource_long_name(name), (name, value))
@@ -250,8 +250,8 @@ def drop_unoffered_soft_requests(
 ) -> HomeOrRemoteRequest:
     """Return a job's request without soft resources that the remote cluster does not have.
 
-    Raises UnmappableRequest for any other name that the cluster does not have. A parallel environment may be a
-    pattern (`mpi*`). Names of OAR properties ignore case, as SQL does.
+    Raises UnmappableRequest if the cluster lacks a hard resource, queue, project or parallel environment. A parallel
+    environment may be a pattern (`mpi*`). Names of OAR properties ignore case, as SQL does.
     """
     for name in (_bare(resource) for resource, _ in request.hard):
         _require(_is_in(name, vocabulary.resource), remote, f"resource {name}")
@@ -282,8 +282,8 @@ def list_names_not_offered(
 def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: JobRequest) -> tuple[str, ...]:
     """Return a request's conditions on numbers and booleans that Grid Engine can't express.
 
-    Grid Engine compares only strings with an expression (complex(5)), so a number has neither inequality nor
-    alternatives.
+    Grid Engine compares only strings with an expression (complex(5)), so a request for a number can be neither an
+    inequality nor a list of alternatives.
     """
     split = [(pair, *split_property_and_sql_relation(pair[0])) for pair in request.hard]
     names = [name for _, name, _ in split]

@@ -1,7 +1,7 @@
 """Apply messages from starters to transfers; a message changes only transfers of the message's sender.
 
-The owner of the message's file is the sender. A transfer's key is (name, uid). Messages may arrive twice or late, so
-recorded facts stay: a deletion is final, a remote job id stays, and the first verdict counts.
+The owner of the message's file is the sender. A transfer's key is (name, uid). Messages may arrive twice or late, so a
+recorded deletion, remote job id or verdict is never changed.
 """
 
 from collections.abc import Container
@@ -61,7 +61,7 @@ def apply_starter_message(
     message = message.but(reason=shorten_reason_for_storage(message.reason))
     if message.kind == TransferMessageKind.RECORD:
         if transfer and transfer.record == record:
-            return transfer  # a restarted poller reads the same file a second time
+            return transfer  # a restarted poller reads this file a second time
         return _record(transfer, message, uid=uid, owner=owner, record=record, now=now)
     if transfer is None:
         return RejectedStarterMessage(
@@ -105,8 +105,8 @@ def transfer_for_restarted_task(
 ) -> TransferMessage | None:
     """Answer a restarted task: with its live transfer, whose remote job goes on, or with a new transfer name.
 
-    `transfers` are all transfers of the task by this uid, `asleep` the FIFOs on which starters sleep. None lets the
-    task ask again later: a transfer is being deleted, or its former starter still lives, as on a silent host.
+    `transfers` are all transfers of the task by this uid, `asleep` the FIFOs on which starters sleep. Returns None, to
+    be asked again later, if a transfer is being deleted or its former starter sleeps, as on a silent host.
     """
     live = [transfer for transfer in transfers if not transfer.is_over]
     if any(transfer.desired == DesiredLocalJobState.DEAD for transfer in live):

@@ -1,8 +1,8 @@
 """Decide what the service does for each transfer, from the job lists of the home and the remote cluster.
 
-A missing answer never means the end of a job. Only complete job lists that were queried after the owner's last
-message count. When several successive job lists lack the job, the accounting decides. The local task may not start
-while its remote job may live.
+A missing answer never means the end of a job. A job list is used only if complete, and queried after the owner's last
+message. When several successive job lists lack the job, the accounting decides. The local task may not start while its
+remote job may live.
 """
 
 from collections.abc import Iterable
@@ -190,8 +190,8 @@ def _delete_overdue(transfer: Transfer, situation: TransferDecisionInputs) -> li
 def _may_still_run(transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None) -> bool:
     """Say whether home may still run the task of a transfer that is being deleted.
 
-    Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. A task that nothing keeps
-    from starting may run again already: its new starter waits for an answer, or its queue is no transfer queue.
+    Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. A task without a hold or start
+    time may run again already: its new starter waits for an answer, or its queue is no transfer queue.
     """
     if transfer.guard == HomeStartGuard.NONE or transfer.key in situation.with_new_starter:
         return False
@@ -218,7 +218,7 @@ def _is_number_reused(
     """Say whether another job with a transfer's job number runs in an ordinary home queue.
 
     Job numbers start again when a qmaster's spool is restored. A rescheduled job that runs again is marked as
-    restarted, so it counts as the transfer's job.
+    restarted, and so counts as the transfer's job.
     """
     if home is None or not transfer.is_older_than(home.taken_at):
         return False
@@ -290,7 +290,7 @@ def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datet
 
 
 def plan_pushed_end_lookups(transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]) -> list[TransferAction]:
-    """Plan a look-up of each job's end that a cluster has announced by the job's id."""
+    """Plan to look up the end of each job that a cluster has reported as ended."""
     return [
         _action(TransferActKind.LOOK_UP_END, transfer, f"{cluster} pushed the job's end")
         for transfer in transfers

@@ -62,10 +62,10 @@ def _matches(pattern: str, environments: tuple[str, ...]) -> bool:
 def find_local_only_queues(
     queues: Iterable[QueueInstanceStatus], transfer_queues: Container[str] = ()
 ) -> NonForwardingQueues | None:
-    """Return a cluster's queues that run all their jobs in this cluster; None if all queues do, or none.
+    """Return a cluster's queues that send no jobs away; None if all queues or no queues qualify.
 
     Excluded are our own `transfer_queues`, and each queue that sends jobs away, even from a single host. Best-effort
-    queues are ignored, because only jobs that request these queues enter.
+    queues are ignored, because a best-effort queue runs only jobs that request this queue.
     """
     shown = tuple(queue for queue in queues if not queue.is_besteffort)
     onward = {queue.queue for queue in shown if queue.sends_away or queue.queue in transfer_queues}

@@ -17,16 +17,16 @@ AHEAD_S = 1  # largest lead of the poller's clock over the reader's clock
 
 
 def are_load_values_fresh(age_s: float, stale_s: float) -> bool:
-    """Say whether load values are not too old, and not from the future, as after a change of the clock."""
+    """Say whether load values are recent; values from the future, as after a change of the clock, are stale."""
     return -AHEAD_S <= age_s <= stale_s
 
 
 def remote_cluster_load_values(
     remote: "ClusterSnapshot | None", cluster: str, now: "datetime", stale: "timedelta"
 ) -> dict[str, str]:
-    """Return the load values for a remote cluster; without a fresh job list they close the cluster's queues.
+    """Return the load values for a remote cluster; values without a fresh job list close the cluster's queues.
 
-    The poller passes None for a drained cluster, for a cluster at which jobs fail, and while a disk is full.
+    The poller passes no job list for a drained cluster, for a cluster at which jobs fail, and while a disk is full.
     """
     values = CLOSED
     if remote is not None and now - remote.taken_at <= stale:

@@ -1,6 +1,6 @@
 """Explain to people why a cluster is silent, why a transfer queue is closed, and what a transfer waits for.
 
-A load threshold closes a queue (queue_conf(5)); a missing load value closes the queue, too.
+A load value that is missing or has reached its threshold closes a queue (queue_conf(5)).
 """
 
 from collections import Counter
@@ -179,12 +179,12 @@ def _closing_threshold(route: PublishedTransferQueue, shown: PublishedFilesSnaps
 
 
 def unconfigured_cluster_reason(cluster: str) -> str:
-    """Return the reason why a transfer to a cluster without a section in gridbridge.toml makes no progress."""
+    """Return why a transfer makes no progress if its cluster has no section in gridbridge.toml."""
     return f"{CONFIG} has no [cluster.{cluster}], so nobody queries the job's state"
 
 
 def unconfigured_cluster_wait(cluster: str) -> str:
-    """Return what a transfer to a cluster without a section in gridbridge.toml waits for."""
+    """Return the event for which a transfer waits if its cluster has no section in gridbridge.toml."""
     until = f"until then nobody queries {cluster}, and the job counts as alive"
     return f"[cluster.{cluster}] to be in {CONFIG} again: {until}"
 

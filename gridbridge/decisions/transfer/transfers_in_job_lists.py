@@ -32,8 +32,8 @@ class TransferDecisionInputs:
     queues: frozenset[str] = frozenset()  # names of the home cluster's transfer queues
     with_new_starter: frozenset[TransferKey] = frozenset()  # transfers whose task has a new starter
     since: datetime = EVER  # begin of the service's queries
-    deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # time by transfer name
-    reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose remote id another job has
+    deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # deletion time by transfer name
+    reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose remote job id now belongs to another job
 
     def at_home(self, transfer: Transfer) -> JobListRow | None:
         """Return the row of a transfer's task in the home job list; None if the list lacks the task."""
@@ -70,7 +70,7 @@ def keep_rows_deciding_transfers(
 ) -> TransferDecisionInputs:
     """Reduce the inputs of decisions to the rows of job lists that concern the given transfers.
 
-    Each job list keeps its numbers of waiting jobs and free slots.
+    The numbers of waiting jobs and free slots are not reduced.
     """
     local_ids = {parse_transfer_name(transfer.name).job for transfer in transfers}
     names = {transfer.name for transfer in transfers}
@@ -109,7 +109,7 @@ T = TypeVar("T")
 def prove_transfer_owner_by_home(transfer: Transfer, local: ClusterSnapshot) -> str:
     """Return whether a home job list proves the owner of an open transfer: YES, NO or unknown; YES is final.
 
-    NO needs a job list that was queried after the transfer began. A task that may just have ended is not refuted.
+    NO needs a job list that was queried after the transfer began and before the task's end.
     """
     if is_task_listed_as_owners(transfer.name, transfer.owner, local):
         return OwnerSeenInHomeJobList.YES
@@ -140,7 +140,7 @@ def proved_owner_uids(transfers: Iterable[Transfer]) -> frozenset[int]:
 
 
 def uids_claiming_unproved_task(transfers: Sequence[Transfer]) -> frozenset[int]:
-    """Return the uids that sent messages about a task; none once the home job list proves the owner."""
+    """Return the uids that sent messages about a task; no uid once the home job list proves the owner."""
     if proved_owner_uids(transfers):
         return frozenset()
     return frozenset(transfer.uid for transfer in transfers if transfer.listed != OwnerSeenInHomeJobList.NO)

@@ -6,7 +6,7 @@ The service publishes a queue's rules as lines `KIND/NAME/KEY=value`, so a start
 from gridbridge.errors import ParseError
 from gridbridge.model import grid_engine_amounts, transfer_message
 
-ANY = "*"  # name of the rule for all names that no other mapping rule names
+ANY = "*"  # name of the rule for all names that have no rule of their own
 
 
 class RequestMappingRule:

@@ -56,7 +56,7 @@ def _decoded(key: str, word: str) -> str:
 
 
 def _hex(part: bytes) -> bytes:
-    """Check the two hexadecimal digits after a percent sign, because int() would accept `+1`, too."""
+    """Check the two hexadecimal digits after a percent sign, because int() alone would accept `+1`."""
     if not part[:2].isalnum() or len(part) < 2:
         raise ValueError(part)
     return part

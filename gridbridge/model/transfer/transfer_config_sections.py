@@ -77,7 +77,7 @@ class PollerSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSection:
-    """The [breaker] section: the failures that close a cluster's transfer queues, and for how long."""
+    """The [breaker] section: how many failures close a cluster's transfer queues, and for how long."""
 
     failures: int = setting(5, "how many fast failures in a row close a cluster's queues", "jobs", 1, 1_000_000)
     fast_s: float = setting(60.0, "the time within which a failure counts as fast", "s", 1, 3600)

@@ -34,7 +34,7 @@ class Transfer:
     remote: str  # name of the remote cluster
     queue: str  # name of the local transfer queue
     phase: str  # value of StarterPhase
-    record: str  # path of the starter's message, whose owner gridbridge-as-user checks
+    record: str  # path of the starter's message file; gridbridge-as-user checks the file's owner
     wake: str  # name of the FIFO that wakes the starter
     rerun: str  # whether the local job may run again: yes, no, or empty for the queue's setting
     created_at: datetime
@@ -83,8 +83,8 @@ class Transfer:
     def is_older_than(self, asked_at: datetime) -> bool:
         """Say whether a cluster's answer to a query at `asked_at` may decide on the transfer.
 
-        An answer to a query before the transfer's last change may show an older state, or lack a job that was
-        submitted since. At equal times the order is unknown, so the answer does not count.
+        An answer to a query before the transfer's last change may show an older state, or lack a job that was submitted
+        since. At equal times the order is unknown, so the answer is ignored.
         """
         return asked_at > self.updated_at
 
@@ -108,7 +108,7 @@ class TaskMoveStage(StrEnum):
     """The progress of a task's move to another cluster."""
 
     ASKED = "asked"  # the task's return home is requested; the task still waits at the cluster
-    HOME = "home"  # the task is at home, and may not return to the cluster that it left
+    HOME = "home"  # the task is at home, and may not return to the cluster that the task left
     DONE = "done"
     DROPPED = "dropped"  # the move was given up
 
@@ -144,12 +144,12 @@ class TransferActKind(Enum):
     RELEASE_LOCAL = "release local"  # let the task start at home, then close the transfer
     ADOPT_LOCAL = "adopt local"  # let a rescheduled task start in its transfer queue only
     GUARD_LOCAL = "guard local"  # keep the task from starting at home again
-    UNPIN = "unpin"  # give a job back the queue list that its owner requested
+    UNPIN = "unpin"  # restore the queue list that the job's owner requested
     LOOK_UP_END = "look up end"  # look up the remote job's end in the accounting
     GIVE_UP = "give up"  # delete a remote job in error state and report its error
 
 
-WORDS = {  # each act as people read it
+WORDS = {  # the name of each act for people
     TransferActKind.PUBLISH: "telling the starter",
     TransferActKind.CLOSE: "closing the transfer",
     TransferActKind.DELETE_REMOTE: "deleting the remote job",
@@ -174,7 +174,7 @@ class TransferAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanRemoteJob:
-    """A held remote job with the name of a transfer that never recorded this job; to be deleted."""
+    """A held remote job to delete, because the transfer with the job's name never recorded the job."""
 
     cluster: str
     job_id: int

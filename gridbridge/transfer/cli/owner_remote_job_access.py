@@ -56,7 +56,8 @@ def act_on_remote_tasks(
 ) -> Iterator[RemoteJobActResult]:
     """Act on the remote job of each task of a job that is at another cluster; yield a result for each task.
 
-    `instead` is the command to name for a job that waits at home. Raises ParseError and StateError.
+    `instead` is the command to name for a job that waits at home. Raises ParseError for an invalid job id, and
+    StateError without published files.
     """
     transfers = open_transfers_of_job(job, folder)
     if not transfers:

@@ -66,7 +66,8 @@ def read_home_remote_accounting(
 ) -> tuple[tuple[HomeAndRemoteAccounting, ...], tuple[str, ...]]:
     """Return each task's accounting at home and at remote clusters, and notes about missing values.
 
-    Raises ParseError for an invalid job id, NoAccountedJob, ConfigError, and CommandFailed if home does not answer.
+    Raises ParseError for an invalid job id, NoAccountedJob for an unknown job, ConfigError if no configuration is
+    valid, and CommandFailed if home does not answer.
     """
     number, task = parse_local_job_and_task(job)
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
@@ -178,14 +179,14 @@ def _sought(
 ) -> tuple[dict[str, tuple[RemoteJobRunAccounting, ...]], list[str]]:
     """Search the remote accounting files for a job of which the service has no usage records.
 
-    Any user may give a remote job a transfer's name as account, so only records of the owners count.
+    Any user may give a remote job a transfer's name as account, so records of jobs of other accounts are ignored.
     """
     records: dict[str, tuple[RemoteJobRunAccounting, ...]] = {}
     searched: list[str] = []
     for name, cluster in policy.clusters.items():
         if cluster.accounting and name != policy.site.cluster:
             once = {record.mark: record for record in _in_file(policy, name, job, owners)}
-            for record in once.values():  # a rotated file repeats no record
+            for record in once.values():  # without records that a rotated file repeats
                 local = parse_transfer_name(record.transfer).local
                 records[local] = (*records.get(local, ()), record)
                 searched = [f"found in {cluster.accounting}; the service does not know the job"]

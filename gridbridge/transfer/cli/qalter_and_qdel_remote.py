@@ -62,7 +62,7 @@ def alter_remote_tasks(
 ) -> Iterator[RemoteJobActResult]:
     """Change the remote jobs of a job's tasks; yield a result for each task that is at another cluster.
 
-    Raises ParseError for an invalid job id, ConfigError, and StateError without published files.
+    Raises ParseError for an invalid id, ConfigError without a valid configuration, StateError without published files.
     """
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     return act_on_remote_tasks(
@@ -133,8 +133,7 @@ def _options(
 def _resources(transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder: str) -> tuple[Pairs, Pairs, bool]:
     """Translate a job's changed request for the remote cluster, as its starter translates requests.
 
-    Return the hard and the soft resources, and whether the remote job must stay in queues that are no transfer
-    queues.
+    Return the hard and the soft resources, and whether the remote job must avoid transfer queues.
     """
     home = reach_cluster_as_caller(policy, policy.site.cluster)
     known_here = require_job_request_reader(home).query_submitted_job(home, parse_transfer_name(transfer.transfer).job)
@@ -160,7 +159,7 @@ def delete_transferred_tasks(
 ) -> Iterator[RemoteJobActResult]:
     """Delete the tasks of a job that are at another cluster; yield a result for each task.
 
-    Raises ParseError for an invalid job id, ConfigError, and StateError without published files.
+    Raises ParseError for an invalid id, ConfigError without a valid configuration, StateError without published files.
     """
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     return act_on_remote_tasks(job, folder, f"qdel {job} deletes", lambda transfer: _delete(transfer, policy, is_dry))
@@ -171,7 +170,7 @@ def delete_owner_transferred_jobs(
 ) -> Iterator[RemoteJobActResult]:
     """Delete all jobs of an owner that are at another cluster; yield a result for each job.
 
-    Raises ConfigError, and StateError without published files.
+    Raises ConfigError without a valid configuration, and StateError without published files.
     """
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     transfers = open_transfers_of_owner(owner, folder)

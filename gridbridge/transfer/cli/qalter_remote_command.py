@@ -28,7 +28,7 @@ INSTEAD = {  # hint for each option of qalter that qalter_remote does not have
 
 
 class QalterRemoteCommand(click.Command):
-    """A command that rejects the other options of qalter with a hint."""
+    """A click command with a hint for each option of qalter that qalter_remote lacks."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Reject options of qalter that qalter_remote does not have."""

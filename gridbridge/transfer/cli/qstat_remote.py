@@ -100,7 +100,7 @@ class SingleRemoteJobQueries:
         self._silent: dict[str, str] = {}
 
     def ask(self, transfer: PublishedTransfer) -> tuple[tuple[str, ...], str]:
-        """Query a cluster's messages about a remote job; return the messages, or the reason why there are none."""
+        """Query a cluster's messages about a remote job; return the messages, or the reason for the failure."""
         if self._left == 0:
             return (), f"not queried: at most {MOST_ASKED} jobs a command; name a task"
         if transfer.remote in self._silent:
@@ -124,7 +124,8 @@ def query_remote_task_details(
 ) -> tuple[str, tuple[TaskWithRemoteMessages, ...]]:
     """Return an alarm if the poller is silent, and the last transfer of each task of a job.
 
-    Each transfer has the remote cluster's present messages. Raises the errors of explain_transfers_of_local_job.
+    Each transfer has the remote cluster's present messages. Raises ParseError for an invalid job id, and
+    JobWithoutTransfers for a job without transfers.
     """
     alarm, tasks = status_and_why_reports.explain_transfers_of_local_job(job, now, folder, asking.path)
     taken_at = {

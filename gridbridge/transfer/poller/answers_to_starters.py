@@ -101,7 +101,7 @@ class UndeliveredTaskEndTracker:
 
     def __init__(self, database: StateFile, clock: Clock) -> None:
         self._ended: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
-        # closed transfers that no home job list has proved or refuted yet
+        # closed transfers whose owner no home job list has proved or refuted yet
         self._unproved: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
         self._transfers = TransferRows(database)
 

@@ -31,9 +31,9 @@ class ClusterBreakers:
         self._known: dict[str, PublishedClusterBreaker] = clock.dated(_moved)
         # if the clock was set back, a published pause is too long
         self._known.update({state.cluster: self._shortened(state) for state in views.shown_breakers()})
-        self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # by owner and cluster
+        self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # results by owner and cluster
         self._proved: set[TransferKey] = set()  # transfers whose task the home job list has shown in its queue
-        self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # by cluster
+        self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # first jobs by cluster
 
     def follow(self, policy: Policy) -> None:
         """Use a changed configuration; shorten pauses that exceed the new `pause_max_s`."""
@@ -108,7 +108,7 @@ class ClusterBreakers:
         return tuple(transfer for transfer in transfers if transfer.key in self._proved)
 
     def why(self) -> dict[str, str]:
-        """Return each cluster at which jobs failed and none has run since, with the reason."""
+        """Return each cluster at which jobs failed and no job has run since, with the reason."""
         return {name: f"jobs fail at {name}" for name, state in self._known.items() if state.times}
 
     def _of(self, observation: BreakerEvidence) -> PublishedClusterBreaker:

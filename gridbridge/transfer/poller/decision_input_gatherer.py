@@ -137,11 +137,11 @@ class TransferDecisionInputGatherer:
         self.policy = policy
 
     def listen_anew(self) -> None:
-        """Count all clusters' silence from now, because a cluster is queried for the first time."""
+        """Measure all clusters' silence from now on, because a cluster is queried for the first time."""
         self.since_s = self.clock.steady_s()
 
     def notice_pause(self) -> None:
-        """Count all clusters' silence from now if this process was stopped for a while."""
+        """Measure all clusters' silence from now on, if this process was stopped for a while."""
         now_s = self.clock.steady_s()
         if now_s - self.looked_at_s > PAUSE_S:
             self.since_s = now_s

@@ -1,7 +1,7 @@
 """Keep home from starting a task that is away, and make remote jobs follow a suspension at home.
 
-A guard is a hold or a far start time that keeps a task from starting at home beside its remote job. The service sets
-guards again that people removed, and removes old guards and guards that qresub copied. Job lists show holds; a query
+A guard is a hold or a far start time that keeps a task from starting at home beside its remote job. The service
+restores guards that people removed, and removes old guards and guards that qresub copied. Job lists show holds; a query
 once a minute shows the start times of at most a hundred jobs.
 """
 
@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 class MissingGuardRestorer:
-    """Sets holds and start times again that people removed from tasks whose remote jobs may run."""
+    """Restores holds and start times that people removed from tasks whose remote jobs may run."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class MissingGuardRestorer:
                 self._check_holds(answer.snapshot)
 
     def _check_holds(self, local: ClusterSnapshot) -> None:
-        """Set holds again that two successive job lists lack; a starter may release a hold before the second list."""
+        """Restore a hold that two successive job lists lack; a starter may have released the hold before one list."""
         unheld = home_and_remote_mismatches.transfers_lacking_home_hold(self._ledger.all(), local)
         for transfer in tuple(self._ledger.all()):
             if transfer.name in unheld & self._unheld:
@@ -162,7 +162,7 @@ class StaleGuardRemover:
             self._ledger.release(transfer)
 
     def _let_go(self, transfer: Transfer) -> None:
-        """Remove the hold or start time of a task, unless a thread is about to set it."""
+        """Remove a task's guard, unless a thread is about to set the guard."""
         action = TransferAction(act=TransferActKind.RELEASE_LOCAL, transfer=transfer, why=WHY)
         guarding = TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=WHY)
         if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):
@@ -232,7 +232,7 @@ WHAT_FOLLOWS = (
 
 
 class SuspensionReconciler:
-    """Requests starters to suspend or resume remote jobs that do not follow their job at home."""
+    """Requests starters to suspend or resume remote jobs, after their job at home was suspended or resumed."""
 
     def __init__(
         self, policy: Policy, ledger: TransferLedger, verdicts: VerdictFilesAndStarterFifos, clock: Callable[[], float]
@@ -250,13 +250,13 @@ class SuspensionReconciler:
         self._policy = policy
 
     def forget(self) -> None:
-        """Forget which jobs did not follow their job at home, after the clock was set."""
+        """Forget all differences between a job at home and its remote job, after the clock was set."""
         self._seen.clear()
 
     def decide(self, situation: TransferDecisionInputs, busy: Container[TransferKey]) -> None:
         """Request a starter to suspend or resume its remote job if two successive job lists show the need.
 
-        Requests without need are withdrawn. Transfers in `busy` are being brought home, and use the same files.
+        Needless requests are withdrawn. Transfers in `busy` are skipped, because their return home uses these files.
         """
         shows = frozenset(
             name for name, cluster in self._policy.clusters.items() if ADAPTERS[cluster.kind].shows_suspension

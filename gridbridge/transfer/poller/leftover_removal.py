@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class OrphanRemoteJobCleaner:
-    """Deletes remote jobs without a transfer or after their transfer's end, and files of ended transfers."""
+    """Deletes remote jobs that have no transfer or whose transfer has ended, and the files of ended transfers."""
 
     def __init__(
         self,
@@ -52,8 +52,8 @@ class OrphanRemoteJobCleaner:
     def clean(self, situation: TransferDecisionInputs, waiting: Container[tuple[str, str]] = ()) -> None:
         """Delete remote jobs without a transfer or after their end; stop watching transfers without jobs.
 
-        `waiting` has name and owner of each transfer whose first message waits in the spool. The job of such a
-        transfer stays.
+        `waiting` has name and owner of each transfer whose first message waits in the spool. No job with such a name
+        and owner is deleted.
         """
         for orphan in home_and_remote_mismatches.find_orphan_jobs(self._ledger.all(), situation):
             if (orphan.name, orphan.owner) in waiting:
@@ -68,7 +68,7 @@ class OrphanRemoteJobCleaner:
                 self._stop_watching(transfer)
 
     def let_go(self, before: datetime) -> None:
-        """Stop watching transfers that closed before the given time; log files that stay at the remote cluster."""
+        """Stop watching transfers that closed before the given time; log which files remain at the remote cluster."""
         for transfer in tuple(self._ledger.ended.values()):
             if transfer.closed_at and transfer.closed_at < before:
                 if folder := self._inbox.stage_of(transfer.record):
@@ -86,7 +86,7 @@ class OrphanRemoteJobCleaner:
         return self._claims.are_removed(ended) and is_unstaged
 
     def _is_unstaged(self, ended: Transfer) -> bool:
-        """Return whether a transfer's folder at the remote cluster is gone; if not, begin to remove it."""
+        """Return whether a transfer's folder at the remote cluster is gone; otherwise begin to remove the folder."""
         name = ended.key
         if name in self._unstaging and self._unstaging[name].done():
             removal = self._unstaging.pop(name)
@@ -108,7 +108,7 @@ class OrphanRemoteJobCleaner:
         return False
 
     def _stop_watching(self, ended: Transfer) -> None:
-        """Remove a transfer's message file before its row, because a message without a row looks new."""
+        """Remove a transfer's message file, then the database row: a message without a row would look new."""
         self._inbox.remove(ended.record)
         self._ledger.stop_watching(ended)
 

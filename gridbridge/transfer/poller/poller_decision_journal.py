@@ -82,7 +82,7 @@ def _plan_entry(
 
 
 def encode_transfer_journal_rows(transfers: Sequence[Transfer], situation: TransferDecisionInputs) -> dict[str, object]:
-    """Encode transfers for the journal with the rows of job lists that concern them, up to a limit."""
+    """Encode at most ROWS transfers for the journal, with the rows of job lists that concern these transfers."""
     first = transfers[:ROWS]
     return {
         "not_kept": len(transfers) - len(first),

@@ -60,7 +60,7 @@ History = tuple[Transfer, Sequence[TransferEvent]]
 
 
 def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | None = None) -> PublishedTransfer:
-    """Return a transfer as it is published; the job list `home` dates the state of its local job."""
+    """Return a transfer as it is published; job list `home` shows since when the local job is in its state."""
     local = parse_transfer_name(transfer.name)
     task = home.find(local.job, local.task) if home else None
     return PublishedTransfer(
@@ -199,7 +199,7 @@ class TransferStatePublisher:
     def routes(self, used: frozenset[str]) -> None:
         """Publish for starters the remote cluster and the mapping rules of each transfer queue.
 
-        `used` are the queues of open transfers: their files stay after a queue was removed from the configuration.
+        `used` are the queues of open transfers: their files stay published after a queue was removed from the site.
         """
         for queue, configured in self._policy.queues.items():
             rules = build_request_mapping(self._policy, configured.cluster, queue)
@@ -269,14 +269,14 @@ class TransferStatePublisher:
             publish_file(path, names_offered_by_cluster.encode_offered_names(answer.vocabulary))
 
     def shown_breakers(self) -> tuple[PublishedClusterBreaker, ...]:
-        """Return the breakers that an earlier process published; none if the file is unreadable."""
+        """Return the breakers that an earlier process published; no breaker if the file is unreadable."""
         try:
             return published_json.read_published_breakers(self._folder).breakers
         except StateError:
             return ()
 
     def troubles(self, failing: Mapping[str, str]) -> dict[str, str]:
-        """Return each cluster that gets no new jobs, drained or failing, with the reason."""
+        """Return each drained or failing cluster, which gets no new jobs, with the reason."""
         return {**failing, **{name: f"{name} is drained" for name in drains.list_drained_clusters(self._folder)}}
 
     def breakers(self, breakers: PublishedBreakersOfClusters) -> None:
@@ -284,7 +284,7 @@ class TransferStatePublisher:
         self._put(published_json.BREAKERS, breakers)
 
     def task(self, local: str, attempts: Sequence[History]) -> None:
-        """Publish the history of a local task's last transfers, with proved owner."""
+        """Publish the history of a local task's last transfers, whose owner the home job list has proved."""
         task = published_task_history(local, attempts, is_proved=True)
         publish_file(
             published_file_formats.verified_job_history_path(local, self._folder),
@@ -292,7 +292,7 @@ class TransferStatePublisher:
         )
 
     def unproved_task(self, local: str, uid: int, attempts: Sequence[History]) -> None:
-        """Publish a task's history as the messages of one uid tell it; remove an empty history."""
+        """Publish a task's history by the messages of one uid alone; remove an empty history."""
         path = published_file_formats.unverified_history_path(local, uid, self._folder)
         if not attempts:
             safe_files.remove_file(path)
@@ -326,7 +326,7 @@ class TransferStatePublisher:
         usage_rows.sweep_old_usage_files(self._folder, before)
 
     def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:
-        """Remove histories that are older than the given time; the histories of open transfers stay."""
+        """Remove histories that are older than the given time, except histories of open transfers."""
         names = frozenset(parse_transfer_name(transfer.name).local for transfer in living)
         published_json.remove_old_transfer_histories(self._folder, before, names)
         published_json.remove_old_unverified_histories(self._folder, before)

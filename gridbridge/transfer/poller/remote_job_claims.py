@@ -1,9 +1,8 @@
 """Decide whether a task runs at home or remotely: the side that holds the claim runs the task.
 
-A claim is a file that belongs to its first creator: creating a missing name is atomic, on NFS, too (open(2), O_EXCL;
-symlink(2)). Home's claim is a symlink to itself; a remote job's claim is a file that the job's wrapper script
-creates. Without a shared spool a remote job needs a grant from home; the state file has each grant before the poller
-sends it.
+A claim is a file that belongs to its first creator: creating a missing name is atomic, even on NFS (open(2), O_EXCL;
+symlink(2)). Home's claim is a symlink to itself; a remote job's claim is a file that the job's wrapper script creates.
+Without a shared spool a remote job needs a grant from home; the state file has each grant before the poller sends it.
 """
 
 import logging
@@ -104,9 +103,10 @@ def remove_claim(name: str, spool: str = SPOOL) -> None:
 def remove_old_claim_files(
     claimed: Container[str], now_s: float, spool: str = SPOOL, names: ResumableFolderScan | None = None
 ) -> None:
-    """Remove old files by which remote jobs without a transfer have claimed tasks; home's claims stay.
+    """Remove old claim files of remote jobs without a transfer.
 
-    A claim of home stops a late remote job. The next call with these `names` goes on where this call ended.
+    Claim files of home are not removed, because a late remote job must find home's claim. The next call with these
+    `names` continues where this call ended.
     """
     try:
         _refuse_foreign(f"{spool}/{FOLDER}")
@@ -145,7 +145,7 @@ def _ask(remote: Away, script: str, names: tuple[str, ...]) -> None:
 
 
 class ClaimAndGrantFiles:
-    """The files by which a remote job learns whether it may run: claims at home, grants at remote clusters."""
+    """The files by which a remote job learns whether the job may run: claims at home, grants at remote clusters."""
 
     def __init__(self, policy: Policy, spool: str = SPOOL) -> None:
         self._policy = policy
@@ -221,7 +221,7 @@ class RemoteJobClaimService:
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def decide(self, situation: TransferDecisionInputs) -> None:
-        """Record a permission to run (grant) for each remote job that waits for it."""
+        """Record a grant, the permission to run, for each remote job that waits for a grant."""
         for transfer in tuple(self._ledger.all()):
             if transfer.claim and does_job_wait_for_claim_grant(transfer, situation):
                 self._ledger.keep(transfer.but(claimed=JOB))
@@ -229,7 +229,7 @@ class RemoteJobClaimService:
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def send(self) -> None:
-        """Send the recorded permissions to run to the remote clusters, by one command at a time for each cluster."""
+        """Send the recorded grants (permissions to run), with one command at a time for each cluster."""
         for cluster in tuple(self._sent):
             self._take(cluster)
         for cluster, due in tuple(self._due.items()):
@@ -243,10 +243,7 @@ class RemoteJobClaimService:
                 self._sent[cluster] = batch, self._workers.do(f"cluster {cluster}", give, batch)
 
     def recall(self, transfer: Transfer, why: str) -> bool:
-        """Claim a waiting task for home, so that the task runs at home; return whether that worked.
-
-        Return False, too, if nobody can tell who holds the claim.
-        """
+        """Claim a waiting task for home; return False if the remote job holds the claim, or the holder is unknown."""
         try:
             is_had = transfer.claimed != JOB and self._take_claim(transfer)
         except StateError as error:
@@ -273,7 +270,7 @@ class RemoteJobClaimService:
         return does_claim_need_home_grant(transfer.claim) or self._files.take(transfer)
 
     def limited(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:
-        """Return the result of a remote job; an error of the task after too many jobs without permission to run."""
+        """Return the result of a remote job; an error if too many remote jobs of the task got no permission to run."""
         self._doubt(transfer, end)
         queue = self._policy.queues.get(transfer.queue)
         if end.claim != FENCED or queue is None:
@@ -296,7 +293,7 @@ class RemoteJobClaimService:
             self._ledger.note(transfer, f"ended with 99 after {waited_s:.0f} s: the grant may be unseen")
 
     def are_removed(self, ended: Transfer) -> bool:
-        """Return whether a transfer's files of claim and permission are gone; if not, begin to remove the files."""
+        """Return whether a transfer's files of claim and permission are gone; otherwise begin to remove the files."""
         kind, _ = split_claim(ended.claim)
         if kind == FILE:
             return self._is_removed(ended)

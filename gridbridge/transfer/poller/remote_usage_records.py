@@ -135,7 +135,7 @@ def remote_job_usage_records(
 ) -> Iterator[RemoteJobRunAccounting]:
     """Yield the usage records of transferred jobs among the lines of an accounting file."""
     for line, record in lines:
-        if is_transfer_name(record.account):  # a user's account name may begin with gb, too
+        if is_transfer_name(record.account):  # a user may choose an account name that begins with gb
             yield _remote_record(line, record, name, cluster)
 
 
@@ -163,7 +163,7 @@ def _remote_record(line: str, record: JobRunAccounting, name: str, cluster: Clus
     )
 
 
-MOST_TOLD = 1000  # largest number of stored ends an hour for one person, if the jobs are not proved to exist
+MOST_TOLD = 1000  # stored job ends per hour and person at most, for jobs that no home job list has shown
 UNHEARD = timedelta(minutes=1)  # longest usual time between two answers of a cluster
 FRESHEN = timedelta(seconds=20)  # unchanged positions are published again after this time
 
@@ -177,8 +177,8 @@ class RemoteUsageService:
     views: TransferStatePublisher
     clock: Clock
     readers: dict[str, RemoteAccountingFileReader] = field(default_factory=dict)
-    readings: dict[str, PublishedAccountingProgress] = field(default_factory=dict)  # as published, by cluster
-    cursors: dict[str, ClusterAccountingProgress] = field(default_factory=dict)  # as stored, by cluster
+    readings: dict[str, PublishedAccountingProgress] = field(default_factory=dict)  # published progress, by cluster
+    cursors: dict[str, ClusterAccountingProgress] = field(default_factory=dict)  # stored positions, by cluster
     accounting: RemoteUsageRows = field(init=False)
     told: dict[int, int] = field(default_factory=dict)  # number of unproved job ends by uid
 
@@ -191,7 +191,7 @@ class RemoteUsageService:
         self.follow(self.policy)
 
     def follow(self, policy: Policy) -> None:
-        """Read the accounting files that a changed configuration names; go on in files read before."""
+        """Read the accounting files that a changed configuration names; a file that was read before is continued."""
         self.policy = policy
         clusters = {
             name: cluster
@@ -265,7 +265,7 @@ class RemoteUsageService:
             self.views.readings(self.readings.values())
 
     def tells(self, transfer: Transfer) -> bool:
-        """Return whether the accounting file that the service reads will show the job's end, without qacct."""
+        """Return whether the service reads an accounting file that will show the job's end, without a call of qacct."""
         reading = self.readings.get(transfer.remote)
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 

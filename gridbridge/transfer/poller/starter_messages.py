@@ -1,7 +1,8 @@
 """Read starters' messages from the spool, and limit each person's transfers whose owner is not proved.
 
-Anybody may write messages about invented jobs. Above the limit, the first message of a transfer stays in the spool
-until home has been queried. No real job is lost, because the home job list shows each job that is away.
+Anybody may write messages about invented jobs. Once a person reaches the limit, the first message of each further
+transfer stays in the spool until home has been queried. No real job is lost, because the home job list shows each job
+that is away.
 """
 
 import logging
@@ -63,7 +64,7 @@ class _Waiting(NamedTuple):
 
 
 class UnconfirmedTransferQuota:
-    """Counts each uid's transfers whose owner is not proved, and lets new transfers above the limit wait."""
+    """Counts each uid's transfers whose owner is not proved, and lets new transfers of a uid at the limit wait."""
 
     def __init__(self, ledger: TransferLedger, inbox: SpoolInbox, clock: Clock) -> None:
         self.most = MOST_UNPROVED
@@ -89,7 +90,7 @@ class UnconfirmedTransferQuota:
         return name in self._waiting or self._counted()[spooled.uid] >= self.most
 
     def park(self, spooled: MessageWithAuthorUid, verdict: Transfer | RejectedStarterMessage) -> list[str]:
-        """Let a message wait in the spool; return the path of an older message that it replaces."""
+        """Let a message wait in the spool; return the path of an older message that the new message replaces."""
         name = spooled.message.transfer, spooled.uid
         entry = self._waiting.get(name)
         if isinstance(verdict, RejectedStarterMessage):
@@ -159,10 +160,7 @@ class UnconfirmedTransferQuota:
 
 
 def _judge(entry: _Waiting, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> str | None:
-    """Return YES if the home job list shows the task, NO if only the remote job list shows the job, else ''.
-
-    Return None while a job list that is newer than the message is missing.
-    """
+    """Return YES if home lists the task, NO if only the remote cluster lists a job, else ''; None before new lists."""
     transfer = entry.transfer
     if home.taken_at <= entry.since:
         return None
@@ -221,7 +219,7 @@ class StarterMessageReader:
     def follow(self, policy: Policy) -> None:
         """Use a changed configuration.
 
-        Transfer queues of older configurations stay valid, because starters go on using what they have read.
+        Transfer queues of older configurations stay valid, because running starters still use these queues.
         """
         self.linger_s = LINGER_S - policy.poller.spool_interval_s  # longest wait of `closed` messages
         self._home = policy.site.cluster
@@ -229,7 +227,7 @@ class StarterMessageReader:
         self._limit = policy.poller.spool_files_per_uid
 
     def allow(self, routes: Iterable[Destination]) -> None:
-        """Accept messages about these pairs of transfer queue and cluster, too."""
+        """Accept messages about further pairs of transfer queue and cluster."""
         self._routes.update(routes)
 
     def take(self, at_once: bool) -> tuple[Transfer, ...]:
@@ -367,7 +365,7 @@ class StarterMessageReader:
 
 
 def _series(spooled: MessageWithAuthorUid) -> tuple[str, ...]:
-    """Return a key that all progress messages of one starter share, because only the last message counts."""
+    """Return a key that all progress messages of one starter share, because only the last message is applied."""
     message = spooled.message
     if message.kind != TransferMessageKind.RECORD:
         return (spooled.path,)

@@ -98,7 +98,7 @@ class RemoteJobActs:
         return home_verdict_from_accounting(transfer, end)
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
-        """Return the account name of each of the given jobs that a remote cluster still lists."""
+        """Return the account names of those given jobs that a remote cluster still lists."""
         where = configured_cluster_address(self._policy, cluster)
         system = batch_adapter_of_cluster(where).tells_accounts
         return system.query_job_accounts(where, jobs) if system else {}
@@ -120,7 +120,7 @@ class RemoteJobActs:
 def _as_owner(verb: str, transfer: Transfer) -> None:
     """Run a verb of gridbridge-as-user as a transfer's owner; CommandFailed on failure.
 
-    Raises OwnerAccountGone without an account, and RemoteJobNotOurs if the id now belongs to another job.
+    Raises OwnerAccountGone if the owner has no account, and RemoteJobNotOurs if the id now belongs to another job.
     """
     result = privileged_helper_calls.run_gridbridge_as_user(verb, os.path.basename(transfer.record))
     if result.status == NO_OWNER:
@@ -211,13 +211,13 @@ class TransferActDispatcher:
         self._failing: dict[Name, BackoffBySubject] = {}  # pauses before retries of failed acts
         self.disputed: set[TransferKey] = set()  # transfers whose accounting records show different ends
         self.not_ours: list[Transfer] = []  # transfers whose remote job id belongs to another job
-        self.not_deleted: list[tuple[Transfer, str]] = []  # transfers of removed accounts, with the reason
+        self.not_deleted: list[tuple[Transfer, str]] = []  # transfers of removed accounts, with the deletion's error
         self.open: dict[Name, tuple[TransferAction, Future[TransferMessage | None]]] = {}
 
     def may_begin(self, action: TransferAction) -> bool:
         """Return whether an act may begin: its pause is over, and no thread runs the act.
 
-        Failed acts and look-ups of a job's end are retried after growing pauses.
+        A failed act and a look-up of a job's end are repeated after growing pauses.
         """
         name = _name(action)
         failing = self._failing.get(name)
@@ -226,7 +226,7 @@ class TransferActDispatcher:
         return action.act is not TransferActKind.LOOK_UP_END or self._backoff.may_try(action.transfer.key)
 
     def begin(self, action: TransferAction) -> None:
-        """Start an act in a thread of the job's owner; the end of an accounted job needs no thread."""
+        """Start an act in a thread of the job's owner; a job's end in the usage records needs no thread."""
         self.open[_name(action)] = action, self._future(action)
 
     def take_done(self) -> Iterator[tuple[TransferAction, TransferMessage | None]]:

@@ -78,7 +78,7 @@ class PollRoundActionRunner:
             self.dispatcher.begin(action)
 
     def look_up(self, cluster: str, ids: frozenset[int]) -> None:
-        """Look up the ends of jobs that a cluster has announced by their ids, without a pause."""
+        """Look up at once the end of each job whose end the cluster has announced."""
         for action in transfer_decisions.plan_pushed_end_lookups(self.ledger.all(), cluster, ids):
             self.dispatcher.forget(action.transfer.key)
             self.act(action)
@@ -123,7 +123,7 @@ class PollRoundActionRunner:
     def _end(
         self, action: TransferAction, transfer: Transfer, verdict: TransferMessage | None
     ) -> TransferMessage | None:
-        """Return the result of a job that a look-up found; an error after a look-up of the job for too long."""
+        """Return the result of a job that a look-up found; an error if the look-ups have failed for too long."""
         is_sought = action.act is TransferActKind.LOOK_UP_END
         if is_disputed := is_sought and transfer.key in self.dispatcher.disputed:
             self.ledger.note(transfer, disputed_end_verdict(action).reason)
@@ -299,7 +299,7 @@ class PollRoundPublishers:
     sweeper: OldTransferDataSweeper
 
     def publish(self, is_news: bool) -> None:
-        """Publish load values and histories; with `is_news`, publish the open transfers, too."""
+        """Publish load values and histories, and with `is_news` the open transfers."""
         closed = self.breakers.closed(self.ledger.all()) | self.answers.silent()
         self.views.load(self.answers.good, self.observers, closed, self.room.lacks())
         self.job_history.publish()

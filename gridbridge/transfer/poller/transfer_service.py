@@ -43,7 +43,7 @@ class TransferService:
 
     @classmethod
     def of(cls, policy: Policy, resources: PollerResources) -> Self:
-        """Build the service from groups of components, each group after the groups on which the group depends."""
+        """Build the service from groups of components; each group is built after the groups that the group needs."""
         state = poller_components.build_poller_state(policy, resources)
         acts = poller_components.build_poller_act_components(policy, resources, state)
         looks_after = poller_components.build_poller_reconcilers(policy, resources, state, acts)

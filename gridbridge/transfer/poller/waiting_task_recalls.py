@@ -257,7 +257,7 @@ class WaitingTaskMoveService:
         """Bring a task home that moves to another cluster; give up the move if the task can't come home."""
         keeping = self._keeping.get(transfer.key)
         if keeping and not keeping.done():
-            return  # a queue list is changed before it is restored
+            return  # a queue list is restored only after the end of its change
         if transfer.is_over and transfer.cause == TransferFailureCause.RECALLED:
             self._kept.put(replace(move, stage=TaskMoveStage.HOME))
             return
@@ -304,7 +304,7 @@ class WaitingTaskMoveService:
     def _give_up(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs, why: str) -> None:
         """Give up a move; restore the queue list that an earlier process may have changed.
 
-        The queue list of a rescheduled job that waits for a new starter has another reason, and stays.
+        The list is not restored while a rescheduled task of the job waits for a new starter.
         """
         if parse_transfer_name(move.name).job in situation.requeued_jobs:
             self._end(move, TaskMoveStage.DROPPED, why)

@@ -49,8 +49,8 @@ def note_local_job_resumed(task: LocalTask) -> None:
 def terminate_local_job(task: LocalTask) -> None:
     """End the local job, unless only its time limit at home has passed while the remote job goes on.
 
-    If nobody can tell, the job ends, because Grid Engine runs no second method for one `qdel`. During the check the
-    starter does not release the remote job.
+    In doubt the job ends, because Grid Engine runs no second method for one `qdel`. During the check the starter does
+    not release the remote job.
     """
     doubt = _doubt(task)
     if not _is_deleted(task) and not task.is_dead():
@@ -88,8 +88,8 @@ def _is_deleted(task: LocalTask) -> bool:
 def delete_job_of_killed_starter(task: LocalTask) -> None:
     """Delete the remote job of a starter that was killed; do nothing if the starter ended regularly.
 
-    If this fails, the service deletes the remote job. The service also removes the remote folder of an ended job,
-    because the folder may have outputs that are not at home yet.
+    If the deletion fails, the service deletes the remote job. The service also removes the remote folder of an ended
+    job, because the folder may have outputs that are not at home yet.
     """
     record = task.record()
     if not record or task.closed() or task.is_dead():

@@ -254,10 +254,10 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _append_once(fetched: str, path: str) -> None:
-    """Append a standard stream to the owner's file, which other programs may write, too.
+    """Append a standard stream to the owner's file, to which other programs may write as well.
 
-    A note has the file's size before the first byte, so a repeated step goes on after the bytes that a killed step
-    wrote. A pipe, a device and an unreadable file are simply appended to.
+    A note has the file's size before the first write, so a repeated step continues after the bytes that a killed step
+    wrote. A pipe, a device or an unreadable file gets the whole stream again.
     """
     note = f"{fetched}.from"
     try:
@@ -287,7 +287,7 @@ def _lock(descriptor: int) -> None:
 def _agreeing(fetched: str, path: str, begun: int) -> int:
     """Return how many bytes of the stream the output file already has after position `begun`.
 
-    Return 0 if other programs have written since: duplicate output is better than lost output.
+    Returns 0 if other programs have written since, because duplicate output is better than lost output.
     """
     if not os.access(path, os.R_OK):
         return 0

@@ -46,7 +46,7 @@ def _is_wanted(step: "StarterStepContext") -> bool:
 
 
 def _learn(step: "StarterStepContext", message: TransferMessage | None, now: task_notes.Order) -> None:
-    """Note the states of the local job that this step and the service know, in order of time."""
+    """Note, in order of time, the local job's states that this step and the service know."""
     desired = step.task.desired()
     # The transfer was suspended, and its rescheduled task runs.
     if not desired and step.record.desired == DesiredLocalJobState.SUSPENDED:
@@ -58,7 +58,7 @@ def _learn(step: "StarterStepContext", message: TransferMessage | None, now: tas
 
 
 def _release(step: "StarterStepContext") -> bool:
-    """Release the remote job if the local job is to run; False while that is unclear.
+    """Release the remote job if the local job is to run; False while a method checks whether the job is to end.
 
     Copying the inputs may take hours, so the local job's state is read again afterwards.
     """

@@ -2,7 +2,7 @@
 
 A report is one write of at most PIPE_BUF bytes, because execd reads reports with fscanf; several pending requests get
 one report. If the published values are too old, the sensor reports values that close every transfer queue. The sensor
-reads only files of the service's account. It also starts a missing poller and kills a hung poller.
+reads only files of the service's account, starts a missing poller, and kills a hung poller.
 """
 
 import os
@@ -102,8 +102,8 @@ class HostLoadSensor:
     def _hangs(self, beat: float, now: float, passed: float) -> bool:
         """Say whether the poller hangs: no sign of life for long, by the monotonic clock.
 
-        A sign of life with a future time announces a silence until then. A long pause of the sensor counts little,
-        because the whole host may have been frozen.
+        A sign of life with a future time announces a silence until then. A long pause of the sensor is counted as half
+        the limit at most, because the whole host may have been frozen.
         """
         step, self._looked = passed - self._looked, passed
         is_heard = beat != self._beat or beat > now
@@ -142,7 +142,7 @@ class ExecdRequestLineBuffer:
         self._begun = b""
 
     def take(self, came: bytes) -> str:
-        """Return the request that the complete lines make; several lines make a single request."""
+        """Return one request for all complete lines."""
         *lines, begun = (self._begun + came).split(b"\n")
         self._begun = begun[-LINE_MAX:]
         if any(line.strip() == QUIT.encode() for line in lines):

@@ -136,7 +136,7 @@ class DueStarterStep(StarterStepContext):
         return starter_step_context.retry_step_later(self.task, self.record) if agreement else self.wait()
 
     def obey_service(self, verdict: TransferMessage | None) -> str:
-        """Do what the service's result or request says; return '' if there is neither."""
+        """Do what the service's result or request says; return '' without a result or request."""
         begun = self.task.begun_recall()
         request = verdict or begun
         if request and request.outcome == TransferOutcome.RECALL:
@@ -177,10 +177,9 @@ class DueStarterStep(StarterStepContext):
         return starter_step_context.tell_starter_shell_to_sleep(self.task, "wait", LOOK_S, self.record)
 
     def submit(self) -> str:
-        """Submit the remote job, held; return an answer for the shell only if this failed.
+        """Submit the held remote job; return an answer for the shell if the submission failed, else ''.
 
-        An earlier step may have been killed after the submission, so the remote cluster is searched for the job
-        first.
+        An earlier step may have been killed after the submission, so the remote cluster is searched for the job first.
         """
         try:
             remote_id = submission_step.find_remote_job_of_killed_step(self) if self.may_be_there else ""

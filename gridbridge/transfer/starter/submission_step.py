@@ -1,7 +1,7 @@
-"""Describe the local job for the remote cluster and submit the remote job, held.
+"""Describe the local job for the remote cluster, and submit the remote job with a hold.
 
-execd gives a starter SGE_STARTER_* and SGE_STD*_PATH in the environment; `handle_as_binary`, `no_shell` and the
-limits are in active_jobs/N.T/config. Code that few jobs need is imported on demand.
+execd gives a starter SGE_STARTER_* and SGE_STD*_PATH in the environment; `handle_as_binary`, `no_shell` and the limits
+are in active_jobs/N.T/config. Code that few jobs need is imported on demand.
 """
 
 import os
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT values without a script
-LOCAL_IDENTITY = (  # variables that keep their values at home
+LOCAL_IDENTITY = (  # variables with the values of the local job
     "JOB_ID",
     "JOB_NAME",
     "REQUEST",
@@ -218,7 +218,7 @@ CAUSES = {
 
 
 def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
-    """Submit the remote job, held; raises UnmappableRequest, or OwnerBarredAtCluster without ssh access."""
+    """Submit the held remote job; UnmappableRequest for an unfit request, OwnerBarredAtCluster without ssh access."""
     try:
         return _send(step)
     except SshLoginRefused as error:
@@ -280,8 +280,8 @@ def _judged(step: "StarterStepContext", error: SshLoginRefused) -> GridbridgeErr
 def claim_wrapper_lines(step: "StarterStepContext") -> str:
     """Return the shell lines by which the remote job checks whether the job may run (claim).
 
-    A retried submission keeps its claim, unless the configuration no longer has claims of this kind. The claim's key
-    is written before the script that names the key becomes readable.
+    A retried submission reuses its claim while the configuration has claims of this kind. The claim's key is written
+    before the script that names the key becomes readable.
     """
     kind = step.route.remote_claim.partition(" ")[0]
     if not step.record.claim.startswith(f"{kind}."):

@@ -1,8 +1,8 @@
 """Read and write a starter's notes about its local task: small files in TMPDIR/.gridbridge.
 
 An empty or truncated note counts as missing. Suspend, resume and terminate methods run side by side, so each method
-writes a note whose name has the start time of its process (proc(5): starttime). The latest note counts, without a
-lock.
+writes a note whose name has the start time of its process (proc(5): starttime). The latest note counts, so the methods
+need no lock.
 """
 
 import os
@@ -137,6 +137,6 @@ def _notes(folder: str) -> list[str]:
 
 
 def _order(name: str) -> tuple[int, int, bool]:
-    """Return the sort key of a method's note: time, pid, and new notes after reported notes."""
+    """Return the sort key of a method's note: start time and pid of the method, and whether the note is unreported."""
     word, ticks, pid, _ = name.split(".")
     return int(ticks), int(pid), word == ASKED

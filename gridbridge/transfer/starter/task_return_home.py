@@ -99,7 +99,7 @@ def _confirm(
 
 
 def _let_be(cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
-    """Leave a remote job alone that has started or ended; the task stays at the remote cluster."""
+    """Give up a task's return home, and release the remote job, which has started or ended."""
     cell.release_job(remote, remote_id, gone_is_fine=True)
     task.forget_recall()
     return SETTLE_S
@@ -109,7 +109,7 @@ NOBODY = "no local queue can run the job either"
 
 
 def send_refused_job_home(home: Home, job: str, own_queues: Collection[str], reason: str) -> TransferMessage:
-    """Mark a refused job so that the job stays at home; return the transfer's end, requeue or error state.
+    """Mark a refused job so that the job stays at home; return the transfer's end: a requeue or the error state.
 
     The whole array is marked, because its tasks share one request (qalter(1): -l and -q work on jobs, not on tasks).
     Raises GridbridgeError if the job can't be marked now.

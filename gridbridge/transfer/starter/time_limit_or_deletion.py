@@ -1,8 +1,8 @@
 """Tell whether a local job was deleted or suspended, or only its time limit at home has passed.
 
-Grid Engine reports both alike. execd counts h_rt and s_rt from the start at home, so the limit may pass while the
-remote job waits, or runs within its own limit, which counts. With -notify the shepherd sends USR1 before a suspension
-and for s_rt, and USR2 before a deletion.
+Grid Engine reports a person's act and a passed limit alike. execd counts h_rt and s_rt from the start at home, so the
+limit may pass while the remote job waits or runs; the remote job has its own limit. With -notify the shepherd sends
+USR1 before a suspension and for s_rt, and USR2 before a deletion.
 """
 
 from gridbridge.batch import load_home_job_control
