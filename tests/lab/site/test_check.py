@@ -110,7 +110,7 @@ def test_a_spool_too_small_for_the_slots_is_a_warning_with_its_remedy(site: Site
     finally:
         site.sh(f"cp -p /tmp/kept {TOML}")
 
-    assert (found["state"], found["right"]) == ("warning", "1200 at least")
+    assert (found["state"], found["right"]) == ("warning", "at least 1200")
     assert "[poller]" in found["hint"]
     assert (setup.status, setup.err.count("\n")) == (0, 1)
     assert setup.err.startswith(f"warning: file {TOML}: spool_files_per_uid: 799, too few for 300")

@@ -164,7 +164,7 @@ def test_a_soft_request_that_can_not_be_met_is_left_out_and_told(came: Outcomes)
     ("arguments", "words"),
     [
         (("x", "--to", "beta"), "neither a job id nor valid words for qsub: Unable to read script"),
-        (("--to", "beta", "--", "-clear", "-b", "y", "true"), "-clear: not with -verify"),
+        (("--to", "beta", "--", "-clear", "-b", "y", "true"), "-clear: not allowed with -verify"),
         (("--to", "beta", "--", "-pe", "smp"), "neither a job id nor valid words for qsub"),
         (("999999", "--to", "beta"), "the job does not exist"),
         (("1", "--to", "alpha"), "no transfer queue leads to 'alpha'; expected one of: beta"),

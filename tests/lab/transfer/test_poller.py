@@ -65,7 +65,8 @@ def test_an_end_is_noticed_where_the_spool_is_not_shared(grid: Grid, push: str) 
     assert (shot["exit_status"].split()[0], shot["failed"].split()[0]) == ("137", "100")
     log = grid.sh("alpha-master", "cat /var/lib/gridbridge/poller.log")
     assert (
-        f"gb.alpha.{job}.0.1 text='looking up the job's end in the remote accounting: beta pushed the job's end'" in log
+        f"gb.alpha.{job}.0.1 text=\"looking up the job's end in the remote accounting: beta pushed the job's end\""
+        in log
     ) == (push == "qevent")
     assert push == "none" or took_s < 15
 

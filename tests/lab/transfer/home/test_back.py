@@ -61,7 +61,7 @@ def is_marked(grid: Grid, job: str, cluster: str) -> bool:
     """Say whether a queue back has sent a job away, so that it is marked, and waits."""
     told = grid.cell(cluster, "qstat", "-j", job).out
     waits = "r" not in grid.states(cluster).get(job, "")
-    return waits and "this job was sent here" in told and "remote=false" in told
+    return waits and "this job came from another cluster" in told and "remote=false" in told
 
 
 def asked(grid: Grid, job: str, cluster: str) -> list[str]:
