@@ -22,7 +22,7 @@ WALLTIME = "h_rt"
 def submit_held_job_command(folder: EmbeddedClusterAccess, spec: JobSpec) -> Argv:
     """Build the command that submits a held job, with the job script on standard input.
 
-    An array may use only the queue `embedded`, because campaigns' tasks are never transferred again.
+    An array enters the queue `embedded`, never a transfer queue, because tasks of campaigns are not transferred again.
     """
     names = (f"--name={spec.transfer}", f"--account={spec.transfer}", "--held")
     options = (f"--shell={spec.shell}", f"--cwd={spec.cwd}", f"--slots={spec.slots}")

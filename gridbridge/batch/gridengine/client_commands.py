@@ -280,7 +280,7 @@ def submit_held_job_command(cell: GridEngineCellAccess, spec: JobSpec) -> Argv:
     options += _option("-js", str(request.share or ""))
     for name, value in request.context:
         options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()
-    stays = request.stays and not is_yielding  # best-effort queues transfer no jobs
+    stays = request.stays and not is_yielding  # a best-effort queue transfers no jobs, so its jobs need not ask to stay
     options += replacement_resource_options(_hard(request), request.soft, stays)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
 

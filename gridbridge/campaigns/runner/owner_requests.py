@@ -97,7 +97,7 @@ def execute_owner_request(
 
 
 def ignore_campaigns_to_change(_: Iterable[int]) -> None:
-    """Do nothing with the numbers of campaigns whose tasks will change."""
+    """Ignore that tasks of these campaigns will change; the default of callers without a publication."""
 
 
 class CampaignOwnerRequestHandler:

@@ -160,7 +160,7 @@ class TaskAttempt:
     outcome: TaskAttemptOutcome = TaskAttemptOutcome.PENDING
     exit_status: int | None = None
     wallclock_s: int | None = None
-    host: str = ""  # only in the cycle that found the attempt ended
+    host: str = ""  # the host of the attempt; set only in the cycle that finds the attempt's end
     forgotten_job: int = 0  # id of a job that the cluster has lost; only in the cycle that found the loss
     is_past: bool = False  # the owner closed the event of the attempt, or retried the task
     is_overrun: bool = False  # whether an attempt with outcome COPY overran its walltime

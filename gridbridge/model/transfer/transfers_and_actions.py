@@ -174,7 +174,7 @@ class TransferAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanRemoteJob:
-    """A held remote job to delete, because the transfer with the job's name never recorded the job."""
+    """A held remote job to delete: its name is a transfer's, but this transfer never recorded the job."""
 
     cluster: str
     job_id: int

@@ -59,7 +59,7 @@ class VerdictFilesAndStarterFifos:
         spool.wake_starter(transfer.wake, self._spool, owner=transfer.uid)
 
     def reply(self, wake: str, uid: int, answer: TransferMessage) -> None:
-        """Answer the starter of a restarted task and wake this starter; the number of a uid's files is limited."""
+        """Answer the starter of a restarted task and wake it; the files of a uid have a limited number."""
         if (
             published_file_formats.count_verdicts_and_replies(uid, self._folder)
             < self._policy.poller.spool_files_per_uid
