@@ -92,7 +92,7 @@ def test_a_job_is_explained_while_it_runs_while_suspended_and_when_it_is_over(
 
     grid.cell("alpha", "qdel", job)
     told = grid.until(lambda: "; the transfer has ended\n" in why(grid, job) and why(grid, job), "its end")
-    assert told.startswith(f"job {job} of alice was sent to beta as job {remote_id}; that is")
+    assert told.startswith(f"job {job} of alice was sent to beta as job {remote_id}; the transfer has ended")
     assert f"submitted to beta as {remote_id}, " in told
 
 

@@ -193,7 +193,7 @@ def test_an_array_that_an_operator_renamed_is_the_same(site: Grid, there: There)
     assert [(NOT_NOW, True)] * 2 == [
         (status, "an earlier attempt of a task is at beta" in why) for status, why in (by_id, by_mark)
     ]
-    assert f"{NOT_OURS} {job} job {job} is alice's, account 'evil'" in again.out, again
+    assert f"{NOT_OURS} {job} job {job} of alice has account 'evil'" in again.out, again
     assert ["job", number, job] in ledger(site, there.living)
     assert at_first[1:] == seen(site, there)[1:]
 
