@@ -27,6 +27,11 @@ class SshLogin:
         self.port = port  # ssh port; empty: the port of ssh_config(5), or 22
         self.person = person  # user whose key root uses; empty: root's key
 
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Host, port, remote account and person: equal logins may share a connection."""
+        return self.host, self.port, self.user, self.person
+
 
 def parse_ssh_login_address(address: str, user: str, person: str = "") -> SshLogin | None:
     """Return the ssh login for an address HOST or HOST:PORT; None for an empty address."""

@@ -67,7 +67,7 @@ class KeptSshConnections(OpenSshClient):
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
             return super().carry(login, token, request, timeout_s, most_bytes)
-        line = self._lines.setdefault((login.host, login.port, login.user, login.person), SshLoginConnection())
+        line = self._lines.setdefault(login.key, SshLoginConnection())
         deadline = time.monotonic() + timeout_s + GRACE_S
         if not line.channels.acquire(timeout=timeout_s):
             return _failed(b""), True
@@ -91,7 +91,7 @@ class KeptSshConnections(OpenSshClient):
                 FAILED,
                 stderr=b"no ssh connection is kept open, because of Match, ProxyJump or ProxyCommand in ~/.ssh/config",
             )
-        line = self._lines.setdefault((login.host, login.port, login.user, login.person), SshLoginConnection())
+        line = self._lines.setdefault(login.key, SshLoginConnection())
         try:
             channel = _channel(line, configured_login, time.monotonic() + CONNECT_S, command)
         except TROUBLES as error:

@@ -124,11 +124,7 @@ def run_over_ssh(
             program_runs.run_program_end_callback()
         return decode_ssh_answer(token, argv, ended) or _fail(login, token, ended, is_unread)
 
-    return run() if stdin else program_runs.answer_program_run((*_login_words(login), *argv), env, run)
-
-
-def _login_words(login: SshLogin) -> tuple[str, ...]:
-    return login.host, login.port, login.user, login.person
+    return run() if stdin else program_runs.answer_program_run((*login.key, *argv), env, run)
 
 
 def remote_shell_ssh_command(login: SshLogin) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ class IdleSshSessions(OpenSshClient):
         After a timeout, all later requests of the same login fail at once.
         """
         deadline, idle = time.monotonic() + timeout_s, self._sessions(login)
-        if silence := self._silences.get(_account(login)):
+        if silence := self._silences.get(login.key):
             return silence
         try:
             session = idle.get(timeout=min(PATIENCE_S, timeout_s))
@@ -63,15 +63,11 @@ class IdleSshSessions(OpenSshClient):
         finally:
             idle.put(session)
         if time.monotonic() >= deadline:
-            self._silences[_account(login)] = ended
+            self._silences[login.key] = ended
         return ended
 
     def _sessions(self, login: SshLogin) -> "LifoQueue[SshSessionsOfProgram]":
-        return self._idle.setdefault(_account(login), _one_session())
-
-
-def _account(login: SshLogin) -> Account:
-    return login.host, login.port, login.user, login.person
+        return self._idle.setdefault(login.key, _one_session())
 
 
 def _one_session() -> "LifoQueue[SshSessionsOfProgram]":

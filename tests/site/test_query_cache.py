@@ -1,6 +1,5 @@
 """Programs' answers that are kept for one look: each is asked for once, by several at once, too."""
 
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import ssh
 from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram, run_program
 from gridbridge.site import site_inspection
+from tests.shell.test_ssh import far
 
 ENV = {"PATH": "/usr/bin:/bin"}
 
@@ -96,9 +96,7 @@ class LocalShell(ssh.OpenSshClient):
     ) -> tuple[CompletedProgram, bool]:
         """Run the request here."""
         self.requests += 1
-        argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
-        done = subprocess.run(argv, input=request, capture_output=True, check=False, timeout=timeout_s)
-        return CompletedProgram(argv, done.returncode, done.stdout, done.stderr), False
+        return far("/bin/sh", request), False
 
 
 def test_the_same_question_by_ssh_is_asked_once() -> None:

@@ -85,8 +85,6 @@ class RootVerifiedCampaignFiles:
         return whole
 
     def _require_given(self, digest: str, part: int = 0) -> None:
-        from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
-
         register = CampaignNumberRegister(self._folder, os.stat(self._folder).st_uid)
         if register.is_anothers(self._campaign, self.uid, digest, part):
             name = campaign_file_name(self._campaign, part)

@@ -27,7 +27,6 @@ TOKEN = re.compile(
     rf"|{CONDITION})",
     re.ASCII | re.IGNORECASE,
 )
-JOINS = ("AND", "OR", "NOT", ",")
 TIMES = ("h_rt", "s_rt")  # Grid Engine's time limits, for which a JDL has walltime
 MOST = 64  # at most this many conditions, in all clauses together
 OPPOSITE = {"=": "<>", "<": ">=", ">": "<=", LIKE: NOT_LIKE, IS_NULL: NOT_NULL}

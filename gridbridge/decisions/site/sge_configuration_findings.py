@@ -23,6 +23,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     TransferSetupSituation,
 )
 from gridbridge.model.site.site_check_facts import PollerProcessFacts
+from gridbridge.model.transfer.load_values import PENDING, UP, load_value_complex_attribute
 
 QUEUE_ORDER, BY_NUMBER = "queue_sort_method", "seqno"
 DEFAULT_DECAYS = ("0:7:30", "00:07:30")  # Grid Engine's default, meant for np_load_avg
@@ -70,7 +71,8 @@ def scheduler_setting_finding(
 
 def _adjustment(situation: TransferSetupSituation) -> CheckFinding:
     actual = right = situation.home.scheduler.get("job_load_adjustments", "NONE")
-    for name in dict.fromkeys((f"{situation.wanted.prefix}_pending", *_pending_values(situation))):
+    own = load_value_complex_attribute(situation.wanted.remote, PENDING)
+    for name in dict.fromkeys((own, *_pending_values(situation))):
         if name not in parse_qconf_pairs(actual):
             right = _join(right, f"{name}=1")
     return _setting(situation, "damping", "job_load_adjustments", right, FindingSeverity.WARNING, undo=False)
@@ -202,7 +204,7 @@ def unreported_load_value_findings(
     if SENSOR not in situation.home.effective("load_sensor").split(","):
         return ()
     values = parse_qconf_pairs(situation.home.exec_hosts[situation.wanted.host].get("load_values", ""))
-    name = f"{situation.wanted.prefix}_up"
+    name = load_value_complex_attribute(situation.wanted.remote, UP)
     if name in values:
         return (CheckFinding(item=VALUES, state=FindingSeverity.OK, found=f"{name}={values[name]}"),)
     return (_unreported(situation, poller, name),)

@@ -31,6 +31,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     TransferSetupSituation,
     WantedTransferQueue,
 )
+from gridbridge.model.transfer.load_values import FREE, PENDING, UP, load_value_complex_attribute
 
 
 def home_and_remote_rights_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
@@ -161,12 +162,12 @@ BOTH = ("YES", "FORCED")  # the site may choose FORCED: only jobs that request `
 
 def complexes_of_transfer_queue(request: WantedTransferQueue) -> tuple[QconfComplexRow, ...]:
     """Return the complexes of a transfer queue: `remote` and three load values."""
-    prefix = request.prefix
+    up, pending, free = (load_value_complex_attribute(request.remote, value) for value in (UP, PENDING, FREE))
     return (
         QconfComplexRow(name=REMOTE, shortcut=REMOTE, type="BOOL", relation="==", requestable="YES"),
-        QconfComplexRow(name=f"{prefix}_up", shortcut=f"{prefix}_up", type="BOOL", relation="=="),
-        QconfComplexRow(name=f"{prefix}_pending", shortcut=f"{prefix}_pending", type="INT", relation=">="),
-        QconfComplexRow(name=f"{prefix}_free", shortcut=f"{prefix}_free", type="INT", relation="<="),
+        QconfComplexRow(name=up, shortcut=up, type="BOOL", relation="=="),
+        QconfComplexRow(name=pending, shortcut=pending, type="INT", relation=">="),
+        QconfComplexRow(name=free, shortcut=free, type="INT", relation="<="),
     )
 
 

@@ -39,6 +39,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
     SharedSettingUndo,
     TransferSetupSituation,
 )
+from gridbridge.model.transfer.load_values import PENDING, load_value_complex_attribute
 
 
 def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
@@ -107,7 +108,7 @@ def _await_no_values(situation: TransferSetupSituation) -> SetupEdit:
 
 
 def _damping(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
-    name = f"{situation.wanted.prefix}_pending"
+    name = load_value_complex_attribute(situation.wanted.remote, PENDING)
     if _is_needed(name, situation):
         return
     adjustments = situation.home.scheduler.get("job_load_adjustments", "NONE")

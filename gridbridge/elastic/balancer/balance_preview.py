@@ -133,11 +133,6 @@ def _unseen(policy: Policy) -> tuple[str, ...]:
     return (NODES_UNSEEN, SQUEEZE_UNSEEN) if is_squeezed else (NODES_UNSEEN,)
 
 
-def load_home_cluster_config(path: str = CONFIG) -> Policy:
-    """Load the configuration of a site with a home cluster; raises ConfigError for an invalid file."""
-    return configuration_in_force.load_config_with_home_cluster(path)
-
-
 def apply_command_line_rules(
     policy: Policy, options: BalanceRuleOverrides
 ) -> tuple[BalanceSection, DemandPolicySection]:

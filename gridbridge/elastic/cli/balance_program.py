@@ -110,14 +110,14 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
         balance_service,
         balancer_loop,  # loading takes half a second
     )
-    from gridbridge.elastic.balancer.balance_preview import load_home_cluster_config
+    from gridbridge.program.configuration_in_force import load_config_with_home_cluster
     from gridbridge.shell.log_rotation_and_quota import STREAMS, StreamLogFile
 
     path = os.path.abspath(path)  # rounds run in folder /, and read the file again
     own = BalanceProgramOptions(
         **{field.name: command_options.pop(field.name) for field in fields(BalanceProgramOptions)}
     )
-    options = _options_of(cluster, own, command_options, load_home_cluster_config(path))
+    options = _options_of(cluster, own, command_options, load_config_with_home_cluster(path))
     if own.is_loop and not options.is_acting:
         raise click.UsageError("--loop needs --apply, or apply = true in [balance]")
     try:

@@ -151,14 +151,9 @@ class WantedTransferQueue:
     people: tuple[str, ...] = ()  # users with an account at the remote cluster; empty: possibly all users
 
     @property
-    def prefix(self) -> str:
-        """The prefix of the remote cluster's load values; complex names allow no `-`."""
-        return f"gb_{self.remote.replace('-', '_')}"
-
-    @property
     def people_list(self) -> str:
         """The name of the userset of users with an account at the remote cluster."""
-        return f"{self.prefix}_users"
+        return f"gb_{self.remote.replace('-', '_')}_users"  # object names take no `-`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

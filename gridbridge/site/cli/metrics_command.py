@@ -65,8 +65,6 @@ def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, b
         raise click.UsageError("--textfile and --listen exclude each other; expected one option")
     if textfile is not None and not textfile.endswith(SUFFIX):
         raise click.UsageError(f"--textfile {textfile}: wrong name; expected a name that ends with {SUFFIX}")
-    from gridbridge.site import published_metrics  # the import takes a tenth of a second
-
     if listen:
         _show_version()
         watch = _Watch(folder, balance)
