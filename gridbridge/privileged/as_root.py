@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from gridbridge.config import configuration_file
-from gridbridge.elastic.acts import oar_nodes
+from gridbridge.elastic import oar_nodes
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.shell import program_startup, safe_files

@@ -12,7 +12,7 @@ from datetime import datetime
 from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
 from gridbridge.decisions.elastic.nodes_needing_administrator import is_site_owned_host
 from gridbridge.elastic.balancer.balance_journal import PROGRAM
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import (

@@ -18,9 +18,7 @@ from gridbridge.decisions.elastic.balancer_round_reports import (
     count_node_changes_by_pool,
 )
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes
-from gridbridge.elastic.acts import host_membership_and_tags, oar_nodes
-from gridbridge.elastic.acts.host_membership_and_tags import home_cluster_host_membership
-from gridbridge.elastic.acts.node_and_power_acts import NodeActRunner
+from gridbridge.elastic import host_membership_and_tags, oar_nodes
 from gridbridge.elastic.balancer import (
     administrator_alerts_and_requests,
     balance_situation_sources,
@@ -33,9 +31,11 @@ from gridbridge.elastic.balancer.balancer_round_decision import (
 )
 from gridbridge.elastic.balancer.balancer_round_outputs import BalancerStatisticsPaths
 from gridbridge.elastic.balancer.balancer_round_runner import AT_ONCE, BalancerRoundRunner
+from gridbridge.elastic.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.host_membership_and_tags import home_cluster_host_membership
+from gridbridge.elastic.node_and_power_acts import NodeActRunner
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol_and_validation import MachineLister
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,

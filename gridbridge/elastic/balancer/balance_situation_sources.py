@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from gridbridge.decisions.elastic import node_acts_from_balance_plan
 from gridbridge.decisions.elastic.clock_step_correction import limit_time_to_now
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import paused_pools
-from gridbridge.elastic.acts import balanced_cluster_queries
-from gridbridge.elastic.store import saved_balancer_round_folder
+from gridbridge.elastic import balanced_cluster_queries, saved_balancer_round_folder
 from gridbridge.errors import ClusterStateUnknown, StandardOutputUnwritable, StateError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection
@@ -23,7 +22,7 @@ from gridbridge.shell import local_host_facts
 from gridbridge.state import published_json
 
 if TYPE_CHECKING:
-    from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+    from gridbridge.elastic.balancer_state_file import BalancerStateRows
 
 
 STARTS_S = 30.0  # start delay of a transferred job: two scheduler cycles at home, one remote
@@ -165,7 +164,7 @@ def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: 
 
 @contextmanager
 def _memory(path: str) -> "Iterator[BalancerStateRows]":
-    from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+    from gridbridge.elastic.balancer_state_file import BalancerStateRows
     from gridbridge.state.state_file import StateFile
 
     database = StateFile.open(f"sqlite:///{path}", is_unchanged=True)

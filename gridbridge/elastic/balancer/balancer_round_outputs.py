@@ -17,7 +17,7 @@ from gridbridge.decisions.elastic.balancer_round_reports import (
     balancer_figures_if_cell_unobserved,
     count_balancer_round_figures,
 )
-from gridbridge.elastic.acts import balanced_cluster_queries
+from gridbridge.elastic import balanced_cluster_queries
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.published_balance import (

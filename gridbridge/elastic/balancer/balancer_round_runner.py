@@ -43,8 +43,7 @@ from gridbridge.decisions.elastic.nodes_needing_administrator import (
     standby_hosts_no_longer_configured,
 )
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
-from gridbridge.elastic.acts import machine_bootstrap
-from gridbridge.elastic.acts.node_and_power_acts import NodeActRunner
+from gridbridge.elastic import machine_bootstrap
 from gridbridge.elastic.balancer import (
     administrator_alerts_and_requests,
     balance_journal,
@@ -56,8 +55,9 @@ from gridbridge.elastic.balancer.balancer_round_decision import (
     BalancerRoundPlan,
     SiteBalancerSettings,
 )
+from gridbridge.elastic.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.node_and_power_acts import NodeActRunner
 from gridbridge.elastic.providers.provider_protocol_and_validation import MachineLister
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.errors import ClusterStateUnknown, GridbridgeError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WaitingJobsHistory
 from gridbridge.model.elastic.balance_sections import StandbyNodeSelection

@@ -7,7 +7,7 @@ from gridbridge.decisions.elastic.ganeti_hsqueeze import (
     plan_ganeti_power_changes,
 )
 from gridbridge.decisions.elastic.ganeti_node_load import describe_unaccounted_ganeti_use
-from gridbridge.elastic.store import ganeti_text_file
+from gridbridge.elastic import ganeti_text_file
 from gridbridge.errors import StandardOutputUnwritable
 from gridbridge.model.elastic.ganeti_cluster import GanetiSqueezeAction, GanetiSqueezePlan
 

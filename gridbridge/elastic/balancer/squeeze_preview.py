@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
-from gridbridge.elastic.acts import host_membership_and_tags
-from gridbridge.elastic.acts.host_membership_and_tags import home_cluster_host_membership
+from gridbridge.elastic import host_membership_and_tags
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_decision
+from gridbridge.elastic.host_membership_and_tags import home_cluster_host_membership
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.host_power_provider import ReportUnknownPower
 from gridbridge.errors import ConfigError

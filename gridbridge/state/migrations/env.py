@@ -7,7 +7,7 @@ from alembic import context
 
 from gridbridge.state.column_types import METADATA
 
-STORES = ("state", "transfer", "campaigns.store", "elastic.store", "rebalance")
+STORES = ("state", "transfer", "campaigns.store", "elastic", "rebalance")
 for name in STORES:
     package = import_module(f"gridbridge.{name}")
     for module in iter_modules(package.__path__, f"{package.__name__}."):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.acts.host_membership_and_tags import GridEngineHostMembership
-from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap
+from gridbridge.elastic.host_membership_and_tags import GridEngineHostMembership
+from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import HostJoinStep

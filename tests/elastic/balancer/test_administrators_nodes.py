@@ -14,7 +14,7 @@ from gridbridge.elastic.balancer.balancer_round_decision import (
     BalancerRoundPlan,
 )
 from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, ElasticNodeState, HostRemovalProgress

@@ -17,7 +17,7 @@ from gridbridge.config import configuration_file
 from gridbridge.elastic.balancer import balance_service, balance_situation_sources, balancer_round_outputs
 from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions, PublishingBalancerRound
 from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_sections import ProviderKind
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, HostJoinStep

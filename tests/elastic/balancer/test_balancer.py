@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import HostNotReached
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.balance_sections import NodePoolSection

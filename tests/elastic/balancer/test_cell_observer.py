@@ -8,9 +8,8 @@ from unittest.mock import patch
 import pytest
 
 from gridbridge.config import configuration_file
-from gridbridge.elastic.acts import balanced_cluster_queries
+from gridbridge.elastic import balanced_cluster_queries, saved_balancer_round_folder
 from gridbridge.elastic.balancer import balance_situation_sources
-from gridbridge.elastic.store import saved_balancer_round_folder
 from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     SavedBalancerRoundInput,

@@ -13,7 +13,7 @@ import pytest
 from gridbridge.decisions.elastic import clock_step_correction
 from gridbridge.elastic.balancer import balance_service
 from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import (
     BalancerHostClocks,

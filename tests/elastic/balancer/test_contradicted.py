@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from tests.elastic.balancer.world import Trouble, World
 
 HOUR = timedelta(hours=1)

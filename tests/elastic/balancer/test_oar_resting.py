@@ -12,8 +12,8 @@ from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_demand import encode_reachable_hosts
 from gridbridge.batch.oar.oar_output import MAY_REST
-from gridbridge.elastic.acts import balanced_cluster_queries
-from gridbridge.elastic.acts.oar_nodes import OarNodePower
+from gridbridge.elastic import balanced_cluster_queries
+from gridbridge.elastic.oar_nodes import OarNodePower
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, SavedBatchProgramOutputs
 from tests.elastic.balancer.world import Killed, Trouble, World

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.elastic import saved_balancer_round_folder
 from gridbridge.elastic.balancer.balance_situation_sources import load_saved_balance_situation
 from gridbridge.elastic.balancer.balancer_round_decision import decide_and_report_balance
-from gridbridge.elastic.store import saved_balancer_round_folder
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput, SavedBatchProgramOutputs
 from gridbridge.model.elastic.balance_sections import BalanceSection

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import configuration_file
-from gridbridge.elastic.acts import host_membership_and_tags
+from gridbridge.elastic import host_membership_and_tags
 from gridbridge.elastic.balancer import (
     balance_preview,
     balance_situation_sources,
     balancer_round_decision,
 )
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, PoolFailureRecord
 from gridbridge.state.state_file import StateFile

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.acts.balanced_cluster_queries import read_stored_task_ends
+from gridbridge.elastic import saved_balancer_round_folder
+from gridbridge.elastic.balanced_cluster_queries import read_stored_task_ends
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_outputs
 from gridbridge.elastic.balancer.balancer_round_outputs import (
     BalancerStatisticsPaths,
     local_accounting_file_path,
     record_balancer_statistics,
 )
-from gridbridge.elastic.store import saved_balancer_round_folder
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, update_learnt_run_times
 from gridbridge.model.site_configuration import ClusterSection

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalancePolicyName
 from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import AdministratorNodeRequestKind, ElasticNodeState, NodeStateCause

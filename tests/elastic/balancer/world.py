@@ -10,15 +10,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from gridbridge.elastic.acts.host_membership_and_tags import ExecutionHostMembership
-from gridbridge.elastic.acts.node_and_power_acts import ChangeHostTag, NodeActRunner
 from gridbridge.elastic.balancer.balancer_round_decision import (
     BalancerRoundPlan,
     SiteBalancerSettings,
 )
 from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
+from gridbridge.elastic.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.host_membership_and_tags import ExecutionHostMembership
+from gridbridge.elastic.node_and_power_acts import ChangeHostTag, NodeActRunner
 from gridbridge.elastic.providers.provider_protocol_and_validation import MachineProvider
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.errors import (
     ClusterStateUnknown,
     CommandFailed,

@@ -10,9 +10,8 @@ from click.testing import CliRunner, Result
 
 from gridbridge.batch.gridengine import execution_hosts
 from gridbridge.cli.main import gridbridge
-from gridbridge.elastic.acts import balanced_cluster_queries, host_membership_and_tags
+from gridbridge.elastic import balanced_cluster_queries, host_membership_and_tags, saved_balancer_round_folder
 from gridbridge.elastic.balancer import balance_situation_sources
-from gridbridge.elastic.store import saved_balancer_round_folder
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NOW = "2126-01-01T12:00:00+00:00"

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.elastic.balancer import administrator_alerts_and_requests, balance_journal
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
+from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import (
     AdministratorNodeRequestKind,

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.elastic.store import ganeti_text_file
+from gridbridge.elastic import ganeti_text_file
 from gridbridge.errors import ParseError
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "hsqueeze-3.0.2"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
+from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.providers.libcloud import LibcloudMachineProvider
-from gridbridge.elastic.store.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.elastic_nodes import MASTER_TAG
 from gridbridge.program.service_cycle import run_cycle_once
 from gridbridge.shell.clock import Clock

@@ -21,8 +21,8 @@ MOUNTS = ("/home", "/opt/gridbridge", "/var/lib/gridengine/alpha/common")
 BLOCK = "# gridbridge: nodes that come and go"
 CALLS = """\
 import json, os, sys
-from gridbridge.elastic.acts.host_membership_and_tags import GridEngineHostMembership
-from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap
+from gridbridge.elastic.host_membership_and_tags import GridEngineHostMembership
+from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap
 from gridbridge.batch import privileged_helper_calls as root
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError

@@ -11,9 +11,9 @@ from threading import Barrier, BrokenBarrierError
 import pytest
 
 from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
-from gridbridge.elastic.acts import host_membership_and_tags
-from gridbridge.elastic.acts.host_membership_and_tags import GridEngineHostMembership
-from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap
+from gridbridge.elastic import host_membership_and_tags
+from gridbridge.elastic.host_membership_and_tags import GridEngineHostMembership
+from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import NewHostInNoQueue, NewMachineAddressInUse, TasksOnLostHost
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gridbridge.elastic.acts.host_membership_and_tags import (
+from gridbridge.elastic.host_membership_and_tags import (
     ExecutionHostMembership,
     enable_node_queues,
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.store import saved_balancer_round_folder
+from gridbridge.elastic import saved_balancer_round_folder
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import SavedBalancerRoundInput, SavedBatchProgramOutputs, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState

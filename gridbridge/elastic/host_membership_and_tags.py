@@ -19,8 +19,8 @@ from gridbridge.batch.gridengine import (
 from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
 from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.privileged_helper_calls import run_gridbridge_as_root
-from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap, resolve_host_address
-from gridbridge.elastic.acts.oar_nodes import OarNodePower
+from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap, resolve_host_address
+from gridbridge.elastic.oar_nodes import OarNodePower
 from gridbridge.errors import (
     ClusterStateUnknown,
     CommandFailed,

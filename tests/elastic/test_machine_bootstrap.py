@@ -10,13 +10,13 @@ from subprocess import PIPE
 
 import pytest
 
-from gridbridge.elastic.acts.machine_bootstrap import NewMachineBootstrap
+from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import MachineToJoinCell
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
-CONF = Path(__file__).parents[3] / "conf"
+CONF = Path(__file__).parents[2] / "conf"
 NOBODY = 65534
 NODE = MachineToJoinCell(name="alpha-n7", address="127.0.0.1")
 CELL = GridEngineCellAccess(root="/", cell="c", qmaster_port="1", execd_port="2", binaries="", timeout_s=5)

@@ -1,1 +1,0 @@
-"""Queries of the balanced cell, and acts on hosts and machines."""

@@ -1,1 +1,0 @@
-"""Files and tables that the balancer stores and publishes."""
