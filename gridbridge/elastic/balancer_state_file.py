@@ -126,22 +126,20 @@ class BalancerStateRows:
         )
         with self.database.transaction():
             if by:
-                self._change(clock_step_correction.time_shifter(by))
+                self._change(lambda at: clock_step_correction.shift_time(at, by))
             self._facts.put(CLOCKS, model_value_to_json(clocks))
         return by
 
     def _change(self, change: clock_step_correction.TimeChange) -> None:
-        self.nodes.replace([clock_step_correction.change_node_times(node, change) for node in self.nodes.all()])
+        self.nodes.replace([clock_step_correction.change_stored_times(node, change) for node in self.nodes.all()])
         records = self.records().items()
-        self.keep_records(
-            {pool: clock_step_correction.change_pool_failure_times(record, change) for pool, record in records}
-        )
+        self.keep_records({pool: clock_step_correction.change_stored_times(record, change) for pool, record in records})
         for key in (UNLISTED, SILENT, WAITING):
             moments = self._moments(key).items()
             self._keep_moments(key, {name: change(at) for name, at in moments})
         self.keep_watched(
             {
-                job: clock_step_correction.change_waiting_job_history_times(observation, change)
+                job: clock_step_correction.change_stored_times(observation, change)
                 for job, observation in self._watched()
             }
         )
@@ -160,9 +158,7 @@ class BalancerStateRows:
         if now is None:
             return by_pool
         return {
-            pool: clock_step_correction.change_pool_failure_times(
-                record, clock_step_correction.future_time_limiter(now)
-            )
+            pool: clock_step_correction.change_stored_times(record, clock_step_correction.future_time_limiter(now))
             for pool, record in by_pool.items()
         }
 
@@ -272,9 +268,7 @@ class BalancerStateRows:
     def watched(self, now: datetime) -> Mapping[int, WaitingJobsHistory]:
         """Return what the last round observed about each waiting job; times after `now` become `now`."""
         return {
-            job: clock_step_correction.change_waiting_job_history_times(
-                observation, clock_step_correction.future_time_limiter(now)
-            )
+            job: clock_step_correction.change_stored_times(observation, clock_step_correction.future_time_limiter(now))
             for job, observation in self._watched()
         }
 

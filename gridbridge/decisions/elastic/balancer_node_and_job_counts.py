@@ -15,11 +15,7 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
-from gridbridge.model.elastic.grid_engine_cell import (
-    QueueInstance,
-    TaskResourceRequests,
-    WaitingJobGroup,
-)
+from gridbridge.model.elastic.grid_engine_cell import QueueInstance, TaskResourceRequests, WaitingJobGroup
 from gridbridge.model.job_request import QNAME, resource_long_name
 from gridbridge.model.states import QueueStartBlocker
 
@@ -158,7 +154,9 @@ def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
 def count_expected_and_unready_hosts(situation: BalanceSituation) -> tuple[int, int]:
     """Return the number of hosts that should be ready, and how many of these are silent or in error."""
     by_host = ordinary_queues_by_host(situation)
-    names = _hosts_expected_ready(situation, by_host)
+    states = {short_host_name(node.name): node.state for node in situation.nodes}
+    unexpected = {name for name, state in states.items() if state.is_coming or state in NOT_COUNTED}
+    names = [name for name in by_host if short_host_name(name) not in unexpected]
     return len(names), sum(is_host_silent_or_in_error(by_host[name]) for name in names)
 
 
@@ -170,12 +168,6 @@ def are_too_many_hosts_unready(situation: BalanceSituation) -> bool:
     """
     hosts, unready = count_expected_and_unready_hosts(situation)
     return unready > UNREADY_HOSTS and unready > UNREADY_PART * hosts
-
-
-def _hosts_expected_ready(situation: BalanceSituation, by_host: Iterable[str]) -> list[str]:
-    states = {short_host_name(node.name): node.state for node in situation.nodes}
-    states_by_name = ((name, states.get(short_host_name(name))) for name in by_host)
-    return [name for name, state in states_by_name if state is None or not (state.is_coming or state in NOT_COUNTED)]
 
 
 def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:

@@ -5,10 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
-    count_slots_and_startable_tasks,
-    startable_waiting_jobs,
-)
+from gridbridge.decisions.elastic import balancer_node_and_job_counts
 from gridbridge.decisions.elastic.demand.free_capacity import is_best_effort_or_transfer_queue
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
@@ -26,13 +23,9 @@ from gridbridge.model.elastic.published_balance import (
     PublishedNodeCount,
     PublishedPoolNodeCounters,
     RecentlyEndedTasks,
-    TasksEndedInMinute,
     minute_since_epoch,
 )
-from gridbridge.model.published_status_and_reports import (
-    number_with_noun,
-    replace_control_characters,
-)
+from gridbridge.model.published_status_and_reports import number_with_noun, replace_control_characters
 
 USUAL = DemandPolicySection()
 MINUTES_S = 120  # times from this number of seconds on are printed in minutes
@@ -108,7 +101,8 @@ def describe_balance_plan(
     if plan.wake:
         act = f"wake {', '.join(plan.wake)}"
     elif plan.add:
-        act = f"add {plan.add}{_of_pool(plan)}"
+        price = f" at {plan.figures.price:g} an hour each" if plan.figures.price else ""
+        act = f"add {plan.add} of pool {plan.pool}{price}" if plan.pool else f"add {plan.add}"
     elif plan.remove:
         act = f"remove {', '.join(plan.remove)}"
     elif ended:
@@ -128,16 +122,8 @@ def explain_no_new_node_or_removal(refused: NodeAddOrRemoveRefusal, rules: Balan
     )
 
 
-def _of_pool(plan: BalancePlan) -> str:
-    if not plan.pool:
-        return ""
-    price = f" at {plan.figures.price:g} an hour each" if plan.figures.price else ""
-    return f" of pool {plan.pool}{price}"
-
-
 def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
     figures = plan.figures
-    jobs, idle = figures.jobs, len(plan.remove)
     more = number_with_noun(figures.leaving, "more node is", "more nodes are")
     return {
         "nodes": figures.nodes,
@@ -149,37 +135,34 @@ def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandPolicySection
         "queue": rules.queue,
         "kill_after": rules.kill_after_min,
         "unchanged_s": figures.unchanged_s or 0.0,
-        "waiting": number_with_noun(jobs, "job waits", "jobs wait"),
+        "waiting": number_with_noun(figures.jobs, "job waits", "jobs wait"),
         "waited_min": figures.waited_s // 60,
         "wait_min": rules.job_wait_time_s / 60,
         "need": f"{number_with_noun(figures.wanted, 'slot')} wanted and {figures.free} free",
-        "idle": f"{number_with_noun(idle, 'node')} idle",
+        "idle": f"{number_with_noun(len(plan.remove), 'node')} idle",
         **_limits(figures, rules, demand),
         **_of_demand(figures, demand),
     }
 
 
 def _limits(figures: BalancePlanFigures, rules: BalanceSection, demand: DemandPolicySection) -> dict[str, object]:
-    """Return the least and most nodes at the present hour, by a schedule or by max_nodes and min_nodes."""
-    is_by_hour = figures.most is not None
     most = rules.max_nodes if figures.most is None else figures.most
     least = rules.min_nodes if figures.least is None else figures.least
     return {
         "max_nodes": most,
         "most": number_with_noun(most, "node"),
         "least": number_with_noun(least, "node"),
-        "stable_s": demand.grow_pause_s if is_by_hour else rules.stabilization_s,
+        "stable_s": rules.stabilization_s if figures.most is None else demand.grow_pause_s,
         "of_max": f"{figures.nodes} of {number_with_noun(most, 'node')}",
     }
 
 
 def _of_demand(figures: BalancePlanFigures, demand: DemandPolicySection) -> dict[str, object]:
-    tasks, room = figures.tasks, f"{number_with_noun(figures.free, 'free slot')}"
+    tasks, room = figures.tasks, number_with_noun(figures.free, "free slot")
     on_way = number_with_noun(figures.coming, "node on its way", "nodes on their way")
     coming = f" and {on_way}" if figures.coming else ""
-    waits = "no task waits" if not tasks else number_with_noun(tasks, "task waits", "tasks wait")
     return {
-        "tasks": waits,
+        "tasks": number_with_noun(tasks, "task waits", "tasks wait") if tasks else "no task waits",
         "since": f" {_time(figures.waited_s)}" if tasks else "",
         "coming": coming,
         "fit": f"{number_with_noun(figures.fit, 'fits', 'fit')} in {room}{coming}" if tasks else room + coming,
@@ -199,6 +182,7 @@ def _time(time_s: float) -> str:
     return f"{time_s:.0f} s" if time_s < MINUTES_S else f"{time_s / 60:.0f} min"
 
 
+LOST = (NodeStateCause.VANISHED, NodeStateCause.SILENT)
 GIVEN_BACK = (ElasticNodeState.READY, ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
 
 
@@ -229,15 +213,11 @@ def count_node_changes_by_pool(
     for before, node in changes:
         was = before.state if before else None
         added[node.pool] += node.state is ElasticNodeState.READY and was is ElasticNodeState.JOINING
-        is_lost = node.cause is NodeStateCause.VANISHED
-        removed[node.pool] += node.state is ElasticNodeState.GONE and was in GIVEN_BACK and not is_lost
+        is_gone = node.state is ElasticNodeState.GONE and node.cause is not NodeStateCause.VANISHED
+        removed[node.pool] += is_gone and was in GIVEN_BACK
         is_new_cause = before is None or before.cause is not node.cause
-        failed[node.pool] += is_new_cause and _is_failure(node.cause)
+        failed[node.pool] += is_new_cause and (node.cause.is_boot_failure or node.cause in LOST)
     return replace(so_far, added=+added, removed=+removed, failed=+failed)
-
-
-def _is_failure(cause: NodeStateCause) -> bool:
-    return cause.is_boot_failure or cause in (NodeStateCause.VANISHED, NodeStateCause.SILENT)
 
 
 def balancer_figures_if_cell_observed(
@@ -249,8 +229,9 @@ def balancer_figures_if_cell_observed(
     outcome: BalancerRoundNodeChanges,
 ) -> PublishedBalancerFigures:
     """Return the published figures after a round that could read the whole cell."""
-    last = _begun(before, cluster, situation.now)
-    figures = plan.figures
+    last, figures = _begun(before, cluster, situation.now), plan.figures
+    nodes = Counter((node.pool, node.state.value) for node in situation.nodes)
+    refused = Counter(refusal.cause.name.lower() for refusal in plan.refused if refusal.job)
     return replace(
         last,
         at=situation.now,
@@ -268,9 +249,11 @@ def balancer_figures_if_cell_observed(
         max_nodes=figures.most if figures.most is not None else outcome.max_nodes,
         cost_hour=outcome.cost_hour,
         cost_month=situation.spent,
-        nodes=_nodes(situation),
+        nodes=tuple(
+            PublishedNodeCount(pool=pool, state=state, nodes=nodes[pool, state]) for pool, state in sorted(nodes)
+        ),
         pools=_pools(last, outcome),
-        refused=_refused(plan),
+        refused=tuple(PublishedNewNodeRefusalCount(cause=cause, jobs=refused[cause]) for cause in sorted(refused)),
     )
 
 
@@ -293,31 +276,19 @@ def _begun(before: PublishedBalancerFigures | None, cluster: str, now: datetime)
     return PublishedBalancerFigures(cluster=cluster, at=now)
 
 
-def _nodes(situation: BalanceSituation) -> tuple[PublishedNodeCount, ...]:
-    counts = Counter((node.pool, node.state.value) for node in situation.nodes)
-    return tuple(
-        PublishedNodeCount(pool=pool, state=state, nodes=counts[pool, state]) for pool, state in sorted(counts)
-    )
-
-
 def _pools(last: PublishedBalancerFigures, outcome: BalancerRoundNodeChanges) -> tuple[PublishedPoolNodeCounters, ...]:
-    pools = {pool.pool: pool for pool in last.pools}
-    names = sorted({*pools, *outcome.added, *outcome.removed, *outcome.failed})
-    return tuple(_grown(pools.get(name, PublishedPoolNodeCounters(pool=name)), outcome) for name in names)
-
-
-def _grown(pool: PublishedPoolNodeCounters, outcome: BalancerRoundNodeChanges) -> PublishedPoolNodeCounters:
-    return PublishedPoolNodeCounters(
-        pool=pool.pool,
-        added=pool.added + outcome.added.get(pool.pool, 0),
-        removed=pool.removed + outcome.removed.get(pool.pool, 0),
-        failed=pool.failed + outcome.failed.get(pool.pool, 0),
+    before = {pool.pool: pool for pool in last.pools}
+    names = sorted({*before, *outcome.added, *outcome.removed, *outcome.failed})
+    pools = [before.get(name, PublishedPoolNodeCounters(pool=name)) for name in names]
+    return tuple(
+        PublishedPoolNodeCounters(
+            pool=pool.pool,
+            added=pool.added + outcome.added.get(pool.pool, 0),
+            removed=pool.removed + outcome.removed.get(pool.pool, 0),
+            failed=pool.failed + outcome.failed.get(pool.pool, 0),
+        )
+        for pool in pools
     )
-
-
-def _refused(plan: BalancePlan) -> tuple[PublishedNewNodeRefusalCount, ...]:
-    counts = Counter(refusal.cause.name.lower() for refusal in plan.refused if refusal.job)
-    return tuple(PublishedNewNodeRefusalCount(cause=cause, jobs=counts[cause]) for cause in sorted(counts))
 
 
 LOOKBACK = timedelta(minutes=180)
@@ -331,7 +302,8 @@ def count_balancer_round_figures(
     Best-effort tasks and transferred tasks do not count as running. A parallel task counts on each of its
     hosts, as in qstat. The mean load leaves out hosts that report no load.
     """
-    lately = tasks_ended_in_lookback(ends, situation, lookback)
+    first, last = minute_since_epoch(situation.now - lookback), minute_since_epoch(situation.now)
+    lately = [ended for ended in ends.minutes if first < ended.minute <= last]
     tasks = sum(minute.tasks for minute in lately)
     loads = [host.load for host in situation.cell.hosts if host.load is not None]
     return BalanceRoundStatistics(
@@ -342,20 +314,12 @@ def count_balancer_round_figures(
             for instance in situation.cell.instances
             if not is_best_effort_or_transfer_queue(instance.queue, situation, instance.host)
         ),
-        queued=sum(row.tasks for row in startable_waiting_jobs(situation.cell.waiting)),
-        slots=count_slots_and_startable_tasks(situation, queue).slots,
+        queued=sum(row.tasks for row in balancer_node_and_job_counts.startable_waiting_jobs(situation.cell.waiting)),
+        slots=balancer_node_and_job_counts.count_slots_and_startable_tasks(situation, queue).slots,
         duration_s=_mean_s(sum(minute.run_s for minute in lately), tasks),
         wait_s=_mean_s(sum(minute.wait_s for minute in lately), tasks),
         load=sum(loads) / len(loads) if loads else 0.0,
     )
-
-
-def tasks_ended_in_lookback(
-    ends: RecentlyEndedTasks, situation: BalanceSituation, lookback: timedelta = LOOKBACK
-) -> tuple[TasksEndedInMinute, ...]:
-    """Return the tasks that ended within `lookback`, minute by minute."""
-    since = minute_since_epoch(situation.now - lookback)
-    return tuple(ended for ended in ends.minutes if since < ended.minute <= minute_since_epoch(situation.now))
 
 
 def _mean_s(total_s: float, tasks: int) -> int:

@@ -5,16 +5,14 @@ only times in the future are changed.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
-from gridbridge.model.elastic.elastic_nodes import (
-    BalancerHostClocks,
-    BalancerOwnedNode,
-    PoolFailureRecord,
-)
+from gridbridge.model.elastic.elastic_nodes import BalancerHostClocks, BalancerOwnedNode, PoolFailureRecord
 
+Record = TypeVar("Record", BalancerOwnedNode, PoolFailureRecord, WaitingJobsHistory)
 TimeChange = Callable[[datetime], datetime]
 
 LEAST_S = 60.0  # smaller clock steps change no decision and are ignored
@@ -36,11 +34,6 @@ def shift_time(at: datetime, by: timedelta) -> datetime:
         return at
 
 
-def time_shifter(by: timedelta) -> TimeChange:
-    """Return a function that shifts times by a clock step."""
-    return lambda at: shift_time(at, by)
-
-
 def future_time_limiter(now: datetime) -> TimeChange:
     """Return a function that replaces future times by now."""
     return lambda at: min(at, now)
@@ -48,35 +41,10 @@ def future_time_limiter(now: datetime) -> TimeChange:
 
 def limit_time_to_now(at: datetime | None, now: datetime) -> datetime | None:
     """Return a time, or now if the time is in the future."""
-    return _changed(at, future_time_limiter(now))
+    return None if at is None else min(at, now)
 
 
-def change_node_times(node: BalancerOwnedNode, change: TimeChange) -> BalancerOwnedNode:
-    """Apply a function to all times of a node."""
-    return replace(
-        node,
-        since=change(node.since),
-        up_since=_changed(node.up_since, change),
-        idle_since=_changed(node.idle_since, change),
-    )
-
-
-def change_pool_failure_times(record: PoolFailureRecord, change: TimeChange) -> PoolFailureRecord:
-    """Apply a function to all times in a pool's failure record."""
-    return replace(
-        record, failed_at=_changed(record.failed_at, change), no_capacity_at=_changed(record.no_capacity_at, change)
-    )
-
-
-def change_waiting_job_history_times(history: WaitingJobsHistory, change: TimeChange) -> WaitingJobsHistory:
-    """Apply a function to all times in the history of waiting jobs."""
-    return replace(
-        history,
-        at=change(history.at),
-        room_since=_changed(history.room_since, change),
-        stuck_since=_changed(history.stuck_since, change),
-    )
-
-
-def _changed(at: datetime | None, change: TimeChange) -> datetime | None:
-    return None if at is None else change(at)
+def change_stored_times(record: Record, change: TimeChange) -> Record:
+    """Apply a function to all times of a node, of a pool's failure record, or of a history of waiting jobs."""
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    return replace(record, **{name: change(at) for name, at in values.items() if isinstance(at, datetime)})

@@ -9,14 +9,8 @@ from dataclasses import replace
 from math import floor
 
 from gridbridge.decisions.elastic.ganeti_instance_balancing import balance_ganeti_instances
-from gridbridge.decisions.elastic.ganeti_node_load import (
-    GanetiInstanceLoad,
-    ganeti_load_with_primary,
-)
-from gridbridge.decisions.elastic.ganeti_placement_score import (
-    GanetiInstancePlacement,
-    present_ganeti_placement,
-)
+from gridbridge.decisions.elastic.ganeti_node_load import GanetiInstanceLoad, ganeti_load_with_primary
+from gridbridge.decisions.elastic.ganeti_placement_score import GanetiInstancePlacement, present_ganeti_placement
 from gridbridge.model.elastic.ganeti_cluster import (
     GanetiCluster,
     GanetiInstanceMove,
@@ -34,19 +28,14 @@ def plan_ganeti_power_changes(cluster: GanetiCluster, minimal: float, target: fl
     sleeping = tuple(at for at, node in enumerate(cluster.nodes) if node.is_standby)
     resting = _nodes_that_may_power_off(cluster)
     standard = cluster.policy.standard
-    least, desired = (
-        _reserve_of_standard_instances(standard, minimal),
-        _reserve_of_standard_instances(standard, target),
-    )
-    is_enough = True
+    least, is_enough = _reserve_of_standard_instances(standard, minimal), True
     if not can_all_ganeti_nodes_hold_reserve(placement, least):
         way, enough = GanetiSqueezeAction.ONLINE, _nodes_to_power_on(placement, sleeping, least)
         chosen, is_enough = (sleeping, False) if enough is None else (enough, True)
     else:
-        chosen = _nodes_to_power_off(placement, resting, desired)
+        chosen = _nodes_to_power_off(placement, resting, _reserve_of_standard_instances(standard, target))
         way = GanetiSqueezeAction.OFFLINE if chosen else GanetiSqueezeAction.NOTHING
-    moves: tuple[GanetiInstanceMove, ...] = ()
-    after = cluster
+    moves, after = tuple[GanetiInstanceMove, ...](), cluster
     if way is not GanetiSqueezeAction.NOTHING:
         end = placement.switched(chosen, to_online=way is GanetiSqueezeAction.ONLINE)
         moves = balance_ganeti_instances(end)

@@ -58,15 +58,11 @@ class GanetiMoveScoreSums:
             self.given[node].clear()
             self.taken[node].clear()
         contributions = [self.at.contributions[node] for node in self.online]
-        self.sums = [sum(contribution[k] - self.centre[k] for contribution in contributions) for k in STANDING]
-        self.squares = [
-            sum((contribution[k] - self.centre[k]) ** 2 for contribution in contributions) for k in STANDING
-        ]
-        self.away = sum(
-            _offline_terms(load)
-            for load, is_online in zip(self.at.loads, self.at.is_online, strict=True)
-            if not is_online
-        )
+        offsets = [[contribution[k] - self.centre[k] for contribution in contributions] for k in STANDING]
+        self.sums = [sum(values) for values in offsets]
+        self.squares = [sum(value**2 for value in values) for values in offsets]
+        offline = (load for load, is_online in zip(self.at.loads, self.at.is_online, strict=True) if not is_online)
+        self.away = sum(map(_offline_terms, offline))
         self.linear = self.away + sum(_linear(contribution) for contribution in contributions)
         self.terms = [self._term(k, 0.0, 0.0) for k in STANDING]
         self.spread = sum(self.terms)
@@ -149,14 +145,8 @@ class GanetiMoveScoreSums:
             for k, by_sum, by_square in spreads:
                 a, b = sums.get(k, (0.0, 0.0))
                 sums[k] = a + by_sum, b + by_square
-        return self._with(
-            sum(change[0] for change in changes),
-            tuple((k, *by_sum_and_square) for k, by_sum_and_square in sums.items()),
-        )
-
-    def _with(self, by_linear: float, spreads: tuple[tuple[int, float, float], ...]) -> float:
-        value = self.linear + by_linear + self.spread
-        for k, by_sum, by_square in spreads:
+        value = self.linear + sum(change[0] for change in changes) + self.spread
+        for k, (by_sum, by_square) in sums.items():
             value += self._term(k, by_sum, by_square) - self.terms[k]
         return value
 

@@ -87,64 +87,49 @@ def ganeti_load_with_primary(
 
     A forced move, for example away from an offline node, ignores soft limits.
     """
-    live_mem = load.live_mem + burden.live_mem
-    free = hardware.room - live_mem
-    free_disk = load.free_disk - burden.disk if burden.is_local else load.free_disk
-    if free <= 0 or (burden.is_local and free_disk <= 0):
+    after = _load_after_primary_change(hardware, load, burden, 1)
+    if after.live_mem >= hardware.room or (burden.is_local and after.free_disk <= 0):
         return None
-    spindle_use = ganeti_spindle_use_after_change(hardware, load, burden, 1)
-    free_spindles = _spindles_left(hardware, load, burden)
-    if burden.is_local and hardware.is_exclusive and free_spindles < 0:
+    if burden.is_local and hardware.is_exclusive and after.free_spindles < 0:
         return None
-    vcpus = load.vcpus + burden.vcpus
-    promised_mem = load.promised_mem - burden.mem
-    fails = free <= load.kept_mem
     if not is_forced and (
-        (fails and not load.fails)
-        or promised_mem <= 0
-        or (burden.is_local and spindle_use > hardware.most_spindles)
-        or 0 <= hardware.vcpu_ratio < divide_like_ieee_754(vcpus, hardware.cpus)
+        (after.fails and not load.fails)
+        or after.promised_mem <= 0
+        or (burden.is_local and after.spindle_use > hardware.most_spindles)
+        or 0 <= hardware.vcpu_ratio < divide_like_ieee_754(after.vcpus, hardware.cpus)
         or (burden.tags and any(tag in load.tags for tag in burden.tags))
     ):
         return None
-    return GanetiNodeLoad(
-        live_mem,
-        promised_mem,
-        free_disk,
-        vcpus,
-        free_spindles,
-        spindle_use,
-        load.primaries + 1,
-        load.secondaries,
-        load.peers,
-        load.kept_mem,
-        fails,
-        change_counts_of_keys_by_one(load.tags, burden.tags, 1),
-        load.location + ganeti_location_mismatch(hardware, burden),
-        change_counts_of_keys_by_one(load.pairs, ganeti_location_exclusion_pairs(hardware, burden), 1),
-    )
+    return after
 
 
 def ganeti_load_without_primary(
     hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad
 ) -> GanetiNodeLoad:
     """Return a node's load without a primary instance."""
-    live_mem = load.live_mem - burden.live_mem
+    return _load_after_primary_change(hardware, load, burden, -1)
+
+
+def _load_after_primary_change(
+    hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
+) -> GanetiNodeLoad:
+    """Return a node's load after a primary instance is added (sign 1) or removed (-1), with or without room."""
+    live_mem = load.live_mem + sign * burden.live_mem
     return GanetiNodeLoad(
         live_mem,
-        load.promised_mem + burden.mem,
-        load.free_disk + burden.disk if burden.is_local else load.free_disk,
-        load.vcpus - burden.vcpus,
-        _spindles_freed(hardware, load, burden),
-        ganeti_spindle_use_after_change(hardware, load, burden, -1),
-        load.primaries - 1,
+        load.promised_mem - sign * burden.mem,
+        load.free_disk - sign * burden.disk if burden.is_local else load.free_disk,
+        load.vcpus + sign * burden.vcpus,
+        _free_spindles_after_change(hardware, load, burden, sign),
+        _spindle_use_after_change(hardware, load, burden, sign),
+        load.primaries + sign,
         load.secondaries,
         load.peers,
         load.kept_mem,
         hardware.room - live_mem <= load.kept_mem,
-        change_counts_of_keys_by_one(load.tags, burden.tags, -1),
-        load.location - ganeti_location_mismatch(hardware, burden),
-        change_counts_of_keys_by_one(load.pairs, ganeti_location_exclusion_pairs(hardware, burden), -1),
+        _change_counts_by_one(load.tags, burden.tags, sign),
+        load.location + sign * (burden.together + len(burden.desired - hardware.locations)),
+        _change_counts_by_one(load.pairs, _location_exclusion_pairs(hardware, burden), sign),
     )
 
 
@@ -161,10 +146,10 @@ def ganeti_load_with_secondary(
     free_disk = load.free_disk - burden.disk
     if not burden.is_mirrored or (free_disk <= 0 and not ignores_disk):
         return None
-    free_spindles = _spindles_left(hardware, load, burden)
+    free_spindles = _free_spindles_after_change(hardware, load, burden, 1)
     if hardware.is_exclusive and free_spindles < 0:
         return None
-    spindle_use = ganeti_spindle_use_after_change(hardware, load, burden, 1)
+    spindle_use = _spindle_use_after_change(hardware, load, burden, 1)
     free = hardware.room - load.live_mem
     needed = load.peers.get(primary, 0) + burden.kept_mem
     kept_mem = max(load.kept_mem, needed)
@@ -199,8 +184,8 @@ def ganeti_load_without_secondary(
     kept_mem = load.kept_mem if before < load.kept_mem else max(peers.values(), default=0)
     return load._replace(
         free_disk=load.free_disk + burden.disk if burden.is_local else load.free_disk,
-        free_spindles=_spindles_freed(hardware, load, burden),
-        spindle_use=ganeti_spindle_use_after_change(hardware, load, burden, -1),
+        free_spindles=_free_spindles_after_change(hardware, load, burden, -1),
+        spindle_use=_spindle_use_after_change(hardware, load, burden, -1),
         secondaries=load.secondaries - 1,
         peers=peers,
         kept_mem=kept_mem,
@@ -213,41 +198,32 @@ def do_ganeti_tags_allow_migration(source: GanetiNodeHardwareAndTags, target: Ga
     return source.sends <= target.takes
 
 
-def ganeti_spindle_use_after_change(
+def _spindle_use_after_change(
     hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
 ) -> float:
-    """Return the spindle use after an instance is added (sign 1) or removed (-1)."""
     if hardware.is_exclusive:
         return 0.0
     return load.spindle_use + sign * burden.spindle_use if burden.is_local else load.spindle_use
 
 
-def _spindles_left(hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad) -> int:
-    """Return the free spindles after an instance is added; -1 if the instance's spindles are unknown."""
+def _free_spindles_after_change(
+    hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
+) -> int:
+    """Return the free spindles; -1 after an instance with an unknown number of spindles is added."""
     if not hardware.is_exclusive:
         return 0
-    return -1 if burden.spindles is None else load.free_spindles - burden.spindles
+    return -1 if sign > 0 and burden.spindles is None else load.free_spindles - sign * (burden.spindles or 0)
 
 
-def _spindles_freed(hardware: GanetiNodeHardwareAndTags, load: GanetiNodeLoad, burden: GanetiInstanceLoad) -> int:
-    return load.free_spindles + (burden.spindles or 0) if hardware.is_exclusive else 0
-
-
-def ganeti_location_mismatch(hardware: GanetiNodeHardwareAndTags, burden: GanetiInstanceLoad) -> int:
-    """Count the desired locations that a node lacks, and the locations shared with the secondary node."""
-    return burden.together + len(burden.desired - hardware.locations)
-
-
-def ganeti_location_exclusion_pairs(
+def _location_exclusion_pairs(
     hardware: GanetiNodeHardwareAndTags, burden: GanetiInstanceLoad
 ) -> tuple[tuple[str, str], ...]:
-    """Return each location of a node paired with each exclusion tag of an instance."""
     if not burden.tags or not hardware.locations:
         return ()
     return tuple((location, tag) for location in sorted(hardware.locations) for tag in burden.tags)
 
 
-def change_counts_of_keys_by_one(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:
+def _change_counts_by_one(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:
     """Return the counts with each key increased or decreased by one."""
     if not keys:
         return counts
@@ -265,9 +241,7 @@ EXCLUSION = "htools:iextags:"
 MIGRATION, ALLOWED = "htools:migration:", "htools:allowmigration:"
 LOCATION, DESIRED = "htools:nlocation:", "htools:desiredlocation:"
 
-
 MISSING_MB, MISSING_DISK_MB = 512, 1024  # larger unexplained amounts give a warning, as in Ganeti's checkData
-MB_OF_GB = 1024
 
 
 def describe_unaccounted_ganeti_use(cluster: GanetiCluster) -> tuple[str, ...]:
@@ -281,8 +255,7 @@ def describe_unaccounted_ganeti_use(cluster: GanetiCluster) -> tuple[str, ...]:
         mem = int(node.mem) - node.own_mem - used_mem - node.free_mem
         disk = int(node.disk) - node.free_disk - used_disk
         if mem > MISSING_MB or disk > MISSING_DISK_MB:
-            lack = f"{mem} MB ram and {disk // MB_OF_GB} GB disk"
-            messages.append(f"node {node.name} is missing {lack}")
+            messages.append(f"node {node.name} is missing {mem} MB ram and {disk // 1024} GB disk")
     return tuple(reversed(messages))
 
 
@@ -346,7 +319,6 @@ def loads_of_ganeti_instances(
 
 
 def _tag_families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]:
-    """Return the prefixes of instance tags that a Ganeti cluster declares in its own tags."""
     named = (tag.removeprefix(prefix) for tag in cluster_tags if tag.startswith(prefix))
     return tuple(family for family in named if family)
 
@@ -386,15 +358,11 @@ def initial_ganeti_node_loads(
     for instance, burden in zip(cluster.instances, burdens, strict=True):
         before = loads[instance.secondary] if instance.secondary != NO_NODE else None
         load, hardware = loads[instance.primary], node_hardware[instance.primary]
-        loads[instance.primary] = load._replace(
-            live_mem=load.live_mem + burden.live_mem,
+        after = _load_after_primary_change(hardware, load, burden, 1)
+        loads[instance.primary] = after._replace(
             promised_mem=load.promised_mem - (burden.mem - burden.live_mem),
-            vcpus=load.vcpus + burden.vcpus,
-            spindle_use=ganeti_spindle_use_after_change(hardware, load, burden, 1),
-            primaries=load.primaries + 1,
-            tags=change_counts_of_keys_by_one(load.tags, burden.tags, 1),
-            location=load.location + ganeti_location_mismatch(hardware, burden),
-            pairs=change_counts_of_keys_by_one(load.pairs, ganeti_location_exclusion_pairs(hardware, burden), 1),
+            free_disk=load.free_disk,
+            free_spindles=load.free_spindles,
         )
         if before is None:
             continue
@@ -402,7 +370,7 @@ def initial_ganeti_node_loads(
         needed = load.peers.get(instance.primary, 0) + burden.kept_mem
         loads[instance.secondary] = load._replace(
             secondaries=load.secondaries + 1,
-            spindle_use=ganeti_spindle_use_after_change(hardware, load, burden, 1),
+            spindle_use=_spindle_use_after_change(hardware, load, burden, 1),
             peers={**load.peers, instance.primary: needed},
             kept_mem=max(load.kept_mem, needed),
         )

@@ -4,9 +4,12 @@ A lower score is better. Terms are summed in hbal's order, because the order dec
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import pairwise
 from math import sqrt
+from operator import add
 from typing import NamedTuple
 
 from gridbridge.decisions.elastic.ganeti_node_load import (
@@ -81,10 +84,8 @@ def ganeti_imbalance_score(
     """Return the score of a placement, with the terms summed in hbal's order."""
     spreads = [_standard_deviation([contribution[at] for contribution in online]) for at in range(SPREAD)]
     free_mem, free_disk, kept_mem, vcpus, primaries, copies, spindles, promised_mem = spreads
-    copies_offline = primaries_offline = 0.0
-    for load in offline:
-        copies_offline += load.primaries + load.secondaries
-        primaries_offline += load.primaries
+    primaries_offline = sum(load.primaries for load in offline)
+    copies_offline = primaries_offline + sum(load.secondaries for load in offline)
     terms = (
         *(free_mem * 0.5, free_disk * 0.5, _sum_column(online, 8) * FAILING, kept_mem * 1.0),
         *(copies_offline * OFFLINE, primaries_offline * OFFLINE_PRIMARY),
@@ -93,29 +94,21 @@ def ganeti_imbalance_score(
         *(vcpus * 0.5, spindles * 0.5, _sum_column(online, 10) * LOCATION),
         *((sum(pairs.values()) - len(pairs)) * TOGETHER, _sum_column(online, 2) * KEPT),
     )
-    total = 0.0
-    for term in terms:
-        total += term
-    return total
+    return _sum_in_order(terms)
+
+
+def _sum_in_order(values: Iterable[float]) -> float:
+    return reduce(add, values, 0.0)  # sum() of Python 3.12 gives other last digits than hbal
 
 
 def _sum_column(online: Sequence[GanetiNodeScoreShare], at: int) -> float:
-    total = 0.0
-    for contribution in online:
-        total += contribution[at]
-    return total
+    return _sum_in_order([contribution[at] for contribution in online])
 
 
 def _standard_deviation(values: Sequence[float]) -> float:
-    total = 0.0
-    for value in values:
-        total += value
-    mean = total / len(values) if values else 0.0
-    squares = 0.0
-    for value in values:
-        off = value - mean
-        squares += off * off
-    return sqrt(squares / len(values)) if values else 0.0
+    count = len(values) or 1
+    mean = _sum_in_order(values) / count
+    return sqrt(_sum_in_order([(value - mean) * (value - mean) for value in values]) / count)
 
 
 ChangedNodeLoads = dict[int, GanetiNodeLoad]  # new loads of changed nodes, by node index
@@ -214,6 +207,13 @@ def present_ganeti_placement(cluster: GanetiCluster) -> GanetiInstancePlacement:
     )
 
 
+VIA_SECONDARY = (  # moves in which the secondary node runs the instance at first
+    GanetiInstanceMoveKind.FAILOVER,
+    GanetiInstanceMoveKind.REPLACE_PRIMARY,
+    GanetiInstanceMoveKind.FAILOVER_AND_REPLACE,
+)
+
+
 def possible_ganeti_instance_moves(
     at: GanetiInstancePlacement, instance: int, online: tuple[int, ...]
 ) -> Iterator[tuple[GanetiInstanceMoveKind, int, tuple[int, int], ChangedNodeLoads]]:
@@ -222,21 +222,60 @@ def possible_ganeti_instance_moves(
     Each item has the kind of move, the target node, the new primary and secondary nodes, and the changed
     loads.
     """
-    primary, secondary = at.homes[instance]
-    has_secondary = at.is_online[secondary]
-    if has_secondary and (changed := _failover(at, instance)):
-        yield GanetiInstanceMoveKind.FAILOVER, NO_NODE, (secondary, primary), changed
-    for target in online:
-        if target in (primary, secondary):
+    (primary, secondary), burden = at.homes[instance], at.burdens[instance]
+    freed = {
+        primary: ganeti_load_without_primary(at.hardware[primary], at.loads[primary], burden),
+        secondary: ganeti_load_without_secondary(at.hardware[secondary], at.loads[secondary], burden, primary),
+    }
+    moves = [(GanetiInstanceMoveKind.FAILOVER, NO_NODE, (secondary, primary))]
+    for target in (node for node in online if node not in (primary, secondary)):
+        moves += [
+            (GanetiInstanceMoveKind.REPLACE_SECONDARY, target, (primary, target)),
+            (GanetiInstanceMoveKind.REPLACE_AND_FAILOVER, target, (target, primary)),
+            (GanetiInstanceMoveKind.REPLACE_PRIMARY, target, (target, secondary)),
+            (GanetiInstanceMoveKind.FAILOVER_AND_REPLACE, target, (secondary, target)),
+        ]
+    for kind, target, home in moves:
+        if kind in VIA_SECONDARY and not at.is_online[secondary]:
             continue
-        if changed := _replace_secondary(at, instance, target):
-            yield GanetiInstanceMoveKind.REPLACE_SECONDARY, target, (primary, target), changed
-        if changed := _replace_and_failover(at, instance, target):
-            yield GanetiInstanceMoveKind.REPLACE_AND_FAILOVER, target, (target, primary), changed
-        if has_secondary and (changed := _replace_primary(at, instance, target)):
-            yield GanetiInstanceMoveKind.REPLACE_PRIMARY, target, (target, secondary), changed
-        if has_secondary and (changed := _failover_and_replace(at, instance, target)):
-            yield GanetiInstanceMoveKind.FAILOVER_AND_REPLACE, target, (secondary, target), changed
+        if changed := _loads_after_mirrored_move(at, instance, kind, home, freed):
+            yield kind, target, home, changed
+
+
+def _loads_after_mirrored_move(
+    at: GanetiInstancePlacement,
+    instance: int,
+    kind: GanetiInstanceMoveKind,
+    home: tuple[int, int],
+    freed: ChangedNodeLoads,
+) -> ChangedNodeLoads | None:
+    """Return the changed node loads after a move; None without room. `freed` has the loads without the instance."""
+    (old_p, old_s), (new_p, new_s), hardware = at.homes[instance], home, at.hardware
+    is_via_secondary = kind in VIA_SECONDARY
+    path = (old_p, old_s, new_p) if is_via_secondary else (old_p, new_p)
+    if not all(do_ganeti_tags_allow_migration(hardware[source], hardware[to]) for source, to in pairwise(path)):
+        return None
+    loads, new = dict(freed), at.burden_at(instance, new_p, new_s)
+    is_forced = not at.is_online[old_p if is_via_secondary else old_s]
+    if kind is GanetiInstanceMoveKind.REPLACE_PRIMARY:
+        held = ganeti_load_with_primary(hardware[old_s], loads[old_s], new, is_forced=is_forced)
+        if held is None:
+            return None
+        loads[old_s] = ganeti_load_without_primary(hardware[old_s], held, new)
+    primary = ganeti_load_with_primary(
+        hardware[new_p],
+        loads.get(new_p, at.loads[new_p]),
+        new,
+        is_forced=is_forced if is_via_secondary else new_p == old_p,
+    )
+    if primary is None:
+        return None
+    ignores_disk = is_forced and kind is GanetiInstanceMoveKind.FAILOVER
+    load = loads.get(new_s, at.loads[new_s])
+    secondary = ganeti_load_with_secondary(
+        hardware[new_s], load, new, new_p, is_forced=is_forced, ignores_disk=ignores_disk
+    )
+    return secondary and {**loads, new_p: primary, new_s: secondary}
 
 
 def ganeti_loads_after_unmirrored_move(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads:
@@ -252,85 +291,3 @@ def ganeti_loads_after_unmirrored_move(at: GanetiInstancePlacement, instance: in
         primary: ganeti_load_without_primary(at.hardware[primary], at.loads[primary], burden),
         target: target_load,
     }
-
-
-def _failover(at: GanetiInstancePlacement, instance: int) -> ChangedNodeLoads | None:
-    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
-    hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
-    is_forced = not at.is_online[old_p]
-    if not do_ganeti_tags_allow_migration(hardware_p, hardware_s):
-        return None
-    free_s = ganeti_load_without_secondary(hardware_s, at.loads[old_s], burden, old_p)
-    new_p = ganeti_load_with_primary(hardware_s, free_s, burden, is_forced=is_forced)
-    free_p = ganeti_load_without_primary(hardware_p, at.loads[old_p], burden)
-    if new_p is None:
-        return None
-    new_s = ganeti_load_with_secondary(hardware_p, free_p, burden, old_s, is_forced=is_forced, ignores_disk=is_forced)
-    return new_s and {old_p: new_s, old_s: new_p}
-
-
-def _replace_primary(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads | None:
-    """Move an instance to a new primary node; the secondary node runs the instance meanwhile."""
-    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
-    hardware_p, hardware_s, hardware_t = at.hardware[old_p], at.hardware[old_s], at.hardware[target]
-    if not do_ganeti_tags_allow_migration(hardware_p, hardware_s) or not do_ganeti_tags_allow_migration(
-        hardware_s, hardware_t
-    ):
-        return None
-    is_forced = not at.is_online[old_p]
-    new = at.burden_at(instance, target, old_s)
-    free_s = ganeti_load_without_secondary(hardware_s, at.loads[old_s], burden, old_p)
-    held = ganeti_load_with_primary(hardware_s, free_s, new, is_forced=is_forced)
-    new_p = held and ganeti_load_with_primary(hardware_t, at.loads[target], new, is_forced=is_forced)
-    if held is None or new_p is None:
-        return None
-    released = ganeti_load_without_primary(hardware_s, held, new)
-    new_s = ganeti_load_with_secondary(hardware_s, released, new, target, is_forced=is_forced)
-    free_p = ganeti_load_without_primary(hardware_p, at.loads[old_p], burden)
-    return new_s and {old_p: free_p, old_s: new_s, target: new_p}
-
-
-def _replace_secondary(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads | None:
-    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
-    hardware_p = at.hardware[old_p]
-    new = at.burden_at(instance, old_p, target)
-    is_forced = not at.is_online[old_s]
-    new_s = ganeti_load_with_secondary(at.hardware[target], at.loads[target], new, old_p, is_forced=is_forced)
-    if new_s is None:
-        return None
-    free_p = ganeti_load_without_primary(hardware_p, at.loads[old_p], burden)
-    new_p = ganeti_load_with_primary(hardware_p, free_p, new, is_forced=True)
-    free_s = ganeti_load_without_secondary(at.hardware[old_s], at.loads[old_s], burden, old_p)
-    return new_p and {old_p: new_p, target: new_s, old_s: free_s}
-
-
-def _replace_and_failover(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads | None:
-    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
-    hardware_p, hardware_t = at.hardware[old_p], at.hardware[target]
-    if not do_ganeti_tags_allow_migration(hardware_p, hardware_t):
-        return None
-    new = at.burden_at(instance, target, old_p)
-    new_p = ganeti_load_with_primary(hardware_t, at.loads[target], new, is_forced=False)
-    if new_p is None:
-        return None
-    free_p = ganeti_load_without_primary(hardware_p, at.loads[old_p], burden)
-    is_forced = not at.is_online[old_s]
-    new_s = ganeti_load_with_secondary(hardware_p, free_p, new, target, is_forced=is_forced)
-    free_s = ganeti_load_without_secondary(at.hardware[old_s], at.loads[old_s], burden, old_p)
-    return new_s and {target: new_p, old_p: new_s, old_s: free_s}
-
-
-def _failover_and_replace(at: GanetiInstancePlacement, instance: int, target: int) -> ChangedNodeLoads | None:
-    (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
-    hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
-    if not do_ganeti_tags_allow_migration(hardware_p, hardware_s):
-        return None
-    is_forced = not at.is_online[old_p]
-    new = at.burden_at(instance, old_s, target)
-    free_s = ganeti_load_without_secondary(hardware_s, at.loads[old_s], burden, old_p)
-    new_p = ganeti_load_with_primary(hardware_s, free_s, new, is_forced=is_forced)
-    if new_p is None:
-        return None
-    new_s = ganeti_load_with_secondary(at.hardware[target], at.loads[target], new, old_s, is_forced=is_forced)
-    free_p = ganeti_load_without_primary(hardware_p, at.loads[old_p], burden)
-    return new_s and {target: new_s, old_s: new_p, old_p: free_p}

@@ -23,7 +23,6 @@ from gridbridge.model.elastic.elastic_nodes import (
     is_host_reporting,
 )
 from gridbridge.model.elastic.standby_hosts import (
-    STANDBY,
     STANDBY_AUTO,
     HostStandbyOrWakeStep,
     HostTagsAndMovableTasks,
@@ -32,6 +31,7 @@ from gridbridge.model.elastic.standby_hosts import (
     StandbyOrWakePlan,
     StandbyOrWakePlanCause,
     StandbyOrWakeStepKind,
+    has_standby_tag,
     tags_of_host,
 )
 from gridbridge.model.published_status_and_reports import number_with_noun
@@ -86,16 +86,12 @@ class PoweredHostFacts:
 def due_act_of_powered_host(case: PoweredHostFacts) -> DueNodeAct | None:
     """Return the act that is due for one of the site's own hosts; None if no act is due.
 
-    A host that is no longer configured is reopened, and deleted from the state file.
+    A host that is no longer configured is deleted from the state file; a host that is being powered on or off is
+    first reopened.
     """
-    if case.machine is None:
-        return _unswitched(case)
-    rule = RULES.get(case.node.state)
-    return rule(case) if rule else None
-
-
-def _unswitched(case: PoweredHostFacts) -> DueNodeAct:
-    """Forget a host that is no longer configured; a host that is being powered on or off is first reopened."""
+    if case.machine is not None:
+        rule = RULES.get(case.node.state)
+        return rule(case) if rule else None
     if is_host_changing_power_state(case.node) and case.host is not None:
         return act_to_release_powered_host(case.node, case.now)
     return DueNodeAct(node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_SWITCHED), is_over=True)
@@ -171,11 +167,9 @@ def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]
 
     A host that an administrator drained gets no tag, so that no round wakes the host.
     """
-    host_tags = tags_of_host(due_.node.name, tags)
-    is_marked = any(host_tag.startswith(STANDBY) for host_tag in host_tags)
-    if due_.act is not BalancerNodeAct.REST or is_marked or due_.node.cause is NodeStateCause.DRAINED:
+    if due_.act is not BalancerNodeAct.REST or due_.node.cause is NodeStateCause.DRAINED:
         return due_
-    return replace(due_, tag=STANDBY_AUTO)
+    return due_ if has_standby_tag(due_.node.name, tags) else replace(due_, tag=STANDBY_AUTO)
 
 
 def _ready(case: PoweredHostFacts) -> DueNodeAct | None:
@@ -184,7 +178,7 @@ def _ready(case: PoweredHostFacts) -> DueNodeAct | None:
     A host with disabled queues is reopened once no queue is disabled on all hosts.
     """
     if case.is_off:
-        return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY))))
+        return _standby_act(case)
     if case.node.step is HostJoinStep.CLOSED and case.reports and not case.is_any_closed:
         return DueNodeAct(node=case.node, act=BalancerNodeAct.OPEN)
     is_idle = case.reports and case.host is not None and not case.host.is_busy
@@ -196,7 +190,7 @@ def _ready(case: PoweredHostFacts) -> DueNodeAct | None:
 def _draining(case: PoweredHostFacts) -> DueNodeAct | None:
     """Repeat the power-off until the host is off."""
     if case.is_off:
-        return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY, case.node.cause))))
+        return _standby_act(case, case.node.cause)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.REST)
 
 
@@ -212,9 +206,9 @@ def _with_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> BalancerOwne
     return replace(node, cause=NodeStateCause.NONE) if node.cause is NodeStateCause.UNDER_TASKS else node
 
 
-def _off(node: BalancerOwnedNode) -> BalancerOwnedNode:
-    """Clear the start time of a powered-off node, so that a later power-on by a person is recognised."""
-    return replace(node, up_since=None)
+def _standby_act(case: PoweredHostFacts, cause: NodeStateCause = NodeStateCause.NONE) -> DueNodeAct:
+    """Record that a host is off, without its start time, so that a later power-on by a person is recognised."""
+    return DueNodeAct(node=replace(_with_cause(case, case.as_(ElasticNodeState.STANDBY, cause)), up_since=None))
 
 
 def _standby(case: PoweredHostFacts) -> DueNodeAct | None:
@@ -224,7 +218,7 @@ def _standby(case: PoweredHostFacts) -> DueNodeAct | None:
     power is left alone, because a person may use the host.
     """
     if case.is_told_off:
-        node = _off(_with_cause(case, case.node) if case.is_off else case.node)
+        node = replace(_with_cause(case, case.node) if case.is_off else case.node, up_since=None)
         return DueNodeAct(node=node) if node != case.node else None
     if case.is_late and case.is_up:
         return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
@@ -249,7 +243,7 @@ def _booting(case: PoweredHostFacts) -> DueNodeAct | None:
 def _joining(case: PoweredHostFacts) -> DueNodeAct | None:
     """Repeat the opening of a host's queues, unless the host is powered off meanwhile."""
     if case.is_off:
-        return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY))))
+        return _standby_act(case)
     return DueNodeAct(node=case.node, act=BalancerNodeAct.OPEN)
 
 
@@ -272,19 +266,21 @@ RULES: Mapping[ElasticNodeState, Callable[[PoweredHostFacts], DueNodeAct | None]
 )
 
 
+NO_TAGS = HostTagsAndMovableTasks()
+
+
 def standby_and_wake_steps_of_plan(
-    plan: StandbyOrWakePlan, facts: HostTagsAndMovableTasks | None = None
+    plan: StandbyOrWakePlan, facts: HostTagsAndMovableTasks = NO_TAGS
 ) -> tuple[HostStandbyOrWakeStep, ...]:
     """Return the steps that power the planned hosts off or on, host by host.
 
     A host without a standby tag gets the tag before the power-off. A woken host loses only the tag that a
     squeeze wrote.
     """
-    tags = (facts or HostTagsAndMovableTasks()).tags
-    steps = list[HostStandbyOrWakeStep]()
+    steps, tags = list[HostStandbyOrWakeStep](), facts.tags
     for host in plan.off:
         steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.DRAIN))
-        if not any(tag.startswith(STANDBY) for tag in tags_of_host(host, tags)):
+        if not has_standby_tag(host, tags):
             steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.TAG, tag=STANDBY_AUTO))
         steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.STOP))
     for host in plan.on:
@@ -344,11 +340,8 @@ def unfinished_oar_power_requests(
 
     If two requests contradict each other, the later request applies.
     """
-    return tuple(_unsettled(note, unsettled, now_s) for note in notes)
-
-
-def _unsettled(note: OarPowerRequest, unsettled: Mapping[str, OarRequestedPowerState], now_s: float) -> OarPowerRequest:
-    if now_s - note.at_s > STALE_S:
-        return replace(note, hosts=())
-    hosts = tuple(host for host in note.hosts if unsettled.get(host) is note.wish)
-    return replace(note, hosts=hosts)
+    unfinished = list[OarPowerRequest]()
+    for note in notes:
+        hosts = () if now_s - note.at_s > STALE_S else note.hosts
+        unfinished.append(replace(note, hosts=tuple(host for host in hosts if unsettled.get(host) is note.wish)))
+    return tuple(unfinished)

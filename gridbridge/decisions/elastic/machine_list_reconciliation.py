@@ -63,8 +63,7 @@ def unique_node_key(node: BalancerOwnedNode) -> str:
 
 def is_machine_missing_or_stopped(machine: ProviderMachine | None, pool: str, world: BalancerNodesSnapshot) -> bool:
     """Say whether a node's machine is missing; a stopped machine of a provider counts as missing."""
-    is_made = pool not in world.switched
-    return machine is None or (is_made and machine.state is ProviderMachineState.STOPPED)
+    return machine is None or (pool not in world.switched and machine.state is ProviderMachineState.STOPPED)
 
 
 def machine_missing_since_by_node(
@@ -118,14 +117,15 @@ def node_silent_for_s(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> 
 def nodes_with_undeleted_machines(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
     """Return the failed or removed nodes that have an undeleted machine at the provider."""
     ours = MachinesOfOwnedNodes(world)
-    return tuple(node for node in world.kept if _is_useless(node, world) and ours.of(node) is not None)
-
-
-def _is_useless(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> bool:
-    is_out = node.state is ElasticNodeState.REMOVING and world.host_of(node.name) is None
-    is_late = (world.now - node.since).total_seconds() > LISTED_S
-    is_own = node.pool not in world.switched
-    return is_own and is_late and (is_out or node.state is ElasticNodeState.FAILED)
+    failed, removing = ElasticNodeState.FAILED, ElasticNodeState.REMOVING
+    return tuple(
+        node
+        for node in world.kept
+        if node.pool not in world.switched
+        and (node.state is failed or (node.state is removing and world.host_of(node.name) is None))
+        and (world.now - node.since).total_seconds() > LISTED_S
+        and ours.of(node) is not None
+    )
 
 
 def update_node_from_machine(
@@ -162,17 +162,22 @@ def acts_to_adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[Due
     waiting = {(node.pool, node.name) for node in world.kept if not node.machine}
     for pool, machine in _unknown_machines(world):
         if pool in world.switched:
-            yield from _adopt_site_host(machine, pool, world, names)
+            host = world.host_of(machine.name)
+            site_host = host_standby_and_waking.node_of_adopted_powered_host(machine, pool, host, world.now, world.tags)
+            if site_host is not None and machine.name not in names:
+                names.add(machine.name)
+                yield DueNodeAct(node=site_host)
         elif (pool, machine.name) in waiting:
             waiting.discard((pool, machine.name))  # the machine belongs to the waiting node
         elif machine.name in unseen or _is_other_host(machine, world):
             continue
         elif machine.name in names:
-            yield _give_back_duplicate(machine, pool, world)
+            node = _node_of_unknown_machine(machine, pool, world)
+            duplicate = replace(node, state=ElasticNodeState.FAILED, cause=NodeStateCause.DOUBLE)
+            yield DueNodeAct(node=duplicate, act=BalancerNodeAct.DESTROY)
         else:
             names.add(machine.name)
-            node = _node_of_unknown_machine(machine, pool, world)
-            yield DueNodeAct(node=node, act=join_act_of_adopted_node(node))
+            yield act_to_adopt_node(_node_of_unknown_machine(machine, pool, world))
 
 
 def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, ProviderMachine]]:
@@ -212,26 +217,15 @@ def replaced_nodes_with_successors(world: BalancerNodesSnapshot) -> Mapping[Bala
     return by_node
 
 
-def join_act_of_adopted_node(node: BalancerOwnedNode) -> BalancerNodeAct | None:
-    """Return JOIN for an adopted node that must join the cell; else None."""
-    return BalancerNodeAct.JOIN if node.state is ElasticNodeState.JOINING else None
+def act_to_adopt_node(node: BalancerOwnedNode) -> DueNodeAct:
+    """Return the act that stores an adopted node, and joins the node to the cell if the node is joining."""
+    return DueNodeAct(node=node, act=BalancerNodeAct.JOIN if node.state is ElasticNodeState.JOINING else None)
 
 
 def is_machine_missing_briefly(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> bool:
     """Say whether a machine has been missing from the provider's lists for less than LISTED_S."""
     since = world.unlisted.get(unique_node_key(node), world.now)
     return (world.now - since).total_seconds() < LISTED_S
-
-
-def _adopt_site_host(
-    machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot, names: set[str]
-) -> Iterator[DueNodeAct]:
-    """Adopt one of the site's own hosts as a node, unless a node already has the host's name."""
-    host = world.host_of(machine.name)
-    node = host_standby_and_waking.node_of_adopted_powered_host(machine, pool, host, world.now, world.tags)
-    if node is not None and machine.name not in names:
-        names.add(machine.name)
-        yield DueNodeAct(node=node)
 
 
 def unknown_machines_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
@@ -254,13 +248,6 @@ def _is_other_host(machine: ProviderMachine, world: BalancerNodesSnapshot) -> bo
     is_known = any(node.name == machine.name for node in world.kept)
     is_host = not is_known and world.host_of(machine.name) is not None
     return is_host and not (machine.address and world.addresses.get(machine.name) == machine.address)
-
-
-def _give_back_duplicate(machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot) -> DueNodeAct:
-    node = replace(
-        _node_of_unknown_machine(machine, pool, world), state=ElasticNodeState.FAILED, cause=NodeStateCause.DOUBLE
-    )
-    return DueNodeAct(node=node, act=BalancerNodeAct.DESTROY)
 
 
 def _node_of_unknown_machine(machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot) -> BalancerOwnedNode:

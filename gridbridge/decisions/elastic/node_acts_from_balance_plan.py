@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
 
 from gridbridge.decisions.elastic import (
     host_standby_and_waking,
@@ -27,8 +26,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     NodeStateCause,
     short_host_name,
 )
-from gridbridge.model.elastic.grid_engine_cell import QueueInstance
-from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlan
+from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlan, StandbyOrWakePlanCause
 from gridbridge.model.states import QueueStartBlocker
 
 
@@ -42,6 +40,7 @@ class AdministratorNodeRequests:
 
 
 NO_ADMINISTRATOR_REQUESTS = AdministratorNodeRequests()
+NO_SQUEEZE = StandbyOrWakePlan(cause=StandbyOrWakePlanCause.BETWEEN)
 LEAVING_STATES = (ElasticNodeState.REMOVING, ElasticNodeState.GONE)  # states in which a node can no longer be kept
 
 
@@ -59,13 +58,9 @@ def busy_or_silent_state_by_host(situation: BalanceSituation) -> Mapping[str, Bu
         if instances:
             by_name[short_host_name(name)] = BusyOrSilentHostState(
                 is_busy=has_running_or_reserved_slots(instances),
-                is_silent=all(_is_silent(instance) for instance in instances),
+                is_silent=all(QueueStartBlocker.UNREACHABLE in instance.state.facts for instance in instances),
             )
     return by_name
-
-
-def _is_silent(instance: QueueInstance) -> bool:
-    return QueueStartBlocker.UNREACHABLE in instance.state.facts
 
 
 def plan_due_node_acts(
@@ -84,48 +79,42 @@ def plan_due_node_acts(
     first = node_and_master_lifecycle.due_node_acts(replace(world, kept=tuple(wished)), patience)
     due_acts = {act.before: act for act in first if act.before}
     remove, decided = frozenset(plan.remove), dict[BalancerOwnedNode, DueNodeAct]()
-    resting = _Resting.of(standby_plan) if standby_plan else None
+    squeeze = standby_plan or NO_SQUEEZE
+    sources = (task.source for task in squeeze.moved)
+    hosts = [frozenset(map(short_host_name, names)) for names in (squeeze.off, squeeze.on, sources)]
     for node in wished:
         is_under_way = node in due_acts and bool(due_acts[node].act or due_acts[node].is_over)
         is_free = node.state is ElasticNodeState.READY and not is_under_way
         is_given_back = node.name in remove and not (node.is_kept or world.is_unready)
         if is_given_back and is_free and node.pool in world.machines:
             decided[node] = _drain_act(node, world, NodeStateCause.NOT_NEEDED)
-        elif not is_under_way and (act := _squeeze_act(node, world, resting)):
+        elif not is_under_way and (act := _squeeze_act(node, world, *hosts)):
             decided[node] = act
         elif node not in due_acts and node != wished[node]:
             decided[node] = DueNodeAct(node=node, before=node)
     due = [*(act for act in first if act.before not in decided), *decided.values()]
     due = [replace(act, before=wished[act.before]) if act.before else act for act in due]
-    due += [DueNodeAct(node=node, act=BalancerNodeAct.CREATE) for node in _new_nodes(world, plan, rules)]
+    for name in names_for_new_nodes(world, rules.prefix_at(world.cluster), plan.add):
+        node = BalancerOwnedNode(name=name, pool=plan.pool, state=ElasticNodeState.REQUESTED, since=world.now)
+        due.append(DueNodeAct(node=node, act=BalancerNodeAct.CREATE))
     return tuple(due)
 
 
-class _Resting(NamedTuple):
-    """The hosts that a squeeze powers off or wakes, by short name."""
-
-    off: frozenset[str]
-    on: frozenset[str]
-    moved: frozenset[str]  # hosts whose tasks are rescheduled to other hosts
-
-    @classmethod
-    def of(cls, plan: StandbyOrWakePlan) -> "_Resting":
-        sources = (task.source for task in plan.moved)
-        named = (frozenset(map(short_host_name, names)) for names in (plan.off, plan.on, sources))
-        return cls(*named)
-
-
-def _squeeze_act(node: BalancerOwnedNode, world: BalancerNodesSnapshot, resting: _Resting | None) -> DueNodeAct | None:
-    if resting is None or node.pool not in world.switched or node.pool not in world.machines:
+def _squeeze_act(
+    node: BalancerOwnedNode, world: BalancerNodesSnapshot, off: Set[str], on: Set[str], moved: Set[str]
+) -> DueNodeAct | None:
+    """Return the act that powers a host off or on; the sets have short names, `moved` of hosts that lose tasks."""
+    if node.pool not in world.switched or node.pool not in world.machines:
         return None
     name = short_host_name(node.name)
-    if node.state is ElasticNodeState.READY and name in resting.off and not node.is_kept:
+    if node.state is ElasticNodeState.READY and name in off and not node.is_kept:
         host = world.host_of(node.name)
-        is_moved = name in resting.moved
         is_busy = host is not None and host.is_busy
-        due = host_standby_and_waking.act_to_put_host_on_standby(node, world.now, is_busy=is_busy, is_moved=is_moved)
+        due = host_standby_and_waking.act_to_put_host_on_standby(
+            node, world.now, is_busy=is_busy, is_moved=name in moved
+        )
         return host_standby_and_waking.add_standby_tag_to_act(due, world.tags)
-    if node.state is ElasticNodeState.STANDBY and name in resting.on:
+    if node.state is ElasticNodeState.STANDBY and name in on:
         return host_standby_and_waking.act_to_wake_host(node, world.now)
     return None
 
@@ -205,12 +194,6 @@ def _drain_act(node: BalancerOwnedNode, world: BalancerNodesSnapshot, cause: Nod
     draining = replace(node.entering(ElasticNodeState.DRAINING, world.now, cause), is_kept=False)
     act = BalancerNodeAct.REST if node.pool in world.switched else BalancerNodeAct.REMOVE
     return DueNodeAct(node=draining, before=node, act=act)
-
-
-def _new_nodes(world: BalancerNodesSnapshot, plan: BalancePlan, rules: BalanceSection) -> Iterable[BalancerOwnedNode]:
-    names = names_for_new_nodes(world, rules.prefix_at(world.cluster), plan.add)
-    for name in names:
-        yield BalancerOwnedNode(name=name, pool=plan.pool, state=ElasticNodeState.REQUESTED, since=world.now)
 
 
 def names_for_new_nodes(world: BalancerNodesSnapshot, prefix: str, count: int) -> tuple[str, ...]:

@@ -46,41 +46,28 @@ def due_node_acts(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts)
 
 
 def _of_kept(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> Iterator[DueNodeAct]:
-    successors, ours, anothers = (
-        machine_list_reconciliation.replaced_nodes_with_successors(world),
-        machine_list_reconciliation.MachinesOfOwnedNodes(world),
-        _anothers(world),
-    )
-    for node in world.kept:
-        if (node.pool, node.machine) in anothers:
-            yield DueNodeAct(node=_let_go(node, world), before=node, is_over=True)
-        elif node.pool in world.released:
-            yield replace(host_standby_and_waking.act_to_release_powered_host(node, world.now), before=node)
-        elif node in successors:
-            if not machine_list_reconciliation.is_machine_missing_briefly(node, world):
-                successor = successors[node]
-                yield DueNodeAct(
-                    node=successor, before=node, act=machine_list_reconciliation.join_act_of_adopted_node(successor)
-                )
-        elif node.pool in world.machines:
-            case = _Case(node, ours.of(node), world, patience)
-            rule = _switched if node.pool in world.switched else RULES.get(node.state)
-            if rule is not None and (act := rule(case)):
-                yield replace(act, before=node)
-
-
-def _anothers(world: BalancerNodesSnapshot) -> set[tuple[str, str]]:
-    """Return the pools and ids of listed machines without this cluster's owner tag."""
-    return {
+    successors = machine_list_reconciliation.replaced_nodes_with_successors(world)
+    ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
+    anothers = {  # listed machines without this cluster's owner tag
         (pool, machine.id)
         for pool, machines in world.machines.items()
         for machine in machines
         if not machine.belongs_to(world.cluster)
     }
-
-
-def _let_go(node: BalancerOwnedNode, world: BalancerNodesSnapshot) -> BalancerOwnedNode:
-    return node.entering(ElasticNodeState.GONE, world.now, NodeStateCause.ANOTHERS)
+    for node in world.kept:
+        if (node.pool, node.machine) in anothers:
+            gone = node.entering(ElasticNodeState.GONE, world.now, NodeStateCause.ANOTHERS)
+            yield DueNodeAct(node=gone, before=node, is_over=True)
+        elif node.pool in world.released:
+            yield replace(host_standby_and_waking.act_to_release_powered_host(node, world.now), before=node)
+        elif node in successors:
+            if not machine_list_reconciliation.is_machine_missing_briefly(node, world):
+                yield replace(machine_list_reconciliation.act_to_adopt_node(successors[node]), before=node)
+        elif node.pool in world.machines:
+            case = _Case(node, ours.of(node), world, patience)
+            rule = _switched if node.pool in world.switched else RULES.get(node.state)
+            if rule is not None and (act := rule(case)):
+                yield replace(act, before=node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +101,9 @@ class _Case:
         return machine_list_reconciliation.is_machine_missing_or_stopped(self.machine, self.node.pool, self.world)
 
     @property
-    def is_contradicted(self) -> bool:
-        """Whether the daemon reports although the provider's list lacks the machine or shows the machine as stopped."""
-        return self.is_out and is_host_reporting(self.host)
-
-    @property
     def is_in_doubt(self) -> bool:
         """Whether a machine may still run although the provider does not list the machine."""
-        if not self.is_out:
-            return False
-        return self.is_contradicted or self.is_out_briefly
+        return self.is_out and (is_host_reporting(self.host) or self.is_out_briefly)
 
     @property
     def is_out_briefly(self) -> bool:
@@ -156,18 +136,13 @@ def _requested(case: _Case) -> DueNodeAct | None:
     """
     if case.machine is not None:
         booting = case.as_(ElasticNodeState.BOOTING)
-        return _booting(
-            _further(case, machine_list_reconciliation.update_node_from_machine(booting, case.machine, case.world))
-        )
+        node = machine_list_reconciliation.update_node_from_machine(booting, case.machine, case.world)
+        return _booting(replace(case, node=node))
     if case.age_s > LISTED_S:
         return DueNodeAct(node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_GRANTED), is_over=True)
     if case.node.cause is NodeStateCause.LATER:
         return DueNodeAct(node=replace(case.node, cause=NodeStateCause.NONE), act=BalancerNodeAct.CREATE)
     return None
-
-
-def _further(case: _Case, node: BalancerOwnedNode) -> _Case:
-    return _Case(node, case.machine, case.world, case.patience)
 
 
 def _booting(case: _Case) -> DueNodeAct | None:
@@ -179,11 +154,10 @@ def _booting(case: _Case) -> DueNodeAct | None:
     node = machine_list_reconciliation.update_node_from_machine(case.node, case.machine, case.world)
     has_key = bool(node.host_key) or not case.patience.needs_key
     if case.machine.state is ProviderMachineState.RUNNING and node.address and has_key:
-        return DueNodeAct(
-            node=replace(node, state=ElasticNodeState.JOINING, since=case.world.now), act=BalancerNodeAct.JOIN
-        )
+        joining = replace(node, state=ElasticNodeState.JOINING, since=case.world.now)
+        return DueNodeAct(node=joining, act=BalancerNodeAct.JOIN)
     if case.age_s > case.patience.boot_s:
-        failed = _further(case, node).as_(ElasticNodeState.FAILED, NodeStateCause.NEVER_BOOTED)
+        failed = node.entering(ElasticNodeState.FAILED, case.world.now, NodeStateCause.NEVER_BOOTED)
         return DueNodeAct(node=failed, act=BalancerNodeAct.DESTROY)
     return DueNodeAct(node=node)
 
@@ -200,13 +174,10 @@ def _joining(case: _Case) -> DueNodeAct | None:
         return _lost(case)
     is_busy = case.host is not None and case.host.is_busy
     if case.was_late and not is_busy:
-        return DueNodeAct(
-            node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.NEVER_JOINED), act=BalancerNodeAct.EVICT
-        )
-    return DueNodeAct(
-        node=machine_list_reconciliation.update_node_from_machine(case.node, case.machine, case.world),
-        act=BalancerNodeAct.JOIN,
-    )
+        removing = case.as_(ElasticNodeState.REMOVING, NodeStateCause.NEVER_JOINED)
+        return DueNodeAct(node=removing, act=BalancerNodeAct.EVICT)
+    node = machine_list_reconciliation.update_node_from_machine(case.node, case.machine, case.world)
+    return DueNodeAct(node=node, act=BalancerNodeAct.JOIN)
 
 
 def _ready(case: _Case) -> DueNodeAct | None:
@@ -249,7 +220,7 @@ def _removing(case: _Case) -> DueNodeAct | None:
     The node's name and file export are removed last. A node whose machine seemed to be gone joins the cell
     again if the machine runs or the daemon reports.
     """
-    if case.node.cause is NodeStateCause.VANISHED and (not case.is_out or case.is_contradicted):
+    if case.node.cause is NodeStateCause.VANISHED and (not case.is_out or is_host_reporting(case.host)):
         returning = replace(case.as_(ElasticNodeState.JOINING), idle_since=None, step=HostJoinStep.NONE)
         if case.machine is not None:
             returning = machine_list_reconciliation.update_node_from_machine(returning, case.machine, case.world)
@@ -290,10 +261,8 @@ def _standby(case: _Case) -> DueNodeAct | None:
         return _lost(case)
     if case.machine.state is ProviderMachineState.RUNNING and case.machine.address:
         joining = replace(case.as_(ElasticNodeState.JOINING), step=HostJoinStep.NONE)
-        return DueNodeAct(
-            node=machine_list_reconciliation.update_node_from_machine(joining, case.machine, case.world),
-            act=BalancerNodeAct.JOIN,
-        )
+        node = machine_list_reconciliation.update_node_from_machine(joining, case.machine, case.world)
+        return DueNodeAct(node=node, act=BalancerNodeAct.JOIN)
     return None
 
 
@@ -319,14 +288,8 @@ def master_machine_to_terminate(
     The cell must have no job, no node and no other host, and the master's paid hour must be nearly over.
     Exactly one machine must have the master tag of this cluster.
     """
-    if (
-        not rules.kill_master
-        or plan.add
-        or plan.wake
-        or world.kept
-        or situation.cell.waiting
-        or _is_cell_in_use(situation)
-    ):
+    is_needed = plan.add or plan.wake or world.kept or situation.cell.waiting or _is_cell_in_use(situation)
+    if is_needed or not rules.kill_master:
         return None
     master, machines = world.host_of(situation.master), machines_tagged_as_master(world)
     if master is None or len(machines) != 1:

@@ -82,7 +82,8 @@ def node_costs_since_last_round(
     If a node's machine is new, all units of this month are billed. `nodes` and `after` are the nodes before and
     after the round.
     """
-    began = _before_month_start(now)
+    month = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    began = month - timedelta(microseconds=1)
     paid = [node for node in nodes if node.machine and node.node.counts]
     keys = {(node.pool, node.machine) for node in nodes if node.machine}
     new = [node for node in after if node.machine and node.node.counts and (node.pool, node.machine) not in keys]
@@ -92,12 +93,6 @@ def node_costs_since_last_round(
     return sum(
         count * hours * node_price_at_hour(pools[node.pool], local) for node, count in units if node.pool in pools
     )
-
-
-def _before_month_start(now: datetime) -> datetime:
-    """Return the last moment of the previous budget month, in UTC."""
-    begin = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    return begin - timedelta(microseconds=1)
 
 
 def _billed_units_begun(
@@ -138,16 +133,13 @@ def choose_pool_for_new_nodes(
         if name in usable
     )
     for _, _, name in by_rank:
-        most = _most_nodes_of_pool(pools[name], pools_of_nodes.count(name), plan.add)
+        pool, own = pools[name], pools_of_nodes.count(name)
+        by_limit = pool.limit - own if pool.limit else plan.add
+        by_quota = pool.quota // pool.slots - own if pool.quota else plan.add
+        most = min(plan.add, by_limit, by_quota)
         if most > 0:
             return replace(plan, pool=name, add=most)
     return replace(plan, add=0)
-
-
-def _most_nodes_of_pool(pool: NodePoolSection, own: int, nodes: int) -> int:
-    by_limit = pool.limit - own if pool.limit else nodes
-    by_quota = pool.quota // pool.slots - own if pool.quota else nodes
-    return min(nodes, by_limit, by_quota)
 
 
 NO_MACHINE_CAUSES = (NodeStateCause.NO_CAPACITY, NodeStateCause.NOT_GRANTED)  # causes after which a pool is paused
@@ -194,7 +186,8 @@ def update_pool_failure_records(
     for before, node in changes:
         record = updated.get(node.pool, PoolFailureRecord())
         is_new_cause = before is None or before.cause is not node.cause
-        if _is_new_boot_failure(before, node) and is_new_cause:
+        is_lost = node.cause is NodeStateCause.ANOTHERS and before is not None and before.state.is_coming
+        if (node.cause.is_boot_failure or is_lost) and is_new_cause:
             record = replace(record, failures=record.failures + 1, failed_at=now)
         elif node.cause in NO_MACHINE_CAUSES and is_new_cause:
             record = replace(record, no_capacity_at=now)
@@ -202,8 +195,3 @@ def update_pool_failure_records(
             record = replace(record, failures=0, failed_at=None)
         updated[node.pool] = record
     return updated
-
-
-def _is_new_boot_failure(before: BalancerOwnedNode | None, node: BalancerOwnedNode) -> bool:
-    is_lost = node.cause is NodeStateCause.ANOTHERS and before is not None and before.state.is_coming
-    return node.cause.is_boot_failure or is_lost

@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from gridbridge.decisions.elastic import machine_list_reconciliation
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, ProviderKind
@@ -18,7 +18,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     is_host_reporting,
     short_host_name,
 )
-from gridbridge.model.elastic.standby_hosts import STANDBY, tags_of_host
+from gridbridge.model.elastic.standby_hosts import has_standby_tag
 
 HOSTS = (ElasticNodeState.JOINING, ElasticNodeState.READY, ElasticNodeState.DRAINING, ElasticNodeState.STANDBY)
 
@@ -29,10 +29,17 @@ def silent_nodes_with_tasks(world: BalancerNodesSnapshot, silent_s: float) -> tu
     The balancer does not remove these nodes, because the tasks may still run. The result is empty while many
     hosts are silent.
     """
-    if world.is_unready:
-        return ()
+    ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
     return tuple(
-        node for node in _stuck(world) if machine_list_reconciliation.node_silent_for_s(node, world) > silent_s
+        node
+        for node in (() if world.is_unready else world.kept)
+        if node.pool not in world.switched
+        and (machine := ours.of(node)) is not None
+        and machine.state is ProviderMachineState.RUNNING
+        and (host := world.host_of(node.name)) is not None
+        and host.is_busy
+        and host.is_silent
+        and machine_list_reconciliation.node_silent_for_s(node, world) > silent_s
     )
 
 
@@ -88,10 +95,8 @@ def find_reporting_nodes_without_listed_machine(world: BalancerNodesSnapshot) ->
     The provider's region, account or program may have changed, so that the provider cannot destroy the
     machine.
     """
-    successors, ours = (
-        machine_list_reconciliation.replaced_nodes_with_successors(world),
-        machine_list_reconciliation.MachinesOfOwnedNodes(world),
-    )
+    successors = machine_list_reconciliation.replaced_nodes_with_successors(world)
+    ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
     return tuple(
         node
         for node in world.kept
@@ -109,18 +114,17 @@ def find_machines_of_unknown_pools(world: BalancerNodesSnapshot) -> tuple[tuple[
     """Return this cluster's machines without a node and without a configured pool, each once."""
     pools = world.pools | world.switched
     machine_ids = {node.machine for node in world.kept}
-    ours = (
-        (pool, machine)
+    unowned = {
+        (machine.id, machine.name): (pool, machine)
         for pool in sorted(world.machines)
         for machine in world.machines[pool]
-        if machine.belongs_to(world.cluster) and machine.state is not ProviderMachineState.GONE
-    )
-    unowned = (
-        (pool, machine)
-        for pool, machine in ours
-        if machine.pool not in pools and machine.id not in machine_ids and MASTER_TAG not in machine.tags
-    )
-    return tuple({(machine.id, machine.name): (pool, machine) for pool, machine in unowned}.values())
+        if machine.belongs_to(world.cluster)
+        and machine.state is not ProviderMachineState.GONE
+        and machine.pool not in pools
+        and machine.id not in machine_ids
+        and MASTER_TAG not in machine.tags
+    }
+    return tuple(unowned.values())
 
 
 def standby_hosts_no_longer_configured(
@@ -136,16 +140,6 @@ def standby_hosts_no_longer_configured(
     )
 
 
-def _stuck(world: BalancerNodesSnapshot) -> Iterator[BalancerOwnedNode]:
-    """Return the busy nodes that have a running machine, but a silent execution daemon."""
-    ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
-    for node in (node for node in world.kept if node.pool not in world.switched):
-        host, machine = world.host_of(node.name), ours.of(node)
-        runs = machine is not None and machine.state is ProviderMachineState.RUNNING
-        if runs and host is not None and host.is_busy and host.is_silent:
-            yield node
-
-
 def manual_machine_removal_command(machine: str, provider: str, section: MachineProviderSection | None) -> str:
     """Return the command by which an administrator destroys a machine.
 
@@ -155,8 +149,9 @@ def manual_machine_removal_command(machine: str, provider: str, section: Machine
         request = shlex.quote(json.dumps({"id": machine}))
         return f"`echo {request} | {shlex.quote(section.program)} destroy`"
     if section is not None and section.kind is ProviderKind.EC2:
-        id_ = shlex.quote(machine)
-        return f"`aws ec2 terminate-instances{_aws_options(section)} --instance-ids {id_}`"
+        settings = {"--region": section.region, "--endpoint-url": section.endpoint}
+        options = "".join(f" {option} {shlex.quote(value)}" for option, value in settings.items() if value)
+        return f"`aws ec2 terminate-instances{options} --instance-ids {shlex.quote(machine)}`"
     driver_and_region = " ".join((section.driver, section.region)).strip() if section else ""
     suffix = f" ({driver_and_region})" if driver_and_region else ""
     return f"end machine {machine} of provider {provider}{suffix} with the cloud's own tools"
@@ -170,7 +165,7 @@ def is_site_owned_host(node: BalancerOwnedNode) -> bool:
 def explain_how_to_wake_host(node: BalancerOwnedNode, tags: Mapping[str, tuple[str, ...]]) -> str:
     """Say how an administrator lets one of the site's own powered-off hosts run tasks again."""
     tag = f"`gridbridge balance tag {node.name} SUFFIX`"
-    lacks_tag = not any(host_tag.startswith(STANDBY) for host_tag in tags_of_host(node.name, tags))
+    lacks_tag = not has_standby_tag(node.name, tags)
     if node.cause is NodeStateCause.DRAINED:
         more = f", then {tag}" if lacks_tag else ""
         free = f"`gridbridge balance keep --free {node.name}`{more}"
@@ -180,8 +175,3 @@ def explain_how_to_wake_host(node: BalancerOwnedNode, tags: Mapping[str, tuple[s
     if node.cause is NodeStateCause.UNDER_TASKS:
         return f"the host is off: {node.cause}"
     return "the host is off, and is woken when needed"
-
-
-def _aws_options(section: MachineProviderSection) -> str:
-    options = {"--region": section.region, "--endpoint-url": section.endpoint}
-    return "".join(f" {option} {shlex.quote(value)}" for option, value in options.items() if value)

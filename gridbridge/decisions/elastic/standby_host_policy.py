@@ -46,7 +46,7 @@ from gridbridge.model.elastic.standby_hosts import (
     tags_of_host,
 )
 
-NO_ROOM = FreeHostCapacity(parts=())
+NO_ROOM, NO_TAGS = FreeHostCapacity(parts=()), HostTagsAndMovableTasks()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,23 +72,20 @@ class StartableStandardRequestCount:
         for host in hosts:
             self.add(host)
 
-    def add(self, host: HostAcceptingTasks) -> None:
-        """Add a host to the count."""
-        self._count(count_startable_standard_requests(host, self._squeeze), 1)
-
-    def spares(self, host: HostAcceptingTasks, factor: float) -> bool:
-        """Remove a host from the count if enough standard requests could start on all other hosts; True if removed."""
+    def add(self, host: HostAcceptingTasks, hosts: int = 1) -> None:
+        """Add a host to the count, or with -1 remove the host."""
         requests = count_startable_standard_requests(host, self._squeeze)
-        self._count(requests, -1)
-        is_spared = self.hosts > 0 and self.is_enough(factor)
-        if not is_spared:
-            self._count(requests, 1)
-        return is_spared
-
-    def _count(self, requests: int, hosts: int) -> None:
         self.hosts += hosts
         self.requests += requests * hosts
         self._each[requests] = self._each.get(requests, 0) + hosts
+
+    def spares(self, host: HostAcceptingTasks, factor: float) -> bool:
+        """Remove a host from the count if enough standard requests could start on all other hosts; True if removed."""
+        self.add(host, -1)
+        is_spared = self.hosts > 0 and self.is_enough(factor)
+        if not is_spared:
+            self.add(host)
+        return is_spared
 
     def is_enough(self, factor: float) -> bool:
         """Say whether `factor` standard requests (sample jobs) per host could start, rounded down as in hsqueeze.
@@ -131,17 +128,17 @@ def plan_hosts_to_sleep_or_wake(
     plan: BalancePlan,
     rules: BalanceSection,
     squeeze: SqueezeSection,
-    facts: HostTagsAndMovableTasks | None = None,
+    facts: HostTagsAndMovableTasks = NO_TAGS,
 ) -> StandbyOrWakePlan:
     """Return the hosts to power off or to wake, given the plan of a balancer round.
 
     One round never powers off and wakes hosts. Enough standard requests (sample jobs) can still start after a
     power-off, and the number of nodes stays between minimum and maximum.
     """
-    hosts = find_hosts_accepting_tasks(situation, rules, facts or HostTagsAndMovableTasks())
+    hosts = find_hosts_accepting_tasks(situation, rules, facts)
     given_back = _hosts_to_be_removed(situation, plan, hosts)
     stay = tuple(host for host in hosts if host.name not in given_back)
-    standby_plan = _plan_standby(situation, plan, rules, squeeze, facts or HostTagsAndMovableTasks(), hosts, stay)
+    standby_plan = _plan_standby(situation, plan, rules, squeeze, facts, hosts, stay)
     is_last = bool(given_back) and len(stay) == len(standby_plan.off)
     return replace(standby_plan, last=tuple(given_back.values())[-1] if is_last else "")
 
@@ -174,29 +171,14 @@ def _plan_standby(
         target=squeeze.target_reserve,
     )
     if plan.verdict is BalancePlanReason.UNREADY:
-        return _with_cause(unchanged, StandbyOrWakePlanCause.UNREADY)
+        return replace(unchanged, cause=StandbyOrWakePlanCause.UNREADY)
     if plan.verdict is BalancePlanReason.NO_MAXIMUM or not rules.max_nodes:
-        return _with_cause(unchanged, StandbyOrWakePlanCause.NO_MAXIMUM)
+        return replace(unchanged, cause=StandbyOrWakePlanCause.NO_MAXIMUM)
     if plan.add or plan.wake or not reserve.is_enough(squeeze.minimal_reserve):
         return _plan_waking(unchanged, situation, plan, rules, squeeze, facts, hosts)
     if plan.verdict not in MAY_SHRINK:
         return unchanged
     return _plan_resting(unchanged, situation, plan, rules, squeeze, stay)
-
-
-def _with_cause(
-    unchanged: StandbyOrWakePlan, cause: StandbyOrWakePlanCause, **more: tuple[str, ...]
-) -> StandbyOrWakePlan:
-    return StandbyOrWakePlan(
-        cause=cause,
-        working=unchanged.working,
-        reserve=unchanged.reserve,
-        least=unchanged.least,
-        target=unchanged.target,
-        off=more.get("off", ()),
-        on=more.get("on", ()),
-        untagged=more.get("untagged", ()),
-    )
 
 
 def find_hosts_accepting_tasks(
@@ -245,13 +227,14 @@ def _plan_waking(
     asleep = tuple(sorted(asleep, key=lambda node: node.name not in names))
     if not asleep:
         off = (node for node in situation.nodes if node.state is ElasticNodeState.STANDBY and not node.is_drained)
-        return _with_cause(unchanged, StandbyOrWakePlanCause.NO_STANDBY, untagged=tuple(node.name for node in off))
+        return replace(unchanged, cause=StandbyOrWakePlanCause.NO_STANDBY, untagged=tuple(node.name for node in off))
     most = rules.max_nodes if plan.figures.most is None else plan.figures.most
     room = most - len(nodes_by_name_without_standby(situation))
     if room <= 0:
-        return _with_cause(unchanged, StandbyOrWakePlanCause.FULL)
+        return replace(unchanged, cause=StandbyOrWakePlanCause.FULL)
     usual = max((host.free + sum(host.tasks) for host in hosts), default=squeeze.standard_slots)
-    reserve, on, fresh = (StartableStandardRequestCount(squeeze, hosts), list[str](), _new_working_host(usual))
+    fresh = HostAcceptingTasks(name="", free=usual, amounts=(), tasks=())
+    reserve, on = StartableStandardRequestCount(squeeze, hosts), list[str]()
     for _ in (node for node in situation.nodes if node.state.is_coming):
         reserve.add(fresh)
     for node in asleep[:room]:
@@ -261,13 +244,8 @@ def _plan_waking(
         reserve.add(fresh)
     if not on:
         return unchanged
-    return _with_cause(
-        unchanged, StandbyOrWakePlanCause.ASKED if count else StandbyOrWakePlanCause.LACKING, on=tuple(on)
-    )
-
-
-def _new_working_host(slots: int) -> HostAcceptingTasks:
-    return HostAcceptingTasks(name="", free=slots, amounts=(), tasks=())
+    cause = StandbyOrWakePlanCause.ASKED if count else StandbyOrWakePlanCause.LACKING
+    return replace(unchanged, cause=cause, on=tuple(on))
 
 
 def wakeable_standby_nodes(nodes: Iterable[ElasticNode], facts: HostTagsAndMovableTasks) -> tuple[ElasticNode, ...]:
@@ -302,11 +280,9 @@ def _plan_resting(
 ) -> StandbyOrWakePlan:
     """Power off the hosts with the fewest tasks while enough standard requests (sample jobs) can start."""
     least = rules.min_nodes if plan.figures.least is None else plan.figures.least
-    spare = (
-        sum(not (node.is_left_over or node.state.is_leaving) for node in nodes_by_name_without_standby(situation))
-        - least
-    )
-    placement, wide = (collect_cell_placement_rules(situation, rules.queue), most_slots_on_one_host(situation.cell, ()))
+    nodes = nodes_by_name_without_standby(situation)
+    spare = sum(not (node.is_left_over or node.state.is_leaving) for node in nodes) - least
+    placement, wide = collect_cell_placement_rules(situation, rules.queue), most_slots_on_one_host(situation.cell, ())
     off, moved, bound = list[str](), tuple[TaskForOtherHost, ...](), list[str]()
     reserve = StartableStandardRequestCount(squeeze, hosts)
     for host in reversed(_hosts_that_may_rest(situation, plan, squeeze, hosts)):
@@ -322,16 +298,8 @@ def _plan_resting(
             off.append(host.name)
             moved, reserve = tried
     off.reverse()
-    return StandbyOrWakePlan(
-        cause=StandbyOrWakePlanCause.PLENTY if off else StandbyOrWakePlanCause.BETWEEN,
-        off=tuple(off),
-        moved=moved,
-        bound=tuple(bound),
-        working=unchanged.working,
-        reserve=unchanged.reserve,
-        least=unchanged.least,
-        target=unchanged.target,
-    )
+    cause = StandbyOrWakePlanCause.PLENTY if off else StandbyOrWakePlanCause.BETWEEN
+    return replace(unchanged, cause=cause, off=tuple(off), moved=moved, bound=tuple(bound))
 
 
 def _hosts_that_may_rest(

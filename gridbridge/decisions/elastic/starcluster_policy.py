@@ -7,7 +7,7 @@ Rule), and the SGE balancer of StarCluster 0.95.6.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     are_too_many_hosts_unready,
@@ -32,7 +32,7 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
-from gridbridge.model.elastic.grid_engine_cell import QueueInstance, WaitingJobGroup
+from gridbridge.model.elastic.grid_engine_cell import QueueInstance
 from gridbridge.model.grid_engine_amounts import DAY_S
 
 
@@ -45,15 +45,13 @@ def plan_balance_by_starcluster(
     StarCluster's counting errors are repeated, and `max_nodes` may be exceeded.
     """
     count = count_slots_like_starcluster if is_faithful else count_slots_and_startable_tasks
-    figures = count(situation, rules.queue)
+    figures, refused = count(situation, rules.queue), _refused_jobs(situation, rules.queue)
     if rules.max_nodes and not is_faithful and are_too_many_hosts_unready(situation):
         hosts, unready = count_expected_and_unready_hosts(situation)
         counts = replace(figures, hosts=hosts, unready=unready)
-        return BalancePlan(
-            verdict=BalancePlanReason.UNREADY, figures=counts, refused=_refused_jobs(situation, rules.queue)
-        )
+        return BalancePlan(verdict=BalancePlanReason.UNREADY, figures=counts, refused=refused)
     verdict, nodes = _nodes_to_add(figures, rules, situation, is_faithful=is_faithful)
-    plan = BalancePlan(verdict=verdict, figures=figures, add=nodes, refused=_refused_jobs(situation, rules.queue))
+    plan = BalancePlan(verdict=verdict, figures=figures, add=nodes, refused=refused)
     if nodes or figures.jobs or verdict in (BalancePlanReason.NO_MAXIMUM, BalancePlanReason.BELOW_MINIMUM):
         return plan
     return plan_starcluster_idle_removal(situation, rules, plan, is_faithful=is_faithful)
@@ -95,31 +93,22 @@ def _nodes_wanted(
     node_slots = figures.slots_per_node or 0
     if not is_faithful and figures.wanted <= figures.free + figures.coming * node_slots:
         return BalancePlanReason.FITS_SOON, 0
-    return BalancePlanReason.WAITS_TOO_LONG, _nodes_for_slots(figures, node_slots, is_faithful=is_faithful)
-
-
-def _nodes_for_slots(figures: BalancePlanFigures, node_slots: int, *, is_faithful: bool) -> int:
-    """Return how many new nodes give the slots that waiting jobs need; at least one.
-
-    Nodes that boot or join are subtracted, whereas StarCluster waits until its nodes are up.
-    """
     if not node_slots:
-        return 1
+        return BalancePlanReason.WAITS_TOO_LONG, 1
     if is_faithful:
-        return figures.wanted // node_slots
-    return max(1, -(-figures.wanted // node_slots) - figures.coming)
+        return BalancePlanReason.WAITS_TOO_LONG, figures.wanted // node_slots
+    # nodes that boot or join are subtracted; StarCluster waits until they are up
+    return BalancePlanReason.WAITS_TOO_LONG, max(1, -(-figures.wanted // node_slots) - figures.coming)
 
 
 def _refused_jobs(situation: BalanceSituation, queue: str) -> tuple[NodeAddOrRemoveRefusal, ...]:
-    rows = ((row, _refusal_cause_in_queue(row, queue)) for row in situation.cell.waiting)
-    return tuple(NodeAddOrRemoveRefusal(job=job, cause=cause) for row, cause in rows if cause for job in row.jobs)
-
-
-def _refusal_cause_in_queue(row: WaitingJobGroup, queue: str) -> NodeAddOrRemoveRefusalCause | None:
-    cause = why_waiting_jobs_are_no_demand(row)
-    if cause is None and row.can_start and not do_requests_allow_queue(queue, row.shape):
-        return NodeAddOrRemoveRefusalCause.OTHER_QUEUE
-    return cause
+    refused = list[NodeAddOrRemoveRefusal]()
+    for row in situation.cell.waiting:
+        cause = why_waiting_jobs_are_no_demand(row)
+        if cause is None and row.can_start and not do_requests_allow_queue(queue, row.shape):
+            cause = NodeAddOrRemoveRefusalCause.OTHER_QUEUE
+        refused += [NodeAddOrRemoveRefusal(job=job, cause=cause) for job in row.jobs if cause]
+    return tuple(refused)
 
 
 def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> BalancePlanFigures:
@@ -133,6 +122,7 @@ def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> Bal
     slots = sum(instance.total for instance in own)
     used = sum(sum(instance.running) for instance in situation.cell.instances)
     nodes = nodes_by_name_without_standby(situation)
+    since, changed = waiting[0].first_since if waiting else None, situation.last_change
     return BalancePlanFigures(
         nodes=len(nodes),
         running=sum(not node.state.is_coming for node in nodes),
@@ -142,10 +132,8 @@ def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> Bal
         free=slots - used,
         slots=slots,
         slots_per_node=_slots_per_host(own, len(situation.cell.hosts)),
-        waited_s=_first_waited_s(waiting, situation.now),
-        unchanged_s=None
-        if situation.last_change is None
-        else _seconds_without_days(situation.now - situation.last_change),
+        waited_s=_seconds_without_days(situation.now - since) if since else 0.0,
+        unchanged_s=_seconds_without_days(situation.now - changed) if changed else None,
     )
 
 
@@ -155,11 +143,6 @@ def _slots_per_host(own: list[QueueInstance], hosts: int) -> int | None:
     if not slots:
         return 0
     return first_slots if first_slots * hosts == slots else None
-
-
-def _first_waited_s(waiting: list[WaitingJobGroup], now: datetime) -> float:
-    since = waiting[0].first_since if waiting else None
-    return _seconds_without_days(now - since) if since else 0.0
 
 
 def _seconds_without_days(time: timedelta) -> float:

@@ -17,7 +17,7 @@ from gridbridge.decisions.elastic import (
 )
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import are_too_many_hosts_unready
 from gridbridge.decisions.elastic.clock_step_correction import (
-    change_node_times,
+    change_stored_times,
     future_time_limiter,
     limit_time_to_now,
 )
@@ -191,7 +191,7 @@ class BalancerRoundRunner:
             now=cell.now,
             cluster=self._site.cluster,
             kept=tuple(
-                change_node_times(node, future_time_limiter(cell.now))
+                change_stored_times(node, future_time_limiter(cell.now))
                 for node in self._memory.nodes.all()
                 if node.pool not in self._site.released or is_host_changing_power_state(node)
             ),

@@ -29,16 +29,14 @@ class WaitingJobsHistory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalanceSituation:
-    """The input of a balancer round: the cell, the balancer's nodes and the time."""
+class SavedBalancerRoundInput:
+    """Input of a balancer round that batch system programs do not print: the time, the nodes and recorded facts."""
 
     now: datetime
-    cell: GridEngineCellSnapshot
     master: str = ""  # the qmaster's host, which is never removed
     last_change: datetime | None = None  # the last addition or removal of a node; None: never
     nodes: tuple[ElasticNode, ...] = ()
-    layout: CellConfiguration = NOTHING_TOLD
-    best_effort: frozenset[str] = frozenset()  # best-effort queues missing from `layout`
+    best_effort: frozenset[str] = frozenset()  # best-effort queues missing from the cell's configuration
     eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # time since which each job may start
     # histories of waiting jobs, by the lowest job number of each group
     watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)
@@ -48,6 +46,14 @@ class BalanceSituation:
     elsewhere_free: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, datetime] = field(default_factory=dict)  # last failure of a node, by pool
     spent: float = 0.0  # cost of nodes in this month
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalanceSituation(SavedBalancerRoundInput):
+    """The whole input of a balancer round: the cell, the time, the nodes and recorded facts."""
+
+    cell: GridEngineCellSnapshot
+    layout: CellConfiguration = NOTHING_TOLD
     standby: tuple[str, ...] | None = None  # hosts that may be woken, sorted by the order of waking; None: unknown
     local: datetime | None = None  # `now` in the site's time zone; None: same as `now`
 
@@ -214,21 +220,3 @@ class SavedBatchProgramOutputs:
     qhost: bytes = b""  # output of qhost -xml, maybe with -F
     qconf: bytes = b""  # JSON table of the output of qconf and other commands; empty: not queried
     oar: bytes = b""  # output of oarnodes -J and oarstat -f -J; empty for Grid Engine
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavedBalancerRoundInput:
-    """Input of a balancer round that batch system programs do not print: the time, the nodes and recorded facts."""
-
-    now: datetime
-    master: str = ""
-    last_change: datetime | None = None
-    nodes: tuple[ElasticNode, ...] = ()
-    best_effort: frozenset[str] = frozenset()
-    eligible_since: Mapping[int, datetime] = field(default_factory=dict)
-    watched: Mapping[int, WaitingJobsHistory] = field(default_factory=dict)
-    runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    elsewhere: Mapping[str, float] = field(default_factory=dict)
-    elsewhere_free: Mapping[str, int] = field(default_factory=dict)
-    failed: Mapping[str, datetime] = field(default_factory=dict)
-    spent: float = 0.0

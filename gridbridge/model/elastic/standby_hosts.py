@@ -48,6 +48,11 @@ def tags_of_host(host: str, tags: Mapping[str, tuple[str, ...]]) -> tuple[str, .
     return tags.get(short_host_name(host), ())
 
 
+def has_standby_tag(host: str, tags: Mapping[str, tuple[str, ...]]) -> bool:
+    """Say whether a tag allows a squeeze to power a host on."""
+    return any(tag.startswith(STANDBY) for tag in tags_of_host(host, tags))
+
+
 class StandbyOrWakePlanCause(Enum):
     """Why a squeeze powers hosts off, wakes hosts or does nothing."""
 
