@@ -5,7 +5,7 @@ import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -31,22 +31,22 @@ def plan_balance_like_cyclecloud(situation: BalanceSituation, way: ReplayPolicy,
     removed. The plan keeps `min_nodes <= nodes - removed` and `nodes + added <= max_nodes`.
     """
     rules, nodes = way.balance, len(situation.nodes)
-    bins = pack_tasks_into_simulated_nodes(situation, slots)
+    bins = _pack_tasks_into_simulated_nodes(situation, slots)
     short = max(bins.new, rules.min_nodes - nodes)
     add = max(0, min(short, rules.max_nodes - nodes))
-    since = {node.name: node.idle_since for node in situation.nodes}
+    in_use = bins.matched.union(instance.host for instance in situation.cell.instances if instance.running)
     timed_out = [
-        name
-        for name in idle_simulated_nodes(situation)
-        if name not in bins.matched
-        and (idle := since[name]) is not None
-        and (situation.now - idle).total_seconds() >= IDLE_TIMEOUT_S
+        node.name
+        for node in reversed(situation.nodes)
+        if node.state is ElasticNodeState.READY
+        and node.name not in in_use
+        and node.idle_since is not None
+        and (situation.now - node.idle_since).total_seconds() >= IDLE_TIMEOUT_S
     ]
     remove = tuple(timed_out[: max(0, nodes - rules.min_nodes)])
     verdict = BalancePlanReason.MORE_WANTED if add else BalancePlanReason.IDLE if remove else BalancePlanReason.NO_NEED
-    return BalancePlan(
-        verdict=verdict, figures=count_simulated_nodes_and_jobs(situation), add=add, remove=remove if not add else ()
-    )
+    figures = _count_simulated_nodes_and_jobs(situation)
+    return BalancePlan(verdict=verdict, figures=figures, add=add, remove=() if add else remove)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class SimulatedFreeSlots:
     names: list[str]
     free: list[int]
     new_slots: int  # slots of a new node
-    matched: set[str]
+    matched: set[str] = field(default_factory=set)  # nodes that tasks use
     new: int = 0
 
     def put(self, slots: int, tasks: int) -> None:
@@ -96,7 +96,7 @@ class SimulatedFreeSlots:
             self.free.append(free)
 
 
-def pack_tasks_into_simulated_nodes(situation: BalanceSituation, new_slots: int) -> SimulatedFreeSlots:
+def _pack_tasks_into_simulated_nodes(situation: BalanceSituation, new_slots: int) -> SimulatedFreeSlots:
     """Place all waiting tasks on free nodes, booting nodes or new nodes."""
     coming = [node.name for node in situation.nodes if node.state.is_coming]
     ready = [instance for instance in situation.cell.instances if instance.is_usable]
@@ -104,22 +104,13 @@ def pack_tasks_into_simulated_nodes(situation: BalanceSituation, new_slots: int)
         names=[*(instance.host for instance in ready), *coming],
         free=[*(instance.free for instance in ready), *(new_slots for _ in coming)],
         new_slots=new_slots,
-        matched=set(),
     )
     for row in startable_waiting_jobs(situation.cell.waiting):
         bins.put(row.shape.slots, row.tasks)
     return bins
 
 
-def idle_simulated_nodes(situation: BalanceSituation) -> list[str]:
-    """Return the ready nodes without running tasks, the newest first."""
-    busy = {instance.host for instance in situation.cell.instances if instance.running}
-    ready = [node.name for node in situation.nodes if node.state is ElasticNodeState.READY]
-    return [name for name in reversed(ready) if name not in busy]
-
-
-def count_simulated_nodes_and_jobs(situation: BalanceSituation) -> BalancePlanFigures:
-    """Count the nodes, waiting jobs and slots of a replayed cluster."""
+def _count_simulated_nodes_and_jobs(situation: BalanceSituation) -> BalancePlanFigures:
     waiting = startable_waiting_jobs(situation.cell.waiting)
     return BalancePlanFigures(
         nodes=len(situation.nodes),
@@ -143,34 +134,24 @@ def seconds_to_next_rule_timeout(situation: BalanceSituation, way: ReplayPolicy)
 
 
 def _pending_timeouts(situation: BalanceSituation, way: ReplayPolicy) -> Iterator[float]:
-    rules, demand = way.balance, way.demand
+    rules, demand, is_starcluster = way.balance, way.demand, way.rules is ComparedReplayRules.STARCLUSTER
     if situation.last_change is not None:
         changed_s = (situation.now - situation.last_change).total_seconds()
-        if way.rules is ComparedReplayRules.STARCLUSTER:
+        if is_starcluster:
             yield rules.stabilization_s - changed_s
         else:
             yield demand.grow_pause_s - changed_s
             yield demand.shrink_pause_s - changed_s
     if way.rules is ComparedReplayRules.DEMAND and demand.target_wait_s and situation.cell.waiting:
         yield MINUTE_S  # running tasks come nearer to their end
-    for row in situation.cell.waiting:
-        yield from _wait_timeouts(situation, way, row.oldest_since)
+    for since in (row.oldest_since for row in situation.cell.waiting if row.oldest_since):
+        wait_s = rules.job_wait_time_s + 1 if is_starcluster else demand.wait_s  # StarCluster waits a second longer
+        yield wait_s - (situation.now - since).total_seconds()
     for node in situation.nodes:
         if node.state is ElasticNodeState.READY and node.idle_since is not None:
             yield from _node_timeouts(situation, way, node.idle_since, node.up_since)
     if demand.schedule:
         yield HOUR_S - situation.now.timestamp() % HOUR_S
-
-
-def _wait_timeouts(situation: BalanceSituation, way: ReplayPolicy, since: datetime | None) -> Iterator[float]:
-    """Yield the seconds until a task has waited long enough for a new node; StarCluster waits a second longer."""
-    if since is None:
-        return
-    waited_s = (situation.now - since).total_seconds()
-    if way.rules is ComparedReplayRules.STARCLUSTER:
-        yield way.balance.job_wait_time_s - waited_s + 1
-    else:
-        yield way.demand.wait_s - waited_s
 
 
 def _node_timeouts(

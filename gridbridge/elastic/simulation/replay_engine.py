@@ -17,12 +17,7 @@ from gridbridge.elastic.simulation.simulated_nodes_and_queue import (
     replay_seconds_to_datetime,
 )
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePolicyName, BalanceSituation
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    NodePoolSection,
-    SqueezeSection,
-)
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import RunningTaskGroup
 from gridbridge.model.elastic.replay_tasks_and_results import (
@@ -150,23 +145,23 @@ class WorkloadReplay:
 
     def _upcoming(self) -> float:
         """Return the time of the next event; infinity after the end of all tasks."""
-        submitted = self._tasks[self._next].submitted_s if self._next < len(self._tasks) else None
-        if submitted is None and not self._running and not len(self._line):
+        submitted_s = self._tasks[self._next].submitted_s if self._next < len(self._tasks) else math.inf
+        if submitted_s == math.inf and not self._running and not len(self._line):
             return math.inf
-        event = self._events[0][0] if self._events else math.inf
-        return min(math.inf if submitted is None else submitted, event, self._round_s)
+        return min(submitted_s, self._events[0][0] if self._events else math.inf, self._round_s)
 
     def _step(self) -> None:
         """Process all events of the present moment, and run a round if one is due."""
         happened = False
         while self._events and self._events[0][0] <= self._now_s:
-            _, kind, number, subject = heapq.heappop(self._events)
-            if kind == END:
-                self._end(number, subject)
+            _, _, number, subject = heapq.heappop(self._events)
+            if isinstance(subject, SimulatedNode):
+                self._machines.open(subject)
+                self._changed_s = self._now_s
             else:
-                self._open(subject)
+                self._end(number, subject)
             happened = True
-        while self._next < len(self._tasks) and self._is_submitted(self._next):
+        while self._next < len(self._tasks) and self._tasks[self._next].submitted_s <= self._now_s:
             self._line.submit(self._next)
             self._next, happened = self._next + 1, True
         if happened:
@@ -176,20 +171,9 @@ class WorkloadReplay:
             self._round()
         self._note()
 
-    def _is_submitted(self, number: int) -> bool:
-        return self._tasks[number].submitted_s <= self._now_s
-
     def _minute(self, seconds: float) -> float:
         """Return the time of the first round at or after a moment."""
         return self._begin_s + math.ceil((seconds - self._begin_s) / ROUND_S) * ROUND_S
-
-    def _push(self, at_s: float, kind: int, subject: SimulatedNode | Places, number: int) -> None:
-        heapq.heappush(self._events, (at_s, kind, number, subject))
-
-    def _open(self, machine: SimulatedNode | Places) -> None:
-        assert isinstance(machine, SimulatedNode)
-        self._machines.open(machine)
-        self._changed_s = self._now_s
 
     def _start(self) -> None:
         for number, placement in self._line.startable(self._machines):
@@ -203,14 +187,13 @@ class WorkloadReplay:
                 machine.idle_s = None
                 machine.changed()
             self._running.add(number)
-            self._push(self._now_s + task.run_s, END, placement, number)
+            heapq.heappush(self._events, (self._now_s + task.run_s, END, number, placement))
 
     def _begun(self, number: int, slots: int) -> RunningTaskGroup:
         task, since = self._tasks[number], replay_seconds_to_datetime(self._counts.starts[number])
         return RunningTaskGroup(owner=task.owner, name=task.name, slots=slots, since=since)
 
-    def _end(self, number: int, placement: SimulatedNode | Places) -> None:
-        assert isinstance(placement, list)
+    def _end(self, number: int, placement: Places) -> None:
         for machine, slots in placement:
             machine.free += slots
             machine.running.remove(slots)
@@ -253,9 +236,8 @@ class WorkloadReplay:
         self._changed_s = self._now_s
         for _ in range(plan.add):
             ready_s = self._now_s + self._terms.boot_s
-            machine = self._machines.add(self._now_s, ready_s)
             self._count += 1
-            self._push(ready_s, READY, machine, self._count)
+            heapq.heappush(self._events, (ready_s, READY, self._count, self._machines.add(self._now_s, ready_s)))
         for name in plan.remove:
             machine = self._machines.remove(name)
             self._counts.off(machine.asked_s, self._now_s, self._way.demand.billing_s)
@@ -267,8 +249,7 @@ class WorkloadReplay:
         self._counts.most_nodes = max(self._counts.most_nodes, nodes)
         last = self._counts.moments[-1] if self._counts.moments else None
         if last is None or (last.nodes, last.waiting) != (nodes, waiting):
-            moment = ReplayClusterState(at_s=self._now_s, nodes=nodes, waiting=waiting)
-            self._counts.moments.append(moment)
+            self._counts.moments.append(ReplayClusterState(at_s=self._now_s, nodes=nodes, waiting=waiting))
 
 
 Decides = Callable[[BalanceSituation], BalancePlan]
@@ -309,4 +290,4 @@ def make_replay_policy(
 ) -> ReplayPolicy:
     """Return a policy for a replay, with the given node limits and otherwise default settings."""
     limits = BalanceSection(queue=QUEUE, max_nodes=terms.max_nodes, min_nodes=terms.min_nodes)
-    return ReplayPolicy(rules=rules, balance=limits, demand=demand, squeeze=SqueezeSection())
+    return ReplayPolicy(rules=rules, balance=limits, demand=demand)

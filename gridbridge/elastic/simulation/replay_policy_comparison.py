@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from gridbridge.decisions.elastic.elastic_replay_rules import drop_waits_unexplained_by_slots
 from gridbridge.elastic.simulation import replay_workload, synthetic_workload
@@ -35,26 +36,19 @@ def replay_by_each_policy(
 def vary_policy_settings(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
     """Yield variants of a policy, with settings that trade waiting time for cost."""
     if way.rules is ComparedReplayRules.DEMAND:
-        yield from _of_demand(way)
+        for idle_s, spare in product(IDLE_S, SPARE_NODES):
+            demand = replace(way.demand, idle_timeout_s=idle_s, spare_nodes=spare)
+            yield replace(way, demand=demand, settings=f"idle_timeout_s {idle_s:g}, spare_nodes {spare}")
     elif way.rules is ComparedReplayRules.SQUEEZE:
         for least, target in RESERVES:
             squeeze = replace(way.squeeze, minimal_reserve=least, target_reserve=target)
-            words = f"minimal_reserve {least:g}, target_reserve {target:g}"
-            yield replace(way, squeeze=squeeze, settings=words)
+            yield replace(way, squeeze=squeeze, settings=f"minimal_reserve {least:g}, target_reserve {target:g}")
     elif way.rules is ComparedReplayRules.STARCLUSTER:
         for wait_s in WAITS_S:
             balance = replace(way.balance, job_wait_time_s=wait_s)
             yield replace(way, balance=balance, settings=f"job_wait_time_s {wait_s:g}")
     else:
         yield way
-
-
-def _of_demand(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
-    for idle_s in IDLE_S:
-        for spare in SPARE_NODES:
-            demand = replace(way.demand, idle_timeout_s=idle_s, spare_nodes=spare)
-            words = f"idle_timeout_s {idle_s:g}, spare_nodes {spare}"
-            yield replace(way, demand=demand, settings=words)
 
 
 def find_cost_wait_frontier(outcomes: Iterable[PolicyReplayResult]) -> tuple[PolicyReplayResult, ...]:
@@ -113,11 +107,10 @@ def compare_policies_by_replay(
 ) -> ReplayPolicyComparison:
     """Replay a workload by each policy, without tasks that need more slots than the largest cluster has."""
     most = terms.max_nodes * terms.slots
-    fit = _without(
-        workload, tuple(task for task in workload.tasks if task.slots <= most), ReplayExclusionReason.TOO_WIDE
-    )
+    narrow = tuple(task for task in workload.tasks if task.slots <= most)
+    fit = _without(workload, narrow, ReplayExclusionReason.TOO_WIDE)
     if not fit.tasks:
-        nodes, slots = (number_with_noun(terms.max_nodes, "node"), number_with_noun(terms.slots, "slot"))
+        nodes, slots = number_with_noun(terms.max_nodes, "node"), number_with_noun(terms.slots, "slot")
         raise ParseError(f"{name}: no task fits into {nodes} of {slots}")
     ways = [make_replay_policy(rules, terms, demand) for rules in policies]
     if is_swept:

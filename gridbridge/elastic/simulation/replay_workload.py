@@ -5,7 +5,7 @@ import lzma
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from io import BufferedIOBase, BufferedReader
 from itertools import chain
@@ -32,8 +32,7 @@ OTHERS = {
     b"\x04\x22\x4d\x18": "lz4",
     b"\x1f\x9d": "compress",
 }
-Told = RecordedReplayTask | ReplayExclusionReason | WorkloadLineFault
-Reads = Callable[[Iterable[bytes]], Iterator[tuple[int, Told]]]
+ParsedLine = RecordedReplayTask | ReplayExclusionReason | WorkloadLineFault
 FIELDS = 18
 NUMBER = re.compile(rb"[+-]?\d+(?:\.\d*)?")
 SUBMITTED, WAITED, RAN, ALLOCATED, ASKED, STATUS, USER, PROGRAM = 1, 2, 3, 4, 7, 10, 11, 13
@@ -51,10 +50,9 @@ def read_workload_file(path: str) -> ReplayWorkload:
             too_long = list[int]()
             file_lines = iterate_bounded_lines(_plain(file, path), path, too_long)
             begin = _begin(file_lines)
-            read_lines = (
-                parse_standard_workload_tasks if is_standard_workload_line(begin[-1]) else parse_accounting_tasks
-            )
-            workload = _workload(chain(begin, file_lines), read_lines)
+            is_standard = is_standard_workload_line(begin[-1])
+            parse = parse_standard_workload_tasks if is_standard else parse_accounting_tasks
+            workload = _workload(parse(chain(begin, file_lines)))
             bad = {**dict.fromkeys(too_long, WorkloadLineFault.LENGTH), **workload.bad_lines}
             workload = replace(workload, bad_lines=dict(sorted(bad.items())))
     except OSError as error:
@@ -105,14 +103,11 @@ def _begin(file_lines: Iterator[bytes]) -> list[bytes]:
     return [*beginning, b""]
 
 
-def _workload(file_lines: Iterable[bytes], read_lines: Reads) -> ReplayWorkload:
+def _workload(numbered_lines: Iterable[tuple[int, ParsedLine]]) -> ReplayWorkload:
     """Collect the tasks of a file; give up after 100,000 bad lines without a task."""
-    tasks, left_out, bad = (
-        list[RecordedReplayTask](),
-        Counter[ReplayExclusionReason](),
-        dict[int, WorkloadLineFault](),
-    )
-    for number, row in read_lines(file_lines):
+    tasks, bad = list[RecordedReplayTask](), dict[int, WorkloadLineFault]()
+    left_out = Counter[ReplayExclusionReason]()
+    for number, row in numbered_lines:
         if isinstance(row, WorkloadLineFault):
             bad[number] = row
             if len(bad) >= MOST_BAD and not tasks:
@@ -125,9 +120,7 @@ def _workload(file_lines: Iterable[bytes], read_lines: Reads) -> ReplayWorkload:
     return ReplayWorkload(tasks=tuple(tasks), left_out=dict(left_out), bad_lines=bad)
 
 
-def parse_accounting_tasks(
-    lines: Iterable[bytes],
-) -> Iterator[tuple[int, RecordedReplayTask | ReplayExclusionReason | WorkloadLineFault]]:
+def parse_accounting_tasks(lines: Iterable[bytes]) -> Iterator[tuple[int, ParsedLine]]:
     """Yield each line's number, with the line's task or the reason for skipping the line.
 
     Lines about tasks that never started or were requeued, and about parts of parallel tasks, are skipped.
@@ -137,7 +130,7 @@ def parse_accounting_tasks(
             yield number, _parse_accounting_task(line)
 
 
-def _parse_accounting_task(line: bytes) -> RecordedReplayTask | ReplayExclusionReason | WorkloadLineFault:
+def _parse_accounting_task(line: bytes) -> ParsedLine:
     try:
         fields = parse_accounting_line(line.rstrip(b"\r\n").decode("utf-8", "replace"))
     except ParseError:
@@ -175,27 +168,20 @@ def is_standard_workload_line(line: bytes) -> bool:
     return line.lstrip().startswith(b";") or (len(words) == FIELDS and all(map(NUMBER.fullmatch, words)))
 
 
-def parse_standard_workload_tasks(
-    lines: Iterable[bytes],
-) -> Iterator[tuple[int, RecordedReplayTask | ReplayExclusionReason | WorkloadLineFault]]:
+def parse_standard_workload_tasks(lines: Iterable[bytes]) -> Iterator[tuple[int, ParsedLine]]:
     """Yield each line's number, with the line's task or the reason for skipping the line."""
     begin_s = 0.0
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if text.startswith(b";"):
-            begin_s = _begin_s(text, begin_s)
+            key, _, value = text.lstrip(b"; ").partition(b":")
+            if key.strip() == b"UnixStartTime" and value.strip().isdigit() and float(value) < LATEST_S:
+                begin_s = float(value)
         elif text:
             yield number, _parse_swf_task(text, begin_s)
 
 
-def _begin_s(text: bytes, before_s: float) -> float:
-    """Return the workload's start time from a comment line; a line without a start time changes nothing."""
-    key, _, value = text.lstrip(b"; ").partition(b":")
-    is_told = key.strip() == b"UnixStartTime" and value.strip().isdigit()
-    return float(value) if is_told and float(value) < LATEST_S else before_s
-
-
-def _parse_swf_task(text: bytes, begin_s: float) -> RecordedReplayTask | ReplayExclusionReason | WorkloadLineFault:
+def _parse_swf_task(text: bytes, begin_s: float) -> ParsedLine:
     try:
         numbers = [float(word) for word in text.split()]
     except ValueError:

@@ -2,7 +2,7 @@
 
 import heapq
 from bisect import insort
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,10 +16,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
     TaskResourceRequests,
     WaitingJobGroup,
 )
-from gridbridge.model.elastic.replay_tasks_and_results import (
-    RecordedReplayTask,
-    ReplayNodePropertiesAndPrices,
-)
+from gridbridge.model.elastic.replay_tasks_and_results import RecordedReplayTask, ReplayNodePropertiesAndPrices
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState
 
 QUEUE, POOL, ENVIRONMENT = "all.q", "replayed", "any"
@@ -181,11 +178,9 @@ class SimulatedTaskQueue:
         return tuple(self._row(line, is_named=is_named) for line in lines)
 
     def _row(self, line: deque[int], *, is_named: bool) -> WaitingJobGroup:
-        width, since = (self._tasks[line[0]].slots, replay_seconds_to_datetime(self._tasks[line[0]].submitted_s))
-        kinds = dict[tuple[str, str], int]()
-        for number in line if is_named else ():
-            kind = self._tasks[number].owner, self._tasks[number].name
-            kinds[kind] = kinds.get(kind, 0) + 1
+        width, since = self._tasks[line[0]].slots, replay_seconds_to_datetime(self._tasks[line[0]].submitted_s)
+        tasks = (self._tasks[number] for number in line if is_named)
+        kinds = Counter((task.owner, task.name) for task in tasks)
         return WaitingJobGroup(
             shape=TaskResourceRequests(slots=width, pe=ENVIRONMENT if width > 1 else ""),
             state=WAITS,
@@ -193,5 +188,5 @@ class SimulatedTaskQueue:
             tasks=len(line),
             first_since=since,
             oldest_since=since,
-            kinds=tuple((*kind, tasks) for kind, tasks in kinds.items()),
+            kinds=tuple((*kind, count) for kind, count in kinds.items()),
         )

@@ -6,7 +6,7 @@ are log-normal (sigma 0.5, 10 s to a day) around a median that is itself log-nor
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from random import Random
 
@@ -39,14 +39,11 @@ def generate_synthetic_workload(distribution: SyntheticWorkloadSettings) -> Repl
     tasks, now_s = list[RecordedReplayTask](), 0.0
     rate = distribution.tasks_a_day / BURST / DAY_S
     while (now_s := now_s + random.expovariate(rate * BUSY)) < distribution.days * DAY_S:
-        if random.random() < _rate(now_s) / BUSY:
+        at = BEGIN + timedelta(seconds=now_s)
+        is_busy = at.weekday() < 5 and 8 <= at.hour < 20
+        if random.random() < (BUSY if is_busy else QUIET) / BUSY:
             tasks.extend(_burst(random, now_s, kinds, distribution))
     return ReplayWorkload(tasks=_loaded(tasks, distribution))
-
-
-def _rate(now_s: float) -> float:
-    at = BEGIN + timedelta(seconds=now_s)
-    return BUSY if at.weekday() < 5 and 8 <= at.hour < 20 else QUIET
 
 
 def _burst(
@@ -76,13 +73,4 @@ def _loaded(tasks: list[RecordedReplayTask], distribution: SyntheticWorkloadSett
     if not (distribution.load and used):
         return tuple(tasks)
     factor = distribution.load * distribution.slots * distribution.days * DAY_S / used
-    return tuple(
-        RecordedReplayTask(
-            submitted_s=task.submitted_s,
-            run_s=float(max(1, round(task.run_s * factor))),
-            slots=task.slots,
-            owner=task.owner,
-            name=task.name,
-        )
-        for task in tasks
-    )
+    return tuple(replace(task, run_s=float(max(1, round(task.run_s * factor)))) for task in tasks)
