@@ -7,59 +7,37 @@ from enum import StrEnum
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.key_settings import ASKED, OBJECT_NAME, ConfigTextFormat, QueueDefaultRequests, setting
 
+
+def _text_format(pattern: str, right: str) -> ConfigTextFormat:
+    return ConfigTextFormat(holds=re.compile(pattern).fullmatch, right=right)
+
+
 DAY = "(mon|tue|wed|thu|fri|sat|sun)"
 HOUR = "(2[0-4]|1?[0-9])"
 PRICE = r"[0-9]{1,9}(\.[0-9]{1,6})?"
 NAME = "[A-Za-z0-9][A-Za-z0-9_.+-]*"
 ENTRY = f"({DAY}(-{DAY})? )?{HOUR}-{HOUR} [0-9]{{1,6}}-[0-9]{{1,6}}"
-SCHEDULE = ConfigTextFormat(
-    holds=re.compile(f"({ENTRY}(, (?!$)|$))*").fullmatch,
-    right='"mon-fri 8-20 2-10, 0-24 0-5": days, hours, least and most nodes',
+SCHEDULE = _text_format(f"({ENTRY}(, (?!$)|$))*", '"mon-fri 8-20 2-10, 0-24 0-5": days, hours, least and most nodes')
+PRICES = _text_format(f"({HOUR}-{HOUR}={PRICE}( (?!$)|$))*", 'hours and prices, separated by blanks: "22-6=0.12"')
+QUEUES = _text_format(f"({NAME}( (?!$)|$))*", "queues, separated by blanks")
+HOST_GROUPS = _text_format(f"(@{NAME}( (?!$)|$))*", "host groups, separated by blanks")
+PROVIDER = _text_format(f"({NAME})?", "the NAME of a [provider.NAME], or empty")
+FILE = _text_format("(/[ -~]*)?", "an absolute path in printable ASCII, or empty")
+HOST_PREFIX = _text_format("([a-z][a-z0-9-]{0,40})?", "small letters, digits and -, a letter first, or empty")
+WORD = _text_format("[!-~]*", "printable ASCII without blanks, or empty")
+WORDS = _text_format("([!-~]+( (?!$)|$))*", "printable ASCII, separated by blanks")
+# the file is public, so a URL must not contain a password
+URL = _text_format("(https?://[^@ ]+)?", "https://HOST/ without a name and password, or empty")
+HOST_KEY = _text_format("((ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/]+={0,2})?", '"ssh-ed25519 AAAA...", or empty')
+PLACE = _text_format("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?", "HOST or HOST:PORT, or empty")
+HOST_NAME = _text_format(
+    r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*", "a host name of small letters, digits, - and ."
 )
-PRICES = ConfigTextFormat(
-    holds=re.compile(f"({HOUR}-{HOUR}={PRICE}( (?!$)|$))*").fullmatch,
-    right='hours and prices, separated by blanks: "22-6=0.12"',
-)
-QUEUES = ConfigTextFormat(holds=re.compile(f"({NAME}( (?!$)|$))*").fullmatch, right="queues, separated by blanks")
-HOST_GROUPS = ConfigTextFormat(
-    holds=re.compile(f"(@{NAME}( (?!$)|$))*").fullmatch, right="host groups, separated by blanks"
-)
-PROVIDER = ConfigTextFormat(holds=re.compile(f"({NAME})?").fullmatch, right="the NAME of a [provider.NAME], or empty")
-FILE = ConfigTextFormat(holds=re.compile("(/[ -~]*)?").fullmatch, right="an absolute path in printable ASCII, or empty")
-HOST_PREFIX = ConfigTextFormat(
-    holds=re.compile("([a-z][a-z0-9-]{0,40})?").fullmatch, right="small letters, digits and -, a letter first, or empty"
-)
-WORD = ConfigTextFormat(holds=re.compile("[!-~]*").fullmatch, right="printable ASCII without blanks, or empty")
-WORDS = ConfigTextFormat(
-    holds=re.compile("([!-~]+( (?!$)|$))*").fullmatch, right="printable ASCII, separated by blanks"
-)
-URL = ConfigTextFormat(  # the file is public, so a URL must not contain a password
-    holds=re.compile("(https?://[^@ ]+)?", re.ASCII).fullmatch,
-    right="https://HOST/ without a name and password, or empty",
-)
-HOST_KEY = ConfigTextFormat(
-    holds=re.compile("((ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/]+={0,2})?").fullmatch,
-    right='"ssh-ed25519 AAAA...", or empty',
-)
-PLACE = ConfigTextFormat(
-    holds=re.compile("([A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?)?").fullmatch, right="HOST or HOST:PORT, or empty"
-)
-HOST_NAME = ConfigTextFormat(
-    holds=re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*").fullmatch,
-    right="a host name of small letters, digits, - and .",
-)
-MAC = ConfigTextFormat(
-    holds=re.compile("([0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5})?").fullmatch, right='"52:54:00:12:34:56", or empty'
-)
-ARGUMENTS = ConfigTextFormat(holds=re.compile("[ -~]+").fullmatch, right='a table of texts: { ex_tenant_name = "hpc" }')
-
-
-PEOPLE = ConfigTextFormat(
-    holds=re.compile("([a-z_][a-z0-9_-]*( (?!$)|$))*").fullmatch, right="names of accounts, separated by blanks"
-)
-STEPS = ConfigTextFormat(
-    holds=re.compile("((names|people|mounts|execd)( (?!$)|$))*").fullmatch,
-    right='some of "names people mounts execd", separated by blanks',
+MAC = _text_format("([0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5})?", '"52:54:00:12:34:56", or empty')
+ARGUMENTS = _text_format("[ -~]+", 'a table of texts: { ex_tenant_name = "hpc" }')
+PEOPLE = _text_format("([a-z_][a-z0-9_-]*( (?!$)|$))*", "names of accounts, separated by blanks")
+STEPS = _text_format(
+    "((names|people|mounts|execd)( (?!$)|$))*", 'some of "names people mounts execd", separated by blanks'
 )
 
 

@@ -33,20 +33,14 @@ class GanetiDiskTemplate(StrEnum):
     @property
     def mirror(self) -> GanetiDiskMirroring:
         """Whether and how other nodes can use the disks of an instance."""
-        if self is GanetiDiskTemplate.DRBD:
-            return GanetiDiskMirroring.INTERNAL
-        return GanetiDiskMirroring.EXTERNAL if self in SEEN_EVERYWHERE else GanetiDiskMirroring.NONE
+        if self in (GanetiDiskTemplate.DISKLESS, GanetiDiskTemplate.FILE, GanetiDiskTemplate.PLAIN):
+            return GanetiDiskMirroring.NONE
+        return GanetiDiskMirroring.INTERNAL if self is GanetiDiskTemplate.DRBD else GanetiDiskMirroring.EXTERNAL
 
     @property
     def is_local(self) -> bool:
         """Whether the disks use disk space of the instance's node."""
         return self in (GanetiDiskTemplate.DRBD, GanetiDiskTemplate.PLAIN)
-
-
-SEEN_EVERYWHERE = (
-    *(GanetiDiskTemplate.BLOCK, GanetiDiskTemplate.SHARED_FILE, GanetiDiskTemplate.GLUSTER),
-    *(GanetiDiskTemplate.RBD, GanetiDiskTemplate.EXT),
-)
 
 
 class GanetiInstanceStatus(StrEnum):
@@ -65,12 +59,7 @@ class GanetiInstanceStatus(StrEnum):
     @property
     def takes_memory(self) -> bool:
         """Whether the instance uses memory of its node."""
-        return self not in (
-            GanetiInstanceStatus.ERROR_DOWN,
-            GanetiInstanceStatus.DOWN,
-            GanetiInstanceStatus.USER_DOWN,
-            GanetiInstanceStatus.OFFLINE,
-        )
+        return self.name not in ("ERROR_DOWN", "DOWN", "USER_DOWN", "OFFLINE")
 
     @property
     def is_up(self) -> bool:

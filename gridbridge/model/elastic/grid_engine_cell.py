@@ -57,14 +57,11 @@ class GridEngineUserList:
 
     def may_have(self, identity: JobAccessIdentity) -> bool:
         """Say whether the owner of a job may be in the list; an unknown group counts as a member."""
-        return self.is_access and (self.has(identity) or any(_may_be(identity, entry) for entry in self.entries))
-
-
-def _may_be(identity: JobAccessIdentity, entry: str) -> bool:
-    """Say whether a name pattern matches the owner, or a group entry may match an unknown group."""
-    if entry.startswith(GROUP):
-        return not identity.group
-    return fnmatchcase(identity.owner, entry)
+        may_be_member = any(
+            not identity.group if entry.startswith(GROUP) else fnmatchcase(identity.owner, entry)
+            for entry in self.entries
+        )
+        return self.is_access and (self.has(identity) or may_be_member)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +88,10 @@ class QueueAccessLists:
         """Return the user, project or checkpointing environment that is not admitted; empty if the job is admitted."""
         if identity.owner and not self._admits_user(identity, lists):
             return f"user {identity.owner}"
-        if identity.project is not None and not self._admits_project(identity.project):
-            return f"project {identity.project}" if identity.project else "jobs without a project"
+        project = identity.project
+        is_barred = project in self.barred_projects or (self.projects and project not in self.projects)
+        if project is not None and is_barred:
+            return f"project {project}" if project else "jobs without a project"
         checkpoint = identity.checkpoint
         if checkpoint and self.checkpoints is not None and checkpoint not in self.checkpoints:
             return f"checkpointing environment {checkpoint}"
@@ -103,9 +102,6 @@ class QueueAccessLists:
         if any(not user_list.is_access or user_list.has(identity) for user_list in barring):
             return False
         return not self.users or any(name not in lists or lists[name].may_have(identity) for name in self.users)
-
-    def _admits_project(self, project: str) -> bool:
-        return project not in self.barred_projects and (not self.projects or project in self.projects)
 
 
 ANYBODY, TO_ALL = JobAccessIdentity(), QueueAccessLists()
@@ -216,7 +212,6 @@ class CellQueue:
 
 
 ARCH = "arch"  # load value that every reporting host has
-BATCH = "BATCH"
 LIMITS = ("s_rt", "h_rt", "s_cpu", "h_cpu", "s_fsize", "h_fsize", "s_data", "h_data")
 MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", "h_vmem")
 
@@ -231,7 +226,7 @@ def parse_cell_queue(name: str, settings: Mapping[str, str]) -> CellQueue:
         hosts=parse_qconf_words(settings.get(HOSTS, "")),
         environments=parse_qconf_words(usual.get("pe_list", "")),
         values=tuple((limits | parse_qconf_pairs(usual.get(COMPLEX_VALUES, ""))).items()),
-        is_batch=BATCH in parse_qconf_words(usual.get("qtype", BATCH)),
+        is_batch="BATCH" in parse_qconf_words(usual.get("qtype", "BATCH")),
         is_best_effort=is_besteffort_queue(usual),
         is_away=is_transfer_queue(usual),
         access=parse_access_lists(usual),
@@ -276,11 +271,8 @@ class CellConfiguration:
         """Yield only the values of consumables that are not exclusive, under the full names of the resources."""
         for name, text in values:
             resource = self.resources.get(name)
-            if (
-                resource
-                and resource.counted != ConsumableKind.NO
-                and resource.relation != RequestedValueComparison.EXCLUSIVE
-            ):
+            is_counted = resource is not None and resource.counted is not ConsumableKind.NO
+            if resource and is_counted and resource.relation is not RequestedValueComparison.EXCLUSIVE:
                 yield resource.name, text
 
     @property
