@@ -29,7 +29,7 @@ from gridbridge.decisions.campaigns.campaign_order_and_fairshare import (
     sum_usage_by_claimant,
 )
 from gridbridge.errors import ConfigError, GridbridgeError, StateError
-from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, TaskAttempt, map_arrays_to_clusters
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, TaskAttempt, pair_attempts_with_clusters
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
@@ -343,8 +343,7 @@ def _means(usages: Iterable[DecayedCampaignUsage], campaigns: frozenset[int]) ->
 def _by_cluster(
     ended: Iterable[TaskAttempt], arrays: Iterable[CampaignArray]
 ) -> Iterator[tuple[tuple[int, str], list[TaskAttempt]]]:
-    clusters = map_arrays_to_clusters(arrays)
-    placed = [(attempt, clusters.get((attempt.campaign, attempt.array), "")) for attempt in ended]
+    placed = pair_attempts_with_clusters(ended, arrays)
     placed.sort(key=lambda pair: (pair[0].campaign, pair[1]))
     for key, pairs in groupby(placed, key=lambda pair: (pair[0].campaign, pair[1])):
         if key[1]:

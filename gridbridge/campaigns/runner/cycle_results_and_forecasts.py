@@ -41,7 +41,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
     WaitingTaskRange,
     is_task_cancelled_by_owner,
-    map_arrays_to_clusters,
+    pair_attempts_with_clusters,
 )
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
@@ -76,12 +76,8 @@ class CycleStatisticsRecorder:
 
     def keep(self, plan: CampaignCyclePlan, now: datetime) -> None:
         """Count ended tasks by cluster, in the transaction that stores the tasks' ends."""
-        clusters = map_arrays_to_clusters(plan.arrays)
-        counted = Counter(
-            (attempt.campaign, clusters[attempt.campaign, attempt.array])
-            for attempt in select_final_task_ends(plan.ended, plan.again)
-            if (attempt.campaign, attempt.array) in clusters
-        )
+        ended = pair_attempts_with_clusters(select_final_task_ends(plan.ended, plan.again), plan.arrays)
+        counted = Counter((attempt.campaign, cluster) for attempt, cluster in ended if cluster)
         for (campaign, cluster), tasks in counted.items():
             self._predictions.tasks_ended(campaign, cluster, tasks, now)
         for number in plan.finished:

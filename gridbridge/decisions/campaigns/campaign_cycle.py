@@ -14,11 +14,8 @@ from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
     may_retry_array_submission,
     record_cluster_probes,
 )
-from gridbridge.decisions.campaigns.event_texts_and_notifications import (
-    format_campaign_event_for_log,
-)
+from gridbridge.decisions.campaigns.event_texts_and_notifications import format_campaign_event_for_log
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
-from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import describe_started_prologues as of_steps
 from gridbridge.decisions.campaigns.slot_distribution import distribute_slots_to_campaigns
 from gridbridge.decisions.campaigns.speculative_attempt_planning import (
     DecisionsBeforeSpeculation,
@@ -42,7 +39,7 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskAttempt,
     TaskAttemptOutcome,
-    map_arrays_to_clusters,
+    pair_attempts_with_clusters,
 )
 from gridbridge.model.campaigns.campaign_events import EventsChangedInCycle
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, TaskRetry
@@ -61,21 +58,9 @@ class _CycleOutcome:
     rivals: AttemptsByTask
     again: tuple[TaskRetry, ...]
     over: Counter[int]  # number of finally ended tasks by campaign
-    lasting: tuple[CampaignArray, ...]  # unfinished arrays of tasks, prologues and epilogues
+    reached: tuple[CampaignArray, ...]  # unfinished arrays at clusters that answered: silent clusters would time out
+    busy: frozenset[int]  # campaigns that may have a live task
     lost: tuple[SupersededAttempts, ...]
-
-    @property
-    def reached(self) -> tuple[CampaignArray, ...]:
-        """The unfinished arrays at clusters that answered in this cycle.
-
-        A call to a silent cluster would time out.
-        """
-        return tuple(array for array in self.lasting if array.cluster in self.seen.room)
-
-    @property
-    def busy(self) -> frozenset[int]:
-        """The numbers of the campaigns that may have a live task."""
-        return frozenset(array.campaign for array in self.steps.of_tasks(self.lasting))
 
 
 def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
@@ -84,7 +69,8 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
     steps, situation = ends.steps, ends.seen
     at_end = _finished(ends)
     finished, after = steps.last(at_end)
-    wound_up, epilogues = steps.last(_wound_up(ends))
+    winding_up = (campaign.number for campaign in situation.campaigns if campaign.is_winding_up)
+    wound_up, epilogues = steps.last(number for number in winding_up if number not in ends.busy)
     book, records = update_events_and_successes(
         situation, ends.again, (*finished, *wound_up), steps.noted(OpenCampaignEventsInCycle(situation.events))
     )
@@ -95,7 +81,7 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
     return replace(
         sending,
         ended=situation.ended,
-        arrays=tuple(array for array in situation.arrays if (array.campaign, array.number) in ending),
+        arrays=tuple(array for array in situation.arrays if array.key in ending),
         again=ends.again,
         over=situation.over,
         finished=finished,
@@ -115,12 +101,10 @@ def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
 
 def _settle_ends(situation: CampaignCycleSituation) -> _CycleOutcome:
     rivals, steps = group_attempts_by_task(situation.rivals), PrologueAndEpilogueProgress(situation)
-    over = {(array.campaign, array.number) for array in situation.over}
-    lasting = tuple(array for array in situation.arrays if (array.campaign, array.number) not in over)
+    lasting, alive = situation.unfinished_arrays, situation.uncancelled
     tasks = steps.of_tasks(situation.arrays)
     situation = replace(situation, ended=mark_ended_attempts_as_copies(situation.ended, rivals), arrays=tasks)
-    alive = {campaign.number for campaign in situation.campaigns if campaign.state is not CampaignState.CANCELLED}
-    reached = (array for array in lasting if array.cluster in situation.room)
+    reached = tuple(array for array in lasting if array.cluster in situation.room)
     living = (array for array in steps.of_tasks(reached) if array.campaign in alive)
     again = assign_retry_numbers_above_attempts(_retries(situation, alive), rivals)
     return _CycleOutcome(
@@ -129,7 +113,8 @@ def _settle_ends(situation: CampaignCycleSituation) -> _CycleOutcome:
         rivals=rivals,
         again=again,
         over=Counter(attempt.campaign for attempt in select_final_task_ends(situation.ended, again)),
-        lasting=lasting,
+        reached=reached,
+        busy=frozenset(array.campaign for array in steps.of_tasks(lasting)),
         lost=find_superseded_attempts(situation.ended, rivals, living),
     )
 
@@ -138,10 +123,8 @@ def _plan_sends(
     ends: _CycleOutcome, book: OpenCampaignEventsInCycle, unsent: Container[CampaignArray]
 ) -> CampaignCyclePlan:
     situation, steps = ends.seen, ends.steps
-    barred, predicted = (
-        derive_cluster_blacklist(book.open, situation.at, situation.failures),
-        tasks_per_free_slot_predictor.predict_job_ratios(situation),
-    )
+    barred = derive_cluster_blacklist(book.open, situation.at, situation.failures)
+    predicted = tasks_per_free_slot_predictor.predict_job_ratios(situation)
     reachable = hide_blacklisted_clusters(situation, barred | steps.preparing())
     resumed = tuple(
         array
@@ -164,7 +147,7 @@ def _plan_sends(
         resumed=resumed,
         sends=sent,
         steps=before,
-        copies=plan_speculative_attempts(reachable, decided),
+        copies=tuple(plan_speculative_attempts(reachable, decided)),
         predicted=tasks_per_free_slot_predictor.select_changed_ratios(predicted, situation.ratios, sent),
     )
 
@@ -178,9 +161,9 @@ def _resumed_submissions(ends: _CycleOutcome) -> Iterator[CampaignArray]:
     situation = ends.seen
     paused = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.PAUSED}
     closed = {name for name, room in situation.room.items() if room.is_closed}
-    dropped = {(loser.array.campaign, loser.array.number) for loser in ends.lost if is_unreleased_array_unwanted(loser)}
+    dropped = {loser.array.key for loser in ends.lost if is_unreleased_array_unwanted(loser)}
     for array in ends.reached:
-        is_wanted = ends.steps.is_wanted(array) and (array.campaign, array.number) not in dropped
+        is_wanted = ends.steps.is_wanted(array) and array.key not in dropped
         is_begin = array.state is INTENDED and not ends.steps.is_epilogue(array)
         is_held_back = is_begin and (array.campaign in paused or array.cluster in closed)
         if is_wanted and array.state in BEGUN and not is_held_back:
@@ -189,30 +172,25 @@ def _resumed_submissions(ends: _CycleOutcome) -> Iterator[CampaignArray]:
 
 def _finished(ends: _CycleOutcome) -> tuple[int, ...]:
     """Return the campaigns that end now. A cluster that can't be reached must not delay the end."""
-    runs, busy = {retry.campaign for retry in ends.again}, ends.busy
+    runs = {retry.campaign for retry in ends.again}
     return tuple(
         campaign.number
         for campaign in ends.seen.campaigns
         if campaign.state.is_alive
         and campaign.number not in runs
         and _is_sent(campaign, ends.seen)
-        and (campaign.number not in busy or campaign.ended + ends.over[campaign.number] >= campaign.tasks)
+        and (campaign.number not in ends.busy or campaign.ended + ends.over[campaign.number] >= campaign.tasks)
     )
 
 
-def _wound_up(ends: _CycleOutcome) -> tuple[int, ...]:
-    busy, campaigns = ends.busy, ends.seen.campaigns
-    return tuple(campaign.number for campaign in campaigns if campaign.is_winding_up and campaign.number not in busy)
-
-
 def _count_gone(arrays: Iterable[CampaignArray], situation: CampaignCycleSituation) -> int:
-    listed = {(view.campaign, view.cluster) for view in situation.there}
+    listed = {view.pair for view in situation.there}
     steps = {(phase.campaign, phase.array) for phase in situation.steps}
     return sum(
         array.state is ArraySubmissionState.RELEASED
         and array.cluster in situation.room
         and (array.campaign, array.cluster) not in listed
-        and (array.campaign, array.number) not in steps
+        and array.key not in steps
         for array in arrays
     )
 
@@ -233,19 +211,16 @@ def _retries(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRe
         for campaign in situation.campaigns
         if campaign.number in alive and campaign.jdl.type is not CampaignType.TEST
     }
-    where = map_arrays_to_clusters(situation.arrays)
     surely = (attempt for attempt in situation.ended if not attempt.forgotten_job or attempt.campaign in twice)
-    ended = tuple(
-        AttemptOutcomeAtCluster.of(attempt, where.get((attempt.campaign, attempt.array), "")) for attempt in surely
-    )
+    placed = pair_attempts_with_clusters(surely, situation.arrays)
+    ended = tuple(AttemptOutcomeAtCluster.of(attempt, cluster) for attempt, cluster in placed)
     return plan_task_retries(ended, situation.earlier, clusters, situation.failures)
 
 
 def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
     """Say whether all tasks of a campaign were sent; a test campaign sends one task to each cluster."""
-    is_test = campaign.jdl.type is CampaignType.TEST
     tried = situation.tried.get(campaign.number, frozenset())
-    is_tried = is_test and tried >= campaign.jdl.clusters.keys()
+    is_tried = campaign.jdl.type is CampaignType.TEST and tried >= campaign.jdl.clusters.keys()
     return is_tried or not situation.waiting.get(campaign.number)
 
 
@@ -272,7 +247,7 @@ def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
     lines += [number_with_noun(undeleted, "array is deleted", "arrays are deleted") if undeleted else ""]
     lines += tasks_per_free_slot_predictor.describe_job_ratio_changes(plan.predicted)
     lines += [f"sent: {sent}" if sent else ""]
-    lines += of_steps(plan.steps)
+    lines += [f"{step.step} of campaign {step.campaign} at {step.cluster} begins" for step in plan.steps]
     lines += [
         f"copied to {copies.cluster}: {number_with_noun(len(copies.tasks), 'task')} of campaign"
         f" {copies.campaign} with a run time above {copies.beyond_s} s"
@@ -311,12 +286,12 @@ def split_cycle_plan_by_transaction(
     All attempts of a task and the task's retry are in the same transaction.
     """
     again = {(retry.campaign, retry.task): retry for retry in plan.again}
-    *first, last = _in_groups(plan.ended, most)
-    runs = [
-        tuple(again[task] for task in dict.fromkeys(map(_task_of, group)) if task in again) for group in (*first, last)
+    *first, last = [
+        (group, tuple(again[task] for task in dict.fromkeys(map(_task_of, group)) if task in again))
+        for group in _in_groups(plan.ended, most)
     ]
-    earlier = (CampaignCyclePlan(ended=group, again=these) for group, these in zip(first, runs, strict=False))
-    return (*earlier, replace(plan, ended=last, again=runs[-1]))
+    earlier = (CampaignCyclePlan(ended=group, again=retries) for group, retries in first)
+    return (*earlier, replace(plan, ended=last[0], again=last[1]))
 
 
 def _in_groups(attempts: Iterable[TaskAttempt], most: int) -> Iterator[tuple[TaskAttempt, ...]]:

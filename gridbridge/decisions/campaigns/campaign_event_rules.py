@@ -22,10 +22,9 @@ from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
 from gridbridge.decisions.campaigns.task_backlog import has_unplaceable_tasks
 from gridbridge.model.campaigns.campaign import (
     CampaignCluster,
-    CampaignState,
     TaskAttempt,
     TaskAttemptOutcome,
-    map_arrays_to_clusters,
+    pair_attempts_with_clusters,
 )
 from gridbridge.model.campaigns.campaign_events import (
     BLACKLISTING_EVENTS,
@@ -63,13 +62,9 @@ def update_events_and_successes(
     `book` has the open events, with the changes that the cycle has made before this call.
     """
     book = book or OpenCampaignEventsInCycle(situation.events)
-    where = map_arrays_to_clusters(situation.arrays)
-    alive = {campaign.number for campaign in situation.campaigns if campaign.state is not CampaignState.CANCELLED}
-    ended = [
-        (attempt, where.get((attempt.campaign, attempt.array), ""))
-        for attempt in situation.ended
-        if attempt.campaign in alive
-    ]
+    alive = situation.uncancelled
+    ended_alive = (attempt for attempt in situation.ended if attempt.campaign in alive)
+    ended = pair_attempts_with_clusters(ended_alive, situation.arrays)
     _note_clusters(book, situation)
     update_removed_cluster_events(book, situation)
     update_conflicting_end_events(book, situation)
@@ -114,7 +109,7 @@ def record_failed_task_events(
 def _note_starts(
     book: OpenCampaignEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], situation: CampaignCycleSituation
 ) -> None:
-    sent_at = {(array.campaign, array.number): array.intended_at for array in situation.arrays}
+    sent_at = {array.key: array.intended_at for array in situation.arrays}
     for attempt, cluster in ended:
         open_event = book.find(CampaignEventCode.SETUP_ERROR, attempt.campaign, cluster)
         if attempt.outcome is TaskAttemptOutcome.SETUP_ERROR:

@@ -3,7 +3,7 @@
 Prologues and epilogues are keys of CiGri's JDL (v3).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
@@ -17,7 +17,6 @@ from gridbridge.model.campaigns.campaign import (
     CampaignArray,
     CampaignCluster,
     CampaignState,
-    TaskAttempt,
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
@@ -51,29 +50,31 @@ class PrologueAndEpilogueProgress:
         ended = {(attempt.campaign, attempt.array): attempt for attempt in situation.stepped}
         self._clusters = {campaign.number: campaign.jdl.clusters for campaign in situation.campaigns}
         self._situation = situation
-        self._now = [_with_end(phase, ended) for phase in situation.steps]
+        self._now = [
+            replace(phase, outcome=end.outcome, exit_status=end.exit_status)
+            if (end := ended.get((phase.campaign, phase.array)))
+            else phase
+            for phase in situation.steps
+        ]
         self._last = {(phase.campaign, phase.cluster, phase.step): phase for phase in self._now}
         self._arrays = {(phase.campaign, phase.array) for phase in situation.steps}
-        self._just = {(attempt.campaign, attempt.array) for attempt in situation.stepped}
-        self._alive = {
-            campaign.number for campaign in situation.campaigns if campaign.state is not CampaignState.CANCELLED
-        }
+        self._just = ended.keys()
+        self._alive = situation.uncancelled
         self._winding_up = {campaign.number for campaign in situation.campaigns if campaign.is_winding_up}
         self._over = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.TERMINATED}
         self._of_epilogues = {(phase.campaign, phase.array) for phase in situation.steps if phase.step == EPILOGUE}
 
     def of_tasks(self, arrays: Iterable[CampaignArray]) -> tuple[CampaignArray, ...]:
         """Return the arrays that hold tasks; arrays of prologues and epilogues are left out."""
-        return tuple(array for array in arrays if (array.campaign, array.number) not in self._arrays)
+        return tuple(array for array in arrays if array.key not in self._arrays)
 
     def is_wanted(self, array: CampaignArray) -> bool:
         """Say whether an array must still run; a cancelled campaign needs only its epilogues."""
-        is_winding_up = array.campaign in self._winding_up
-        return array.campaign in self._alive or (is_winding_up and self.is_epilogue(array))
+        return array.campaign in self._alive or (array.campaign in self._winding_up and self.is_epilogue(array))
 
     def is_epilogue(self, array: CampaignArray) -> bool:
         """Say whether an array holds an epilogue instead of tasks."""
-        return (array.campaign, array.number) in self._of_epilogues
+        return array.key in self._of_epilogues
 
     def preparing(self) -> dict[CampaignCluster, ClusterClosureOrProbe]:
         """Return the campaigns and clusters at which a prologue or epilogue is unfinished."""
@@ -95,13 +96,10 @@ class PrologueAndEpilogueProgress:
 
         Tasks wait until their campaign's prologue has succeeded at the cluster.
         """
-        going, steps = [], []
+        going, early = [], []
         for send in sends:
-            if self._is_ready(send.campaign, send.cluster):
-                going.append(send)
-            else:
-                steps.append(self._next(send.campaign, send.cluster, PROLOGUE))
-        return tuple(going), tuple(steps)
+            (going if self._is_ready(send.campaign, send.cluster) else early).append(send)
+        return tuple(going), tuple(self._next(send.campaign, send.cluster, PROLOGUE) for send in early)
 
     def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[CampaignPrologueOrEpilogueStart, ...]]:
         """Return the campaigns that end now, and the epilogues to start for the remaining campaigns.
@@ -121,8 +119,7 @@ class PrologueAndEpilogueProgress:
 
     def unneeded(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
         """Return the waiting prologues that no task of the campaigns needs any more."""
-        needless = self._in_vain(campaigns)
-        return tuple(array for array in needless if (array.campaign, array.number) in self._situation.idle_steps)
+        return tuple(array for array in self._in_vain(campaigns) if array.key in self._situation.idle_steps)
 
     def unsent(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
         """Return the prologues that no task needs any more and no cluster has accepted yet."""
@@ -135,27 +132,21 @@ class PrologueAndEpilogueProgress:
             for phase in self._now
             if phase.step == PROLOGUE and phase.outcome is TaskAttemptOutcome.PENDING and phase.campaign in ended
         }
-        return (array for array in self._situation.arrays if (array.campaign, array.number) in pending)
+        return (array for array in self._situation.arrays if array.key in pending)
 
     def noted(self, book: OpenCampaignEventsInCycle) -> OpenCampaignEventsInCycle:
         """Open events for failed prologues and epilogues; a successful prologue closes the event."""
-        campaigns = {
-            campaign.number
-            for campaign in self._situation.campaigns
-            if campaign.state.is_alive or campaign.is_winding_up
-        }
+        campaigns = self._winding_up.union(
+            campaign.number for campaign in self._situation.campaigns if campaign.state.is_alive
+        )
         for phase in self._now:
             if (phase.campaign, phase.array) not in self._just or phase.campaign not in campaigns:
                 continue
             if phase.step == PROLOGUE and phase.campaign in self._alive:
                 self._note_prologue(book, phase)
             elif phase.step == EPILOGUE and phase.outcome is not TaskAttemptOutcome.SUCCESS and _is_over(phase):
-                event = new_campaign_event(
-                    CampaignEventSubject.CAMPAIGN,
-                    CampaignEventCode.EPILOG_EXIT_ERROR,
-                    *_pair(phase),
-                    self._situation.at,
-                )
+                code, at = CampaignEventCode.EPILOG_EXIT_ERROR, self._situation.at
+                event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *_pair(phase), at)
                 why = ENDED_BY_CLUSTER.get(phase.outcome, "")
                 book.put(replace(event, exit_status=phase.exit_status, why=why))
         return book
@@ -173,10 +164,10 @@ class PrologueAndEpilogueProgress:
     def _is_ready(self, campaign: int, cluster: str) -> bool:
         if not self._clusters[campaign][cluster].prologue:
             return True
-        prologue = self._last.get((campaign, cluster, PROLOGUE))
-        after = self._last.get((campaign, cluster, EPILOGUE))
-        is_undone = prologue is not None and after is not None and after.array > prologue.array
-        return prologue is not None and prologue.outcome is TaskAttemptOutcome.SUCCESS and not is_undone
+        prologue, after = (self._last.get((campaign, cluster, step)) for step in STEPS)
+        if prologue is None or prologue.outcome is not TaskAttemptOutcome.SUCCESS:
+            return False
+        return after is None or after.array <= prologue.array
 
     def _next(self, campaign: int, cluster: str, step: str) -> CampaignPrologueOrEpilogueStart:
         previous = self._last.get((campaign, cluster, step))
@@ -206,13 +197,6 @@ class PrologueAndEpilogueProgress:
         return phase is not None and phase.outcome is TaskAttemptOutcome.PENDING
 
 
-def _with_end(
-    phase: LastPrologueOrEpilogueAttempt, ended: Mapping[tuple[int, int], TaskAttempt]
-) -> LastPrologueOrEpilogueAttempt:
-    now = ended.get((phase.campaign, phase.array))
-    return phase if now is None else replace(phase, outcome=now.outcome, exit_status=now.exit_status)
-
-
 def _is_over(phase: LastPrologueOrEpilogueAttempt) -> bool:
     if phase.outcome is TaskAttemptOutcome.PENDING:
         return False
@@ -221,8 +205,3 @@ def _is_over(phase: LastPrologueOrEpilogueAttempt) -> bool:
 
 def _pair(phase: LastPrologueOrEpilogueAttempt) -> CampaignCluster:
     return phase.campaign, phase.cluster
-
-
-def describe_started_prologues(steps: Iterable[CampaignPrologueOrEpilogueStart]) -> list[str]:
-    """Describe the prologues and epilogues that a cycle starts."""
-    return [f"{step.step} of campaign {step.campaign} at {step.cluster} begins" for step in steps]

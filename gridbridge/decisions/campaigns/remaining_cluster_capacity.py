@@ -24,10 +24,7 @@ class FreeClusterSlots:
         self._besteffort = {name: cluster_room.free(is_besteffort=True) for name, cluster_room in room.items()}
 
     def of(self, cluster: str, request: JdlClusterSettings) -> int:
-        """Return the free slots of a cluster for a request; 0 if the cluster gave no answer.
-
-        Negative if more slots were taken than were free.
-        """
+        """Return the free slots of a cluster for a request; 0 without an answer, negative if too many were taken."""
         return (self._besteffort if request.is_besteffort else self._ordinary).get(cluster, 0)
 
     def take(self, cluster: str, request: JdlClusterSettings, tasks: int) -> None:
@@ -85,8 +82,6 @@ def may_multislot_task_wait(max_slots: int, flood_rate: float, slots: int) -> bo
 
 
 SLOT_KEPT_S = 300.0  # how long free slots are kept for a waiting task
-
-
 UNKNOWN_REQUEST = JdlClusterSettings(exec_file="")  # request at a cluster that the campaign no longer names
 
 
@@ -125,20 +120,17 @@ def remaining_capacity_of_clusters(
         request = requests.get((array.campaign, array.cluster), UNKNOWN_REQUEST)
         free.take(array.cluster, request, array.size)
     closed_to_wide = {name for name, room in situation.room.items() if room.is_closed}
-    over = {(array.campaign, array.number) for array in situation.over}
-    lasting = [array for array in situation.arrays if (array.campaign, array.number) not in over]
     tests, unkept = situation.tests, dict[CampaignCluster, int]()
     for view in (view for view in situation.there if view.cluster in may_wait):
-        pair = view.campaign, view.cluster
-        request = requests.get(pair, UNKNOWN_REQUEST)
+        request = requests.get(view.pair, UNKNOWN_REQUEST)
         free.take(view.cluster, request, view.able - view.old)
-        unkept[pair] = (view.held + view.old) * request.slots
+        unkept[view.pair] = (view.held + view.old) * request.slots
         counts = view.able - (view.old if view.campaign in tests else 0)
         may_wait[view.cluster] -= counts
         if counts and request.slots > 1:
             closed_to_wide.add(view.cluster)
-    arrays = RemainingArraysByCluster(situation.room, lasting, situation.campaigns)
-    stuck = frozenset((view.campaign, view.cluster) for view in situation.there if view.is_stuck)
+    arrays = RemainingArraysByCluster(situation.room, situation.unfinished_arrays, situation.campaigns)
+    stuck = frozenset(view.pair for view in situation.there if view.is_stuck)
     return RemainingClusterCapacity(free, may_wait, arrays, closed_to_wide, stuck, unkept)
 
 

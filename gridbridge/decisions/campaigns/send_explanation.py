@@ -3,7 +3,8 @@
 All numbers in an explanation are from the cycle that decided.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from gridbridge.decisions.campaigns.campaign_order_and_fairshare import explain_campaign_order
@@ -18,12 +19,11 @@ from gridbridge.decisions.campaigns.tasks_per_free_slot_predictor import predict
 from gridbridge.decisions.campaigns.tasks_that_fit_by_scheduler import TasksPerClusterByScheduler
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEvent
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, ListedCampaignTaskCounts
+from gridbridge.model.campaigns.cycle_plan import NO_TASKS, CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import TaskSendExplanation, TaskSentOrUnsentCause
 
 MAX_NAMED_CAMPAIGNS = 3  # largest number of preceding campaigns that an explanation names
-NO_LISTED_TASKS = ListedCampaignTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
 
 
 def explain_campaign_task_sends(
@@ -33,35 +33,31 @@ def explain_campaign_task_sends(
     cycle = _CycleExplanation(situation, plan)
     return tuple(
         cycle.reason(campaign, cluster, request)
-        for campaign in _with_tasks(situation)
+        for campaign in situation.campaigns
+        if campaign.state is CampaignState.IN_TREATMENT and situation.waiting.get(campaign.number)
         for cluster, request in campaign.jdl.clusters.items()
     )
-
-
-def _with_tasks(situation: CampaignCycleSituation) -> Iterator[Campaign]:
-    for campaign in situation.campaigns:
-        if campaign.state is CampaignState.IN_TREATMENT and situation.waiting.get(campaign.number):
-            yield campaign
 
 
 class _CycleExplanation:
     def __init__(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         self._situation = situation
-        self._campaigns = {campaign.number: campaign for campaign in situation.campaigns}
         self._free = FreeClusterSlots(situation.room)
         self._predicted = predict_job_ratios(situation)
         self._matching = TasksPerClusterByScheduler(situation, self._predicted)
-        self._views = {(view.campaign, view.cluster): view for view in situation.there}
-        self._waiting: dict[str, int] = {}
+        self._views = {view.pair: view for view in situation.there}
+        self._waiting = Counter[str]()
         for view in situation.there:
-            self._waiting[view.cluster] = self._waiting.get(view.cluster, 0) + view.able
+            self._waiting[view.cluster] += view.able
         self._sent = {(send.campaign, send.cluster): send.tasks for send in plan.sends}
-        self._to_send = dict(situation.waiting)
-        self._served: dict[str, list[int]] = {}
+        self._to_send = Counter(situation.waiting)
+        self._served = defaultdict[str, list[Campaign]](list)
+        campaigns = {campaign.number: campaign for campaign in situation.campaigns}
         for send in plan.sends:
-            self._to_send[send.campaign] = self._to_send.get(send.campaign, 0) - send.tasks
-            self._served.setdefault(send.cluster, []).append(send.campaign)
-        events = _open(situation.events, plan)
+            self._to_send[send.campaign] -= send.tasks
+            self._served[send.cluster].append(campaigns[send.campaign])
+        by_what = {event.what: event for event in (*situation.events, *plan.changes.events)}
+        events = [event for event in by_what.values() if not event.closed_at]
         self._bars = derive_cluster_blacklist(events, situation.at, situation.failures)
         self._unsent = UnsentTaskBacklog(situation, self._bars)
         self._barring = _barring(events)
@@ -71,19 +67,16 @@ class _CycleExplanation:
 
     def reason(self, campaign: Campaign, cluster: str, request: JdlClusterSettings) -> TaskSendExplanation:
         """Explain why a campaign sent tasks to a cluster, or sent none."""
-        room = self._situation.room.get(cluster)
+        pair, room = (campaign.number, cluster), self._situation.room.get(cluster)
         reason = self._numbers(campaign, cluster, request)
-        if room is None and cluster in self._situation.dropped:
-            return replace(reason, cause=TaskSentOrUnsentCause.DROPPED)
         if room is None:
-            return reason
+            is_dropped = cluster in self._situation.dropped
+            return replace(reason, cause=TaskSentOrUnsentCause.DROPPED) if is_dropped else reason
         if reason.sent:
             return replace(reason, cause=TaskSentOrUnsentCause.SENT)
-        barred = self._barring.get((campaign.number, cluster))
-        is_closed = self._bars.get((campaign.number, cluster)) is ClusterClosureOrProbe.CLOSED
-        if barred and is_closed:
+        if (barred := self._barring.get(pair)) and self._bars.get(pair) is ClusterClosureOrProbe.CLOSED:
             return replace(reason, cause=TaskSentOrUnsentCause.CLOSED, code=barred.code, until=barred.until)
-        if (campaign.number, cluster) in self._preparing:
+        if pair in self._preparing:
             return replace(reason, cause=TaskSentOrUnsentCause.PREPARING)
         if room.is_drained:
             return replace(reason, cause=TaskSentOrUnsentCause.DRAINED)
@@ -91,12 +84,12 @@ class _CycleExplanation:
             return replace(
                 reason, cause=TaskSentOrUnsentCause.STRESSED, stress=room.stress, stress_limit=room.stress_limit
             )
-        cause = self._cause(reason, campaign, request)
-        return self._with_order(replace(reason, cause=cause), campaign)
+        reason = replace(reason, cause=self._cause(reason, campaign, request))
+        return self._with_order(reason, campaign) if reason.cause is TaskSentOrUnsentCause.OTHERS_FIRST else reason
 
     def _numbers(self, campaign: Campaign, cluster: str, request: JdlClusterSettings) -> TaskSendExplanation:
         pair, room = (campaign.number, cluster), self._situation.room.get(cluster)
-        view, predicted = self._views.get(pair, NO_LISTED_TASKS), self._predicted.get(pair)
+        view, predicted = self._views.get(pair, NO_TASKS), self._predicted.get(pair)
         return TaskSendExplanation(
             campaign=campaign.number,
             cluster=cluster,
@@ -109,7 +102,7 @@ class _CycleExplanation:
             waiting=view.waiting,
             max_jobs=request.max_jobs,
             job_ratio=predicted.ratio if predicted else None,
-            waiting_there=self._waiting.get(cluster, 0),
+            waiting_there=self._waiting[cluster],
             may_wait=max(0, self._matching.left.may_wait.get(cluster, 0)),
         )
 
@@ -132,7 +125,7 @@ class _CycleExplanation:
             return limit
         if reason.free_slots < reason.slots:
             return TaskSentOrUnsentCause.FULL
-        if self._to_send.get(campaign.number, 0) <= 0:
+        if self._to_send[campaign.number] <= 0:
             return TaskSentOrUnsentCause.ELSEWHERE
         if self._matching.left.free.of(reason.cluster, request) < reason.slots:
             return TaskSentOrUnsentCause.WAITING_THERE
@@ -141,31 +134,18 @@ class _CycleExplanation:
         return TaskSentOrUnsentCause.OTHERS_FIRST
 
     def _with_order(self, reason: TaskSendExplanation, campaign: Campaign) -> TaskSendExplanation:
-        if reason.cause is not TaskSentOrUnsentCause.OTHERS_FIRST:
-            return reason
-        served = [self._campaigns[number] for number in self._served.get(reason.cluster, ())]
-        if not served:
+        if not (served := self._served[reason.cluster]):
             return reason
         why, own, theirs = explain_campaign_order(served[0], campaign, reason.cluster, self._situation)
         before = tuple(earlier.number for earlier in served[:MAX_NAMED_CAMPAIGNS])
         return replace(reason, before=before, order=why, own=own, theirs=theirs)
 
 
-def _open(events: tuple[CampaignEvent, ...], plan: CampaignCyclePlan) -> tuple[CampaignEvent, ...]:
-    by_what = {event.what: event for event in events} | {event.what: event for event in plan.changes.events}
-    return tuple(event for event in by_what.values() if not event.closed_at)
-
-
-def _barring(events: tuple[CampaignEvent, ...]) -> Mapping[CampaignCluster, CampaignEvent]:
+def _barring(events: Iterable[CampaignEvent]) -> Mapping[CampaignCluster, CampaignEvent]:
+    """Return, for each campaign and cluster, the first event among the events that close the cluster longest."""
     closing: dict[CampaignCluster, CampaignEvent] = {}
     for event in events:
-        pair = event.campaign, event.cluster
-        if event.code in BLACKLISTING_EVENTS and (pair not in closing or _lasts(event, closing[pair])):
-            closing[pair] = event
+        last = closing.setdefault((event.campaign, event.cluster), event) if event.code in BLACKLISTING_EVENTS else None
+        if last and last.until and (event.until is None or event.until > last.until):
+            closing[event.campaign, event.cluster] = event
     return closing
-
-
-def _lasts(event: CampaignEvent, rival: CampaignEvent) -> bool:
-    if event.until is None or rival.until is None:
-        return rival.until is not None
-    return event.until > rival.until

@@ -1,29 +1,92 @@
-"""Plan speculative attempts: second attempts of running tasks, for campaigns that are near their end.
+"""Plan speculative attempts: second attempts of the long-running tasks of campaigns that are near their end.
 
-Speculative attempts take only slots that the ordinary tasks of all campaigns have left.
+CiGri's scheduler specification plans this as finalize scheduling ("the replication of remaining jobs"). Two limits are
+gridbridge's own: a task must run beyond the 95th percentile of ended tasks, and it gets two speculative attempts at
+most, since most of the last tasks end without help. Speculative attempts take only slots that the ordinary tasks of
+all campaigns have left.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from math import ceil, inf
 
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
-    count_starved_tasks_by_cluster,
-)
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import count_starved_tasks_by_cluster
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
-    FreeClusterSlots,
-    RemainingArraysByCluster,
+    RemainingClusterCapacity,
     max_array_tasks,
     remaining_capacity_of_clusters,
 )
-from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignNearEnd
-from gridbridge.decisions.campaigns.schedulers.scheduler_registry import speculation_scheduler_of
 from gridbridge.decisions.campaigns.task_retries_and_copies import AttemptsByTask
 from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import FinalizeSpeculationSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, PlannedCampaignTaskSend, TaskRetry
-from gridbridge.model.campaigns.jdl import JdlClusterSettings
-from gridbridge.model.campaigns.speculation import CampaignStragglers, SpeculativeAttemptsAtCluster
+from gridbridge.model.campaigns.speculation import CampaignStragglers, LiveAttempt, SpeculativeAttemptsAtCluster
+
+MIN_ENDED_TASKS = 3  # fewest ended tasks for a percentile
+RUN_TIME_QUANTILE = 0.95  # share of ended tasks with shorter run times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignNearEnd:
+    """A campaign near its end, from which speculative attempts are chosen."""
+
+    campaign: int
+    left: int  # number of unfinished tasks
+    unsent: int  # number of unsent tasks
+    sent_s: float  # time since the last task was sent
+    free: Mapping[str, int]  # number of tasks that fit into free slots; best cluster first
+    durations_s: Sequence[float]  # run times of ended tasks
+    live: Sequence[LiveAttempt]  # live attempts: all live attempts of a task, or none
+    made: Mapping[int, int]  # number of speculative attempts so far, by task
+    limits: FinalizeSpeculationSection
+    failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)  # clusters where a task failed, by task
+
+
+def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttemptsAtCluster, ...]:
+    """Return which tasks get a speculative attempt at which cluster, longest running first.
+
+    A task gets one speculative attempt per cycle, and a second attempt only after the first has run too long. A cluster
+    gets no attempt of a task that already runs at the cluster or failed there.
+    """
+    beyond_s, free = run_time_p95_s(end.durations_s), dict(end.free)
+    is_end = is_campaign_near_end(end.left, end.unsent, sum(free.values()), end.sent_s, end.limits)
+    if beyond_s is None or not is_end:
+        return ()
+    beyond_s = max(beyond_s, end.limits.least_s)
+    chosen: dict[str, list[int]] = {}
+    for task, clusters in _late_tasks_with_excluded_clusters(end, beyond_s):
+        if cluster := next((name for name, room in free.items() if room > 0 and name not in clusters), ""):
+            free[cluster] -= 1
+            chosen.setdefault(cluster, []).append(task)
+    return tuple(
+        SpeculativeAttemptsAtCluster(campaign=end.campaign, cluster=name, tasks=tuple(tasks), beyond_s=round(beyond_s))
+        for name, tasks in chosen.items()
+    )
+
+
+def is_campaign_near_end(
+    unfinished: int, unsent: int, free: int, sent_s: float, limits: FinalizeSpeculationSection
+) -> bool:
+    """Say whether all tasks were sent long ago, or fewer are left than could start on slots that others leave free."""
+    return unfinished < free or (not unsent and sent_s >= limits.limit_s)
+
+
+def run_time_p95_s(durations_s: Sequence[float]) -> float | None:
+    """Return the 95th percentile of run times; None if too few tasks have ended."""
+    if len(durations_s) < MIN_ENDED_TASKS:
+        return None
+    return sorted(durations_s)[ceil(RUN_TIME_QUANTILE * len(durations_s)) - 1]
+
+
+def _late_tasks_with_excluded_clusters(end: CampaignNearEnd, beyond_s: float) -> Iterable[tuple[int, Set[str]]]:
+    of_task = defaultdict[int, list[LiveAttempt]](list)
+    for attempt in end.live:
+        of_task[attempt.task].append(attempt)
+    youngest = {task: min(attempt.elapsed_s for attempt in attempts) for task, attempts in of_task.items()}
+    for task in sorted(youngest, key=lambda task: (-youngest[task], task)):
+        if youngest[task] > beyond_s and end.made.get(task, 0) < end.limits.copies:
+            yield task, {attempt.cluster for attempt in of_task[task]}.union(end.failed_at.get(task, ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,24 +101,17 @@ class DecisionsBeforeSpeculation:
     rivals: AttemptsByTask
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotsForSpeculativeAttempts:
-    """The slots and arrays that the ordinary tasks of a cycle have left."""
-
-    free: FreeClusterSlots
-    arrays: RemainingArraysByCluster
-    there: Counter[CampaignCluster]  # number of tasks that the cluster lists or that this cycle sends
-    in_vain: Mapping[CampaignCluster, int]  # number of waiting tasks that nikita has deleted
-
-
 class _CampaignCounts:
     def __init__(self, situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation) -> None:
         self.unsent = Counter(situation.waiting)
-        self.ended: dict[int, list[TaskAttempt]] = defaultdict(list)
-        self.made: dict[int, dict[int, int]] = defaultdict(dict)  # number of speculative attempts by task
+        self.ended = defaultdict[int, list[TaskAttempt]](list)
+        self.made = defaultdict[int, dict[int, int]](dict)  # number of speculative attempts by task
+        self.there = Counter({view.pair: view.listed for view in situation.there})  # listed tasks and tasks to send
+        self.in_vain = count_starved_tasks_by_cluster(situation)
         for send in decided.sends:
             self.unsent[send.campaign] -= send.tasks
-        self.unsent.update(attempt.campaign for attempt in decided.again)
+            self.there[send.campaign, send.cluster] += send.tasks
+        self.unsent.update(retry.campaign for retry in decided.again)
         for attempt in decided.ended:
             self.ended[attempt.campaign].append(attempt)
         for (campaign, task), rivals in decided.rivals.items():
@@ -64,47 +120,25 @@ class _CampaignCounts:
 
 def plan_speculative_attempts(
     situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
-) -> tuple[SpeculativeAttemptsAtCluster, ...]:
-    """Return the speculative attempts that a cycle sends, in the order of the campaigns."""
-    return tuple(_copies(situation, decided)) if situation.tails else ()
-
-
-def _copies(
-    situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
 ) -> Iterator[SpeculativeAttemptsAtCluster]:
-    campaigns = {copy.number: copy for copy in situation.campaigns}
-    sent = _sent(situation, decided)
-    capacity = remaining_capacity_of_clusters(situation)
-    remaining = SlotsForSpeculativeAttempts(
-        free=capacity.free, arrays=capacity.arrays, there=sent, in_vain=count_starved_tasks_by_cluster(situation)
-    )
-    counted = _CampaignCounts(situation, decided)
+    """Yield the speculative attempts that a cycle sends, in the order of the campaigns."""
+    if not situation.tails:
+        return
+    campaigns = {campaign.number: campaign for campaign in situation.campaigns}
+    remaining, counted = remaining_capacity_of_clusters(situation), _CampaignCounts(situation, decided)
     for send in decided.sends:
-        remaining.free.take(send.cluster, _request(campaigns[send.campaign], send.cluster), send.tasks)
-        arrays = -(-send.tasks // max_array_tasks(situation, send.cluster))
-        remaining.arrays.take(send.campaign, send.cluster, arrays)
+        remaining.free.take(send.cluster, campaigns[send.campaign].jdl.clusters[send.cluster], send.tasks)
+        remaining.arrays.take(send.campaign, send.cluster, -(-send.tasks // max_array_tasks(situation, send.cluster)))
     for tail in situation.tails:
         campaign = campaigns[tail.campaign]
-        finalizer = speculation_scheduler_of(campaign)
-        free = _room_by_cluster(campaign, situation, decided, remaining)
+        if not campaign.jdl.may_be_copied:
+            continue
+        free = _room_by_cluster(campaign, situation, decided.barred, remaining, counted)
         end = _campaign_near_end(campaign, tail, counted, free, decided.over, situation.finalize)
-        for copy in finalizer.choose_speculative_attempts(end) if finalizer else ():
-            remaining.free.take(copy.cluster, _request(campaign, copy.cluster), len(copy.tasks))
+        for copy in choose_speculative_attempts(end):
+            remaining.free.take(copy.cluster, campaign.jdl.clusters[copy.cluster], len(copy.tasks))
             remaining.arrays.take(copy.campaign, copy.cluster, 1)
             yield copy
-
-
-def _sent(situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation) -> Counter[CampaignCluster]:
-    sent = Counter[CampaignCluster]()
-    for listed in situation.there:
-        sent[listed.campaign, listed.cluster] += listed.listed
-    for send in decided.sends:
-        sent[send.campaign, send.cluster] += send.tasks
-    return sent
-
-
-def _request(campaign: Campaign, cluster: str) -> JdlClusterSettings:
-    return campaign.jdl.clusters[cluster]
 
 
 def _campaign_near_end(
@@ -137,32 +171,24 @@ def _campaign_near_end(
 def _room_by_cluster(
     campaign: Campaign,
     situation: CampaignCycleSituation,
-    decided: DecisionsBeforeSpeculation,
-    remaining: SlotsForSpeculativeAttempts,
+    barred: Set[CampaignCluster],
+    remaining: RemainingClusterCapacity,
+    counted: _CampaignCounts,
 ) -> Mapping[str, int]:
     """Return how many tasks of a campaign fit at each cluster, fastest cluster first.
 
     Clusters without a known run time come next. Clusters where nikita deleted the campaign's waiting tasks come last.
     """
-    mean_s = situation.sharing.mean_s.get(campaign.number, {})
-    room = {
-        name: _room(campaign, name, max_array_tasks(situation, name), remaining)
-        for name in campaign.jdl.clusters
-        if name in situation.room and (campaign.number, name) not in decided.barred
-    }
+    number, mean_s = campaign.number, situation.sharing.mean_s.get(campaign.number, {})
+    room = dict[str, int]()
+    for name, request in campaign.jdl.clusters.items():
+        if name in situation.room and (number, name) not in barred and remaining.arrays.of(number, name):
+            most = max_array_tasks(situation, name)
+            if request.max_jobs:
+                most = min(most, request.max_jobs - counted.there[number, name])
+            room[name] = min(remaining.free.of(name, request) // request.slots, most)
 
     def order(name: str) -> tuple[int, float, int, str]:
-        tasks = remaining.in_vain.get((campaign.number, name), 0)
-        return tasks, mean_s.get(name, float("inf")), -room[name], name
+        return counted.in_vain.get((number, name), 0), mean_s.get(name, inf), -room[name], name
 
-    return {name: room[name] for name in sorted(room, key=order) if room[name]}
-
-
-def _room(campaign: Campaign, cluster: str, max_tasks: int, remaining: SlotsForSpeculativeAttempts) -> int:
-    request = _request(campaign, cluster)
-    most = max_tasks
-    if request.max_jobs:
-        most = min(most, request.max_jobs - remaining.there[campaign.number, cluster])
-    if not remaining.arrays.of(campaign.number, cluster):
-        return 0  # the cluster accepts no more arrays of the owner
-    return max(0, min(remaining.free.of(cluster, request) // request.slots, most))
+    return {name: room[name] for name in sorted(room, key=order) if room[name] > 0}

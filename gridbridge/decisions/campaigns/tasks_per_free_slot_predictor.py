@@ -17,15 +17,15 @@ from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     max_waiting_tasks,
     may_multislot_task_wait,
 )
-from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState, map_arrays_to_clusters
+from gridbridge.model.campaigns.campaign import CampaignCluster, CampaignState, pair_attempts_with_clusters
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import (
+    NO_TASKS,
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     JobRatio,
     JobRatioInputs,
     JobRatioUpdate,
-    ListedCampaignTaskCounts,
     PlannedCampaignTaskSend,
 )
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
@@ -43,10 +43,7 @@ def initial_job_ratio(law: JobRatioRule, slots: float, max_slots: int) -> float:
 
 
 def next_job_ratio(law: JobRatioRule, terms: JobRatioInputs) -> float:
-    """Return the next job ratio of a campaign at a cluster.
-
-    The ratio decreases if too many tasks wait. The ratio increases only when all sent tasks have had time to start.
-    """
+    """Return a campaign's next job ratio: lower if too many tasks wait, higher once all sent tasks could start."""
     old = terms.old * terms.slots
     if terms.waiting > terms.allowed:
         new = DECREASES[law](old, terms)
@@ -63,61 +60,35 @@ def is_known_if_sent_tasks_start(terms: JobRatioInputs) -> bool:
 
 
 def count_tasks_by_job_ratio(ratio: float, free_slots: int, slots: float) -> int:
-    """Return how many tasks the job ratio allows for free slots: at least one task if one task fits.
-
-    A job ratio of 0 sends no task.
-    """
-    if ratio <= 0 or free_slots < slots:
-        return 0
-    return max(1, floor(ratio * free_slots + ROUNDING))
+    """Return how many tasks the job ratio allows for free slots: at least one, if one fits and the ratio is not 0."""
+    return 0 if ratio <= 0 or free_slots < slots else max(1, floor(ratio * free_slots + ROUNDING))
 
 
 def _one_a_cluster(terms: JobRatioInputs) -> float:
     return min(1.0, terms.slots / max(1, terms.max_slots))
 
 
-def _kept_share(terms: JobRatioInputs) -> float:
+def _kept_share(_: float, terms: JobRatioInputs) -> float:
     """Return (S - E) / S for S submitted tasks, of which E tasks wait above the allowed number."""
-    if not terms.submitted:
-        return 0.0
     excess = terms.waiting - terms.allowed
-    return max(0.0, (terms.submitted - excess) / terms.submitted)
-
-
-def _nearly_nothing(_: float, terms: JobRatioInputs) -> float:
-    return _one_a_cluster(terms)
-
-
-def _adapted(_: float, terms: JobRatioInputs) -> float:
-    return _kept_share(terms)
-
-
-def _in_proportion(old: float, terms: JobRatioInputs) -> float:
-    return old * _kept_share(terms) if terms.submitted else old
+    return max(0.0, (terms.submitted - excess) / terms.submitted) if terms.submitted else 0.0
 
 
 def _doubled(old: float, terms: JobRatioInputs) -> float:
     return 2 * max(old, _one_a_cluster(terms)) if terms.submitted else old
 
 
-def _by_those_that_run(old: float, terms: JobRatioInputs) -> float:
-    """Return how many submitted tasks there are for each running task.
-
-    Ended tasks have freed slots for more tasks. Running tasks that were submitted earlier are left out.
-    """
-    if old == 0:
-        return 1.0
-    if not terms.submitted:
-        return old
-    running = min(terms.running, terms.submitted)
+def _submitted_for_each_running(old: float, terms: JobRatioInputs) -> float:
+    if old == 0 or not terms.submitted:
+        return old or 1.0
+    running = min(terms.running, terms.submitted)  # without tasks that were submitted earlier
     return terms.submitted / running if running else 2 * old
 
 
 def _one_step_up(old: float, terms: JobRatioInputs) -> float:
     """Return the next higher job ratio if a slot is free and tasks start, else the old job ratio.
 
-    The ratio stays the same while tasks of any campaign wait although slots look free, or while nikita deletes waiting
-    tasks: more tasks would only be sent and deleted in turn.
+    While tasks wait although slots look free, or nikita deletes them, more tasks would only be sent and deleted.
     """
     does_begin = terms.running or terms.ended
     is_held = terms.waiting or terms.others or terms.is_wiped
@@ -125,20 +96,17 @@ def _one_step_up(old: float, terms: JobRatioInputs) -> float:
 
 
 DECREASES: Mapping[JobRatioRule, RatioChange] = {
-    JobRatioRule.MEASURED: _in_proportion,
-    JobRatioRule.SLOW_START: _nearly_nothing,
-    JobRatioRule.TWO_WAY: _adapted,
-    JobRatioRule.ADAPTIVE: _adapted,
+    JobRatioRule.MEASURED: lambda old, terms: old * _kept_share(old, terms) if terms.submitted else old,
+    JobRatioRule.SLOW_START: lambda _, terms: _one_a_cluster(terms),
+    JobRatioRule.TWO_WAY: _kept_share,
+    JobRatioRule.ADAPTIVE: _kept_share,
 }
 INCREASES: Mapping[JobRatioRule, RatioChange] = {
     JobRatioRule.MEASURED: _one_step_up,
     JobRatioRule.SLOW_START: _doubled,
-    JobRatioRule.TWO_WAY: _by_those_that_run,
+    JobRatioRule.TWO_WAY: _submitted_for_each_running,
     JobRatioRule.ADAPTIVE: _doubled,
 }
-
-
-NO_LISTED_TASKS = ListedCampaignTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
 
 
 def predict_job_ratios(situation: CampaignCycleSituation) -> dict[CampaignCluster, JobRatioUpdate]:
@@ -146,20 +114,15 @@ def predict_job_ratios(situation: CampaignCycleSituation) -> dict[CampaignCluste
 
     Test campaigns have no job ratio, since they send one task to each cluster.
     """
-    looked = _CyclePredictor(situation)
+    predictor = _CyclePredictor(situation)
+    sending = (campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT)
     return {
-        (campaign.number, cluster): looked.predict((campaign.number, cluster), request)
-        for campaign in situation.campaigns
-        if _is_sent(campaign, situation)
+        (campaign.number, cluster): predictor.predict((campaign.number, cluster), request)
+        for campaign in sending
+        if campaign.number in situation.waiting and campaign.jdl.type is not CampaignType.TEST
         for cluster, request in campaign.jdl.clusters.items()
         if cluster in situation.room
     }
-
-
-def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
-    is_usual = campaign.jdl.type is not CampaignType.TEST
-    is_going = campaign.state is CampaignState.IN_TREATMENT
-    return is_usual and is_going and campaign.number in situation.waiting
 
 
 def select_changed_ratios(
@@ -169,11 +132,11 @@ def select_changed_ratios(
 ) -> tuple[JobRatioUpdate, ...]:
     """Return the job ratios that the state file must store: ratios that were used or have changed."""
     sent = {(send.campaign, send.cluster): send.tasks for send in sends}
-    previous = {(ratio.campaign, ratio.cluster): ratio for ratio in before}
+    previous = {(ratio.campaign, ratio.cluster): (ratio.ratio, ratio.submitted) for ratio in before}
     return tuple(
         replace(prediction, submitted=prediction.submitted + sent[pair]) if pair in sent else prediction
         for pair, prediction in predicted.items()
-        if pair in sent or (pair in previous and _differs(prediction, previous[pair]))
+        if pair in sent or (pair in previous and previous[pair] != (prediction.ratio, prediction.submitted))
     )
 
 
@@ -195,43 +158,23 @@ class _CyclePredictor:
         self._situation = situation
         self._free = FreeClusterSlots(situation.room)
         self._ratios = {(ratio.campaign, ratio.cluster): ratio for ratio in situation.ratios}
-        self._views = {(view.campaign, view.cluster): view for view in situation.there}
+        self._views = {view.pair: view for view in situation.there}
         self._settled: Counter[str] = Counter()
         tests = situation.tests
         for view in situation.there:
             if view.campaign not in tests:
                 self._settled[view.cluster] += view.able - view.fresh
-        where = map_arrays_to_clusters(situation.arrays)
+        ended = pair_attempts_with_clusters(situation.ended, situation.arrays)
         self._ended = Counter(
-            (attempt.campaign, where.get((attempt.campaign, attempt.array), ""))
-            for attempt in situation.ended
-            if attempt.outcome in STARTED_OUTCOMES
+            (attempt.campaign, cluster) for attempt, cluster in ended if attempt.outcome in STARTED_OUTCOMES
         )
 
     def predict(self, pair: CampaignCluster, request: JdlClusterSettings) -> JobRatioUpdate:
-        room, before = self._situation.room[pair[1]], self._ratios.get(pair)
-        terms = self._terms(pair, request, room, before)
-        return JobRatioUpdate(
-            campaign=pair[0],
-            cluster=pair[1],
-            law=room.law,
-            terms=terms,
-            ratio=next_job_ratio(room.law, terms) if before else terms.old,
-            submitted=0 if is_known_if_sent_tasks_start(terms) else terms.submitted,
-        )
-
-    def _terms(
-        self,
-        pair: CampaignCluster,
-        request: JdlClusterSettings,
-        room: ClusterCapacityForCampaigns,
-        before: JobRatio | None,
-    ) -> JobRatioInputs:
-        view = self._views.get(pair, NO_LISTED_TASKS)
+        room, before, view = self._situation.room[pair[1]], self._ratios.get(pair), self._views.get(pair, NO_TASKS)
         slots = view.slots if room.law is JobRatioRule.MEASURED and view.slots else float(request.slots)
         waiting = view.able - view.fresh
         waiting_of_others = self._settled[pair[1]] - waiting
-        return JobRatioInputs(
+        terms = JobRatioInputs(
             old=before.ratio if before else initial_job_ratio(room.law, slots, room.max_slots),
             slots=slots,
             max_slots=room.max_slots,
@@ -245,13 +188,17 @@ class _CyclePredictor:
             ended=self._ended[pair],
             is_wiped=pair in self._situation.wiped,
         )
+        return JobRatioUpdate(
+            campaign=pair[0],
+            cluster=pair[1],
+            law=room.law,
+            terms=terms,
+            ratio=next_job_ratio(room.law, terms) if before else terms.old,
+            submitted=0 if is_known_if_sent_tasks_start(terms) else terms.submitted,
+        )
 
 
 def _allowed(request: JdlClusterSettings, room: ClusterCapacityForCampaigns, waiting_of_others: int) -> int:
     all_may = max_waiting_tasks(room.max_slots, room.flood_rate)
     most = max(0, all_may - waiting_of_others) if room.law is JobRatioRule.MEASURED else all_may
     return max(most, int(may_multislot_task_wait(room.max_slots, room.flood_rate, request.slots)))
-
-
-def _differs(prediction: JobRatioUpdate, before: JobRatio) -> bool:
-    return (prediction.ratio, prediction.submitted) != (before.ratio, before.submitted)

@@ -3,15 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from gridbridge.decisions.campaigns.campaign_schedulers import SCHEDULERS, ClusterOfferToScheduler
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import (
     max_array_tasks,
     may_multislot_task_wait,
     remaining_capacity_of_clusters,
 )
-from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import ClusterOfferToScheduler
-from gridbridge.decisions.campaigns.schedulers.scheduler_registry import scheduler_of_campaign
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
-from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, JobRatioUpdate
+from gridbridge.model.campaigns.cycle_plan import NO_TASKS, CampaignCycleSituation, JobRatioUpdate
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 
 
@@ -28,25 +27,19 @@ class TasksPerClusterByScheduler:
         self.left = remaining_capacity_of_clusters(situation, campaigns, begun)
         self._situation = situation
         self._predicted = predicted
-        self._waiting: Counter[CampaignCluster] = Counter()
-        self._held: Counter[CampaignCluster] = Counter()
-        self._listed: Counter[CampaignCluster] = Counter()
-        # number of arrays given to clusters in this cycle
-        self._arrays: Counter[CampaignCluster] = Counter()
-        for view in situation.there:
-            self._waiting[view.campaign, view.cluster] += view.waiting
-            self._held[view.campaign, view.cluster] += view.held
-            self._listed[view.campaign, view.cluster] += view.listed
+        self._views = {view.pair: view for view in situation.there}
+        self._listed = Counter({view.pair: view.listed for view in situation.there})
+        self._arrays = Counter[CampaignCluster]()  # number of arrays given to clusters in this cycle
         for array in begun:
             self._listed[array.campaign, array.cluster] += array.size
 
     def to_start(self, campaign: Campaign, cluster: str) -> int:
         """Return how many tasks of a campaign go to the free slots of a cluster."""
-        return scheduler_of_campaign(campaign).to_start(self._offer(campaign, cluster, allotted=0))
+        return SCHEDULERS[campaign.jdl.type].to_start(self._offer(campaign, cluster, allotted=0))
 
     def to_wait(self, campaign: Campaign, cluster: str, allotted: int) -> int:
         """Return how many more tasks of a campaign may wait at a cluster, besides the `allotted` tasks."""
-        return scheduler_of_campaign(campaign).to_wait(self._offer(campaign, cluster, allotted))
+        return SCHEDULERS[campaign.jdl.type].to_wait(self._offer(campaign, cluster, allotted))
 
     def wait(self, campaign: Campaign, cluster: str, tasks: int) -> None:
         """Count tasks of a campaign that this cycle sends to a cluster to wait."""
@@ -60,45 +53,38 @@ class TasksPerClusterByScheduler:
 
     def take_arrays(self, campaign: Campaign, cluster: str, allotted: int) -> None:
         """Count the arrays that a campaign's tasks need at a cluster."""
-        needed = -(-allotted // max_array_tasks(self._situation, cluster))
-        pair = (campaign.number, cluster)
+        pair, needed = (campaign.number, cluster), -(-allotted // max_array_tasks(self._situation, cluster))
         self.left.arrays.take(*pair, needed - self._arrays[pair])
         self._arrays[pair] = needed
 
     def arrays(self, campaign: Campaign, cluster: str) -> int:
         """Return how many arrays a campaign may send to a cluster in this cycle."""
         pair = (campaign.number, cluster)
-        most = self._arrays[pair] + self.left.arrays.of(*pair)
-        return min(self._situation.arrays_at_once, most)
+        return min(self._situation.arrays_at_once, self._arrays[pair] + self.left.arrays.of(*pair))
 
     def most(self, campaign: Campaign, cluster: str) -> int:
         """Return how many tasks a campaign may send to a cluster by the limits of arrays."""
         return max_array_tasks(self._situation, cluster) * self.arrays(campaign, cluster)
 
     def _may_wait(self, pair: CampaignCluster, request: JdlClusterSettings) -> int:
-        cluster, held = pair[1], self._held[pair]
+        cluster, held = pair[1], self._views.get(pair, NO_TASKS).held
         room = self._situation.room[cluster]
         may_one = may_multislot_task_wait(room.max_slots, room.flood_rate, request.slots)
         is_wide_one = may_one and not held and cluster not in self.left.closed_to_wide
         return max(self.left.may_wait[cluster] - held, int(is_wide_one))
 
-    def _free_slots(self, pair: CampaignCluster, request: JdlClusterSettings) -> int:
-        if pair in self.left.stuck:
-            return 0
-        return self.left.free.of(pair[1], request) - self.left.unkept.get(pair, 0)
-
     def _offer(self, campaign: Campaign, cluster: str, allotted: int) -> ClusterOfferToScheduler:
-        pair = (campaign.number, cluster)
-        request = campaign.jdl.clusters[cluster]
+        pair, request = (campaign.number, cluster), campaign.jdl.clusters[cluster]
+        free_slots = self.left.free.of(cluster, request) - self.left.unkept.get(pair, 0)
         at_once = self.most(campaign, cluster)
         most = request.max_jobs - self._listed[pair] if request.max_jobs else at_once
         return ClusterOfferToScheduler(
             campaign=campaign,
             cluster=cluster,
-            free_slots=self._free_slots(pair, request),
+            free_slots=0 if pair in self.left.stuck else free_slots,
             may_wait=self._may_wait(pair, request),
             most=max(0, min(most, at_once)),
-            waiting=self._waiting[pair],
+            waiting=self._views.get(pair, NO_TASKS).waiting,
             given=allotted,
             is_tried=cluster in self._situation.tried.get(campaign.number, ()),
             predicted=self._predicted.get(pair),

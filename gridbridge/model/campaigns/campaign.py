@@ -119,6 +119,11 @@ class CampaignArray:
     copies_beyond_s: int | None = None
 
     @property
+    def key(self) -> tuple[int, int]:
+        """The numbers of the campaign and of the array."""
+        return self.campaign, self.number
+
+    @property
     def is_of_copies(self) -> bool:
         """Whether the array's tasks are speculative attempts."""
         return self.copies_beyond_s is not None
@@ -143,11 +148,6 @@ class ArraySubmissionResult:
     error: GridbridgeError | None = None  # None: the array's tasks may start
 
 
-def map_arrays_to_clusters(arrays: Iterable[CampaignArray]) -> dict[tuple[int, int], str]:
-    """Map each array, as a pair of campaign number and array number, to the array's cluster."""
-    return {(array.campaign, array.number): array.cluster for array in arrays}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAttempt:
     """An attempt to run a task of a campaign, with the attempt's outcome."""
@@ -164,6 +164,14 @@ class TaskAttempt:
     forgotten_job: int = 0  # id of a job that the cluster has lost; only in the cycle that found the loss
     is_past: bool = False  # the owner closed the event of the attempt, or retried the task
     is_overrun: bool = False  # whether an attempt with outcome COPY overran its walltime
+
+
+def pair_attempts_with_clusters(
+    attempts: Iterable[TaskAttempt], arrays: Iterable[CampaignArray]
+) -> list[tuple[TaskAttempt, str]]:
+    """Return each attempt with the cluster of the attempt's array; empty if no array has the attempt."""
+    clusters = {array.key: array.cluster for array in arrays}
+    return [(attempt, clusters.get((attempt.campaign, attempt.array), "")) for attempt in attempts]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,8 @@ from gridbridge.model.campaigns.campaign import (
     AttemptOutcomeAtCluster,
     Campaign,
     CampaignArray,
+    CampaignCluster,
+    CampaignState,
     TaskAttempt,
     TaskAttemptOutcome,
 )
@@ -153,6 +155,11 @@ class ListedCampaignTaskCounts:
     slots: float = 0.0  # slots of one running task; 0: unknown
 
     @property
+    def pair(self) -> CampaignCluster:
+        """The campaign's number and the cluster's name."""
+        return self.campaign, self.cluster
+
+    @property
     def able(self) -> int:
         """The number of waiting tasks that could start, because they are not held, in error or being deleted."""
         return self.waiting - self.held
@@ -165,6 +172,9 @@ class ListedCampaignTaskCounts:
     def is_stuck(self) -> bool:
         """Whether all startable tasks wait too long to keep free slots."""
         return 0 < self.able == self.old
+
+
+NO_TASKS = ListedCampaignTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +273,19 @@ class CampaignCycleSituation:
     def tests(self) -> frozenset[int]:
         """The numbers of test campaigns, whose waiting tasks are never deleted."""
         return frozenset(campaign.number for campaign in self.campaigns if campaign.jdl.type is CampaignType.TEST)
+
+    @property
+    def uncancelled(self) -> frozenset[int]:
+        """The numbers of the campaigns that were not cancelled."""
+        return frozenset(
+            campaign.number for campaign in self.campaigns if campaign.state is not CampaignState.CANCELLED
+        )
+
+    @property
+    def unfinished_arrays(self) -> tuple[CampaignArray, ...]:
+        """The arrays that have an unfinished task."""
+        over = {array.key for array in self.over}
+        return tuple(array for array in self.arrays if array.key not in over)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.schedulers import test_campaigns, workqueue
-from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import ClusterOfferToScheduler
-from gridbridge.decisions.campaigns.schedulers.scheduler_registry import BY_TYPE
+from gridbridge.decisions.campaigns.campaign_schedulers import (
+    SCHEDULERS,
+    ClusterOfferToScheduler,
+    TaskPerClusterScheduler,
+    WorkqueueScheduler,
+)
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioUpdate
 from gridbridge.model.campaigns.jdl import CampaignType
@@ -44,7 +47,7 @@ def place(slots: int = 1, **known: Any) -> ClusterOfferToScheduler:
     ],
 )
 def test_a_workqueue_fills_the_free_slots_by_the_job_ratio(one: ClusterOfferToScheduler, expected: int) -> None:
-    assert workqueue.to_start(one) == expected
+    assert WorkqueueScheduler().to_start(one) == expected
 
 
 @pytest.mark.parametrize(
@@ -57,18 +60,20 @@ def test_a_workqueue_fills_the_free_slots_by_the_job_ratio(one: ClusterOfferToSc
     ],
 )
 def test_it_lets_some_wait_besides(one: ClusterOfferToScheduler, expected: int) -> None:
-    assert workqueue.to_wait(one) == expected
+    assert WorkqueueScheduler().to_wait(one) == expected
 
 
 @pytest.mark.parametrize(
     ("one", "expected"), [(place(), 1), (place(is_tried=True), 0), (place(slots=11), 0), (place(free_slots=0), 0)]
 )
 def test_a_test_sends_one_task_ever_where_it_has_room(one: ClusterOfferToScheduler, expected: int) -> None:
-    assert (test_campaigns.to_start(one), test_campaigns.to_wait(one)) == (expected, 0)
+    scheduler = TaskPerClusterScheduler()
+
+    assert (scheduler.to_start(one), scheduler.to_wait(one)) == (expected, 0)
 
 
 def test_every_type_of_campaign_has_one() -> None:
-    assert set(BY_TYPE) == set(CampaignType)
+    assert set(SCHEDULERS) == set(CampaignType)
 
 
 def test_the_one_in_the_manual_works() -> None:

@@ -1,1 +1,0 @@
-"""Campaign schedulers: modules that decide how many tasks of a campaign a cluster gets."""
