@@ -35,10 +35,7 @@ SELF_ENDED_OUTCOMES = frozenset({TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.
 
 
 def classify_job_end(end: JobEnd, walltime_s: int) -> TaskAttemptOutcome:
-    """Return the outcome of an ended job.
-
-    A job that was killed by a signal after its walltime gets outcome WALLTIME.
-    """
+    """Return the outcome of an ended job; a signal after the walltime gives outcome WALLTIME."""
     if end.killed_for in KILL_OUTCOMES:
         return KILL_OUTCOMES[end.killed_for]
     if was_job_preempted(end):
@@ -117,10 +114,7 @@ class MissingAttemptJudge:
         self._forgotten_s = forgotten_s
 
     def left(self, array: CampaignArray) -> frozenset[int]:
-        """Return the array indices of tasks that were held and deleted before they started.
-
-        A task that never started has no accounting record.
-        """
+        """Return the array indices of tasks that were held and deleted before they started."""
         marks = self._marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
         return frozenset(index for index, mark in marks.items() if mark.wiped_for in REASONS_HELD_FIRST)
 
@@ -157,17 +151,17 @@ class MissingAttemptJudge:
         unlisted = {attempt: missed_s for attempt, missed_s in missing.items() if attempt not in listed}
         marks = self._marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
         is_cancelled = self._is_cancelled(array)
-        lost = frozenset() if is_cancelled else find_lost_task_indices(late, ends, missing_array.ran)
+        ran = set() if is_cancelled else missing_array.ran - ends.keys()
+        # a lost prologue or epilogue counts as deleted, and fails
+        lost = ran & {attempt.place for attempt in late if not is_prologue_or_epilogue_task(attempt.task)}
         ends = {**ends, **dict.fromkeys(lost, UNKNOWN_END)}
-        attempts = outcomes_of_missing_attempts(
-            unlisted, ends, request.walltime_s if request else 0, self._forgotten_s, marks
-        )
-        attempts = tuple(
-            record_lost_job_in_attempt(attempt, array.job_id) if attempt.place in lost else attempt
+        walltime_s = request.walltime_s if request else 0
+        most_s = max(MIN_RUN_TIME_CAP_S, missing_array.sent_s)
+        attempts = outcomes_of_missing_attempts(unlisted, ends, walltime_s, self._forgotten_s, marks)
+        return tuple(
+            _corrected(attempt, most_s, array.job_id * (attempt.place in lost), is_cancelled=is_cancelled)
             for attempt in attempts
         )
-        attempts = tuple(cap_run_time(attempt, missing_array.sent_s) for attempt in attempts)
-        return tuple(map(treat_signal_as_cancellation, attempts)) if is_cancelled else attempts
 
     def doubts(self, array: CampaignArray, attempts: Iterable[TaskAttempt]) -> bool:
         """Say whether gridbridge may have killed attempts itself without a stored deletion mark.
@@ -182,34 +176,28 @@ class MissingAttemptJudge:
         return campaign is not None and campaign.state is CampaignState.CANCELLED
 
 
-def treat_signal_as_cancellation(attempt: TaskAttempt) -> TaskAttempt:
-    """Change outcome SIGNAL to CANCELLED, for an attempt of a cancelled campaign.
+def _corrected(attempt: TaskAttempt, most_s: float, lost_job: int, *, is_cancelled: bool) -> TaskAttempt:
+    """Limit an attempt's run time, name a lost job, and count a signal in a cancelled campaign as a deletion.
 
-    Grid Engine's accounting shows a deletion only as a signal. OAR's accounting shows deletions.
+    Users can forge accounting records of their tasks, and run times count against the owner's share. Grid Engine's
+    accounting shows a deletion only as a signal. OAR's accounting shows deletions.
     """
-    is_killed = attempt.outcome is TaskAttemptOutcome.SIGNAL
-    return replace(attempt, outcome=TaskAttemptOutcome.CANCELLED) if is_killed else attempt
-
-
-def cap_run_time(attempt: TaskAttempt, sent_s: float) -> TaskAttempt:
-    """Limit an attempt's run time to the time since the attempt's array was sent.
-
-    Users can forge accounting records of their tasks, and run times count against the owner's share.
-    A minute is always allowed, so that a clock set back makes no cluster look like a black hole.
-    """
-    most_s = max(MIN_RUN_TIME_CAP_S, sent_s)
-    if attempt.wallclock_s is None or attempt.wallclock_s <= most_s:
-        return attempt
-    return replace(attempt, wallclock_s=round(most_s))
+    is_deleted = is_cancelled and attempt.outcome is TaskAttemptOutcome.SIGNAL
+    is_forged = attempt.wallclock_s is not None and attempt.wallclock_s > most_s
+    return replace(
+        attempt,
+        outcome=TaskAttemptOutcome.CANCELLED if is_deleted else attempt.outcome,
+        wallclock_s=round(most_s) if is_forged else attempt.wallclock_s,
+        forgotten_job=lost_job if attempt.outcome is TaskAttemptOutcome.SITE_FAULT else attempt.forgotten_job,
+    )
 
 
 def close_attempts_without_end(
     attempts: Iterable[TaskAttempt], outcome: TaskAttemptOutcome, marks: Mapping[int, TaskDeletionMark]
 ) -> tuple[TaskAttempt, ...]:
-    """Give an outcome to attempts whose end was never reported.
+    """Give an outcome to attempts whose end was never reported; `marks` are nikita's, by array index.
 
     An attempt that its owner cancelled gets outcome UNWANTED, so that the task does not run again.
-    `marks` are nikita's deletion marks by array index.
     """
     unwanted = {index for index, mark in marks.items() if mark.wiped_for is NikitaDeletionReason.UNWANTED}
     return tuple(
@@ -218,28 +206,8 @@ def close_attempts_without_end(
     )
 
 
-def find_lost_task_indices(late: Iterable[TaskAttempt], ends: ReportedEnds, ran: Set[int]) -> frozenset[int]:
-    """Return the array indices of started tasks that their cluster has lost.
-
-    Lost prologues and epilogues are left out: they count as deleted, and fail.
-    """
-    untold = (
-        attempt for attempt in late if attempt.place not in ends and not is_prologue_or_epilogue_task(attempt.task)
-    )
-    return frozenset(attempt.place for attempt in untold if attempt.place in ran)
-
-
-def record_lost_job_in_attempt(attempt: TaskAttempt, job_id: int) -> TaskAttempt:
-    """Store the id of the lost job in an attempt with outcome SITE_FAULT."""
-    is_lost = attempt.outcome is TaskAttemptOutcome.SITE_FAULT
-    return replace(attempt, forgotten_job=job_id) if is_lost else attempt
-
-
 def mark_future_ends_as_disputed(missing: Mapping[TaskAttempt, float], ends: ReportedEnds) -> ReportedEnds:
-    """Mark ends in the future as disputed, once their tasks are missing for too long.
-
-    A forged record of the year 9999 would otherwise keep the task unfinished forever.
-    """
+    """Mark ends in the future as disputed, once their tasks are missing too long: the records may be forged."""
     late = {attempt.place for attempt, missed_s in missing.items() if missed_s > MAX_WAIT_FOR_FUTURE_END_S}
     return {
         index: end if index not in late or not isinstance(end, FutureDatedJobEnd) or end.end else None

@@ -5,6 +5,7 @@ waits for several errors in a row. A closed cluster that may recover gets one ta
 longer pauses. Only the owner closes events of program errors and black holes.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Set
 from dataclasses import replace
 from datetime import datetime
@@ -110,20 +111,16 @@ def _note_starts(
     book: OpenCampaignEventsInCycle, ended: Iterable[tuple[TaskAttempt, str]], situation: CampaignCycleSituation
 ) -> None:
     sent_at = {array.key: array.intended_at for array in situation.arrays}
+    code = CampaignEventCode.SETUP_ERROR
     for attempt, cluster in ended:
-        open_event = book.find(CampaignEventCode.SETUP_ERROR, attempt.campaign, cluster)
+        pair, is_started = (attempt.campaign, cluster), attempt.outcome in STARTED_OUTCOMES
+        event = book.find(code, *pair)
         if attempt.outcome is TaskAttemptOutcome.SETUP_ERROR:
-            event = open_event or repeat_event_with_longer_pause(
-                None, CampaignEventCode.SETUP_ERROR, (attempt.campaign, cluster), situation.at, situation.failures
-            )
+            event = event or repeat_event_with_longer_pause(None, code, pair, situation.at, situation.failures)
             first = attempt.task if event.first_task is None else event.first_task
             book.put(replace(event, tasks=event.tasks + 1, first_task=first, last_at=situation.at))
-        elif (
-            open_event
-            and attempt.outcome in STARTED_OUTCOMES
-            and sent_at[attempt.campaign, attempt.array] > open_event.opened_at
-        ):
-            book.close(open_event, situation.at)
+        elif event and is_started and sent_at[attempt.campaign, attempt.array] > event.opened_at:
+            book.close(event, situation.at)
 
 
 def _note_records(
@@ -145,23 +142,18 @@ def _note_campaigns(
     book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation, finished: frozenset[int]
 ) -> None:
     barred = derive_cluster_blacklist(book.open, situation.at, situation.failures)
-    lasting = {campaign.number for campaign in situation.campaigns}
+    lasting, code = {campaign.number for campaign in situation.campaigns}, CampaignEventCode.NO_CLUSTER
     for campaign in situation.campaigns:
-        event = book.find(CampaignEventCode.NO_CLUSTER, campaign.number)
+        event = book.find(code, campaign.number)
         stuck = has_unplaceable_tasks(campaign, situation, barred)
         if stuck is False:
             book.close(event, situation.at)
         elif stuck and not event:
-            book.put(
-                new_campaign_event(
-                    CampaignEventSubject.CAMPAIGN, CampaignEventCode.NO_CLUSTER, campaign.number, "", situation.at
-                )
-            )
+            book.put(new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign.number, "", situation.at))
+    ending = {code, *BLACKLISTING_EVENTS} - {CampaignEventCode.SINK}
     for event in book.open:
-        is_barring = event.code in BLACKLISTING_EVENTS and event.code is not CampaignEventCode.SINK
-        if event.campaign in finished and (is_barring or event.code is CampaignEventCode.NO_CLUSTER):
-            book.close(event, situation.at)
-        if event.code in ROOT_EVENTS and event.campaign not in lasting:
+        is_over = event.campaign in finished and event.code in ending
+        if is_over or (event.code in ROOT_EVENTS and event.campaign not in lasting):
             book.close(event, situation.at)
 
 
@@ -171,20 +163,17 @@ def update_conflicting_end_events(book: OpenCampaignEventsInCycle, situation: Ca
     Each campaign has one event for each cluster. A contradicting record is ignored, since it may be
     forged. The task has ended with an unknown outcome.
     """
-    of: dict[CampaignCluster, list[int]] = {}
+    of, code = defaultdict[CampaignCluster, list[int]](list), CampaignEventCode.DISPUTED
     for attempt in situation.disputed:
-        of.setdefault((attempt.campaign, attempt.cluster), []).append(attempt.task)
-    for (campaign, cluster), tasks in of.items():
-        fresh = new_campaign_event(
-            CampaignEventSubject.CAMPAIGN, CampaignEventCode.DISPUTED, campaign, cluster, situation.at
-        )
-        event = book.find(CampaignEventCode.DISPUTED, campaign, cluster) or fresh
+        of[attempt.campaign, attempt.cluster].append(attempt.task)
+    for pair, tasks in of.items():
+        fresh = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *pair, situation.at)
+        event = book.find(code, *pair) or fresh
         if event.tasks != len(tasks):
             first = min((task for task in tasks if not is_prologue_or_epilogue_task(task)), default=None)
             book.put(replace(event, tasks=len(tasks), first_task=first, last_at=situation.at))
     for event in book.open:
-        pair = event.campaign, event.cluster
-        if event.code is CampaignEventCode.DISPUTED and pair not in of and event.cluster in situation.room:
+        if event.code is code and (event.campaign, event.cluster) not in of and event.cluster in situation.room:
             book.close(event, situation.at)
 
 
@@ -195,11 +184,7 @@ def find_given_up_conflicting_ends(events: Iterable[CampaignEvent]) -> frozenset
 
 
 def update_removed_cluster_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
-    """Open an event for each cluster that has tasks and was removed from gridbridge.toml.
-
-    A removed cluster can't be queried. Its tasks wait until the cluster's section is back or root
-    declares the tasks lost.
-    """
+    """Open an event for each cluster that has tasks and was removed from gridbridge.toml."""
     for name in sorted(situation.dropped):
         book.close(book.find(CampaignEventCode.GET_JOBS, 0, name), situation.at)
         if not book.find(CampaignEventCode.DROPPED, 0, name):

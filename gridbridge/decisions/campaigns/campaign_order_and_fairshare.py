@@ -5,8 +5,8 @@ Test campaigns come first, then campaigns of owners with an affinity to the clus
 """
 
 import math
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import heapify, heappop, heappush
@@ -43,12 +43,15 @@ def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tupl
     tests = [campaign for campaign in ranked if campaign.jdl.type is CampaignType.TEST]
     usual = [campaign for campaign in ranked if campaign.jdl.type is not CampaignType.TEST]
     first, last = _tests(tests, situation)
-    return (
-        first,
-        tuple(_offers(usual, situation, is_affine=True)),
-        tuple(_offers(usual, situation, is_affine=False)),
-        last,
+    near, far = (
+        tuple(
+            ClustersOfferedToCampaign(campaign, clusters)
+            for campaign in usual
+            if (clusters := _clusters(campaign, situation, is_affine))
+        )
+        for is_affine in (True, False)
     )
+    return first, near, far, last
 
 
 def max_test_campaigns_served_first(situation: CampaignCycleSituation, cluster: str) -> int:
@@ -80,16 +83,9 @@ def _tests(
 
 
 def _with_tests(situation: CampaignCycleSituation) -> Counter[tuple[str, str]]:
-    owners = {
-        campaign.number: campaign.owner for campaign in situation.campaigns if campaign.jdl.type is CampaignType.TEST
-    }
-    over = {(array.campaign, array.number) for array in situation.over}
-    tested = {
-        (array.campaign, array.cluster)
-        for array in situation.arrays
-        if array.campaign in owners and (array.campaign, array.number) not in over
-    }
-    return Counter((owners[campaign], cluster) for campaign, cluster in tested)
+    owners, tests = {campaign.number: campaign.owner for campaign in situation.campaigns}, situation.tests
+    tested = {(array.campaign, array.cluster) for array in situation.unfinished_arrays}
+    return Counter((owners[campaign], cluster) for campaign, cluster in tested if campaign in tests)
 
 
 def explain_campaign_order(
@@ -109,8 +105,8 @@ def explain_campaign_order(
         return CampaignPrecedenceReason.AFFINITY, 0.0, 0.0
     own_claimant, theirs = fair_share_claimant(then, sharing), fair_share_claimant(first, sharing)
     if sharing.by is not FairShareUnit.NONE and own_claimant != theirs and then.jdl.type is not CampaignType.TEST:
-        return (CampaignPrecedenceReason.SHARE, sharing.used_s.get(own_claimant, 0.0), sharing.used_s.get(theirs, 0.0))
-    own, higher = (fair_share_owner_priority(then.owner, sharing), fair_share_owner_priority(first.owner, sharing))
+        return CampaignPrecedenceReason.SHARE, sharing.used_s.get(own_claimant, 0.0), sharing.used_s.get(theirs, 0.0)
+    own, higher = (fair_share_owner_priority(campaign.owner, sharing) for campaign in (then, first))
     if higher > own:
         return CampaignPrecedenceReason.PRIORITY, own, higher
     return CampaignPrecedenceReason.AGE, 0.0, 0.0
@@ -130,34 +126,26 @@ def sum_usage_by_claimant(
     campaigns: Iterable[Campaign], sharing: FairShareInputs, used_s: Mapping[int, float]
 ) -> dict[str, float]:
     """Sum the usage of campaigns by the user, project or group that shares slots."""
-    usage: dict[str, float] = {}
+    usage = defaultdict[str, float](float)
     for campaign in campaigns:
-        name = fair_share_claimant(campaign, sharing)
-        usage[name] = usage.get(name, 0.0) + used_s.get(campaign.number, 0.0)
-    return usage
+        usage[fair_share_claimant(campaign, sharing)] += used_s.get(campaign.number, 0.0)
+    return dict(usage)
 
 
 def fair_share_owner_priority(owner: str, sharing: FairShareInputs) -> int:
     """Return an owner's priority: the user's, else the highest priority of the user's groups, else 0."""
-    priorities = dict(_split(word) for word in sharing.priorities.split())
+    words = (word.rpartition("=") for word in sharing.priorities.split())
+    priorities = {name: int(number) for name, _, number in words}
     if owner in priorities:
         return priorities[owner]
-    groups = (priorities.get(f"@{name}") for name in sharing.groups.get(owner, ()))
-    return max((group_priority for group_priority in groups if group_priority is not None), default=0)
+    groups = [f"@{name}" for name in sharing.groups.get(owner, ())]
+    return max((priorities[name] for name in groups if name in priorities), default=0)
 
 
 def is_owner_in_affinity_list(owner: str, affinity: str, sharing: FairShareInputs) -> bool:
     """Say whether a cluster's list of users and @groups with affinity contains an owner."""
     names = {owner, *(f"@{name}" for name in sharing.groups.get(owner, ()))}
     return not names.isdisjoint(affinity.split())
-
-
-def _offers(
-    campaigns: Iterable[Campaign], situation: CampaignCycleSituation, *, is_affine: bool
-) -> Iterator[ClustersOfferedToCampaign]:
-    for campaign in campaigns:
-        if clusters := _clusters(campaign, situation, is_affine):
-            yield ClustersOfferedToCampaign(campaign, clusters)
 
 
 def _clusters(campaign: Campaign, situation: CampaignCycleSituation, is_affine: bool | None) -> tuple[str, ...]:
@@ -169,11 +157,6 @@ def _clusters(campaign: Campaign, situation: CampaignCycleSituation, is_affine: 
         and is_affine
         in (None, is_owner_in_affinity_list(campaign.owner, situation.room[name].affinity, situation.sharing))
     )
-
-
-def _split(word: str) -> tuple[str, int]:
-    name, _, number = word.rpartition("=")
-    return name, int(number)
 
 
 COMMITTED_USE_S = 900.0  # usage assumed for each newly granted slot
@@ -254,16 +237,12 @@ def add_ended_tasks_to_usage(
     usage: DecayedCampaignUsage, ended: Iterable[TaskAttempt], slots: int
 ) -> DecayedCampaignUsage:
     """Add ended tasks to the usage of a campaign; tasks without a run time add nothing."""
-    tasks = tuple(ended)
-    good = [
-        attempt
-        for attempt in tasks
-        if attempt.outcome is TaskAttemptOutcome.SUCCESS and attempt.wallclock_s is not None
-    ]
+    took = [(attempt.wallclock_s, attempt.outcome) for attempt in ended if attempt.wallclock_s is not None]
+    good = [wallclock_s for wallclock_s, outcome in took if outcome is TaskAttemptOutcome.SUCCESS]
     return replace(
         usage,
-        used_s=usage.used_s + slots * sum(attempt.wallclock_s or 0 for attempt in tasks),
-        success_s=usage.success_s + sum(attempt.wallclock_s or 0 for attempt in good),
+        used_s=usage.used_s + slots * sum(wallclock_s for wallclock_s, _ in took),
+        success_s=usage.success_s + sum(good),
         successes=usage.successes + len(good),
     )
 

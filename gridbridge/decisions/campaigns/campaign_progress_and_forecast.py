@@ -4,9 +4,10 @@ A forecast has two times: the campaign ends by P50 with a probability of 50 %, b
 forecast a single time without an error.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import groupby
 from math import exp, inf, log, log1p, sqrt
 from statistics import median
@@ -73,11 +74,8 @@ class RunTimeSurvivalCurve:
 
     def left_after(self, time: float) -> float:
         """Return the share of tasks that run longer than `time` seconds."""
-        low, high = 0, len(self.times)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if self.times[middle] <= time else (low, middle)
-        return self.shares[low - 1] if low else 1.0
+        step = bisect_right(self.times, time)
+        return self.shares[step - 1] if step else 1.0
 
 
 def estimate_survival_curve(
@@ -110,8 +108,8 @@ def mix_survival_curves(curves: Iterable[tuple[RunTimeSurvivalCurve, float]]) ->
     whole = sum(part for _, part in parts)
     times = sorted({time for curve, _ in parts for time in curve.times})
     shares = [sum(curve.left_after(time) * part for curve, part in parts) / whole for time in times]
-    thinned = _thinned(times, shares)
-    return RunTimeSurvivalCurve(tuple(thinned[0]), tuple(thinned[1]), sum(curve.count for curve, _ in parts))
+    times, shares = _thinned(times, shares)
+    return RunTimeSurvivalCurve(tuple(times), tuple(shares), sum(curve.count for curve, _ in parts))
 
 
 def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list[float]]:
@@ -129,8 +127,7 @@ def _with_tail(times: list[float], shares: list[float], count: int, young_s: flo
     beyond = 2 / (count + 2)
     last, last_share = (times[-1], shares[-1]) if times else (0.0, 1.0)
     curve = RunTimeSurvivalCurve(tuple(times), tuple(shares), count)
-    spread = young_s if last_share > beyond or count < 2 else curve.variation * curve.mean
-    spread = max(spread, INSTANT_S)
+    spread = max(INSTANT_S, young_s if last_share > beyond or count < 2 else curve.variation * curve.mean)
     last_share = max(last_share, beyond)
     return RunTimeSurvivalCurve(
         (*times, *(last - spread * log(part) for part in TAIL), last + 4 * spread),
@@ -174,15 +171,18 @@ def _expected(
 ) -> "_CompletionChance | None":
     pooled = [time for throughput in services for time in throughput.durations_s]
     whole = estimate_survival_curve(pooled, [time for throughput in services for time in throughput.elapsed_s], caution)
-    curves = [_curve(throughput, whole, caution) for throughput in services]
-    rates = [_rate(throughput, curve) for throughput, curve in zip(services, curves, strict=True)]
+    curves = [
+        whole
+        if len(throughput.durations_s) < FEWEST
+        else estimate_survival_curve(throughput.durations_s, throughput.elapsed_s, caution)
+        for throughput in services
+    ]
+    rates = list(map(_rate, services, curves))
     rate = sum(rates)
     if not rate or not any(throughput.elapsed_s for throughput in services):
         return None
-    running = [_sampled(*pair) for pair in zip(services, curves, strict=True)]
-    tasks = [task for of_cluster in running for task in of_cluster]
-    next_ones = mix_survival_curves(zip(curves, rates, strict=True))
-    return _CompletionChance(tasks, next_ones, progress.left, rate, _ahead_s(tasks, rate))
+    tasks = [task for pair in zip(services, curves, strict=True) for task in _sampled(*pair)]
+    return _CompletionChance(tasks, mix_survival_curves(zip(curves, rates, strict=True)), progress.left, rate)
 
 
 def forecast_error_share(stored: HalfwayForecast) -> float | None:
@@ -199,28 +199,27 @@ def forecast_error_share(stored: HalfwayForecast) -> float | None:
 
 def summarize_forecast_errors(forecasts: Iterable[HalfwayForecast]) -> ShownForecastErrors | None:
     """Summarize the forecast errors of ended campaigns; None if no campaign has ended."""
-    ended = [forecast for forecast in forecasts if forecast_error_share(forecast) is not None]
-    if not ended:
+    with_errors = [(forecast, forecast_error_share(forecast)) for forecast in forecasts]
+    errors = [abs(error) for _, error in with_errors if error is not None]
+    if not errors:
         return None
-    return ShownForecastErrors(
-        forecasts=len(ended),
-        p90_held=sum(forecast.ended_at is not None and forecast.ended_at <= forecast.p90_at for forecast in ended),
-        median_error=median(abs(forecast_error_share(forecast) or 0.0) for forecast in ended),
+    held = (
+        forecast.ended_at is not None and forecast.ended_at <= forecast.p90_at
+        for forecast, error in with_errors
+        if error is not None
     )
+    return ShownForecastErrors(forecasts=len(errors), p90_held=sum(held), median_error=median(errors))
 
 
 class _CompletionChance:
     """The probability that all tasks of a campaign have ended, as a function of time.
 
-    The probability for a running task follows from the elapsed time. The probability for an unsent task
-    follows from its expected start at the present rate of ended tasks.
+    The probability for an unsent task follows from its expected start at the present rate of ended tasks.
     """
 
-    def __init__(
-        self, running: Sequence[Weighed], curve: RunTimeSurvivalCurve, waiting: int, rate: float, ahead_s: float
-    ) -> None:
+    def __init__(self, running: Sequence[Weighed], curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> None:
         self.rate = rate  # number of tasks that end per second
-        self._ahead_s = ahead_s
+        self._ahead_s = _ahead_s(running, rate)
         self._running = [(curve_of_task, at, curve_of_task.left_after(at), many) for curve_of_task, at, many in running]
         self._curve = curve
         self._waiting = waiting
@@ -240,8 +239,7 @@ class _CompletionChance:
         of_running = exp(sum(self._log_of_task(*task, time) for task in self._running))
         if not self._waiting or not of_running:
             return of_running
-        ahead_s = self._ahead_s
-        of_left = sum(exp(self._log_of_waiting(rate, time - ahead_s)) for rate in self._rates)
+        of_left = sum(exp(self._log_of_waiting(rate, time - self._ahead_s)) for rate in self._rates)
         return of_running * of_left / len(self._rates)
 
     @staticmethod
@@ -288,15 +286,8 @@ def _ahead_s(running: Iterable[Weighed], rate: float) -> float:
     return late / rate
 
 
-def _curve(throughput: CampaignRunTimesAtCluster, whole: RunTimeSurvivalCurve, caution: float) -> RunTimeSurvivalCurve:
-    if len(throughput.durations_s) < FEWEST:
-        return whole
-    return estimate_survival_curve(throughput.durations_s, throughput.elapsed_s, caution)
-
-
 def _rate(throughput: CampaignRunTimesAtCluster, curve: RunTimeSurvivalCurve) -> float:
-    is_known = throughput.ended >= RATED and throughput.watched_s >= WATCHED * curve.mean
-    if is_known:
+    if throughput.ended >= RATED and throughput.watched_s >= WATCHED * curve.mean:
         return throughput.ended / throughput.watched_s
     return len(throughput.elapsed_s) / curve.mean if curve.mean else 0.0
 
@@ -320,15 +311,16 @@ def campaign_with_ended_task_counts(campaign: ShownCampaign, ends: Sequence[Camp
     if not ends:
         return campaign
     last = ends[-1].at
+    life_h = max((last - campaign.submitted_at) / HOUR, 1 / 3600)
     sums = {end.cluster: end for end in sum_task_end_counts_by_cluster(ends, last)}
     rates = () if campaign.state.is_alive else sums.values()
-    per_h = {end.cluster: _per_h(end, campaign.submitted_at) for end in rates}
+    per_h = {end.cluster: (end.tasks - end.cancelled) / life_h for end in rates}
     total = sum_task_end_counts_by_cluster((replace(end, cluster="") for end in ends), last)
     return replace(
         campaign,
         at=tuple(_at(campaign, sums, per_h)),
         mean_s=total[0].mean_s if total else None,
-        ended_per_h=campaign.ended_per_h if campaign.state.is_alive else _whole(per_h),
+        ended_per_h=campaign.ended_per_h if campaign.state.is_alive else sum(per_h.values()) or None,
     )
 
 
@@ -338,19 +330,12 @@ def _at(
     """Yield the counts of each cluster; cluster "" stands for tasks that ended without being sent."""
     by_cluster = {at.cluster: at for at in campaign.at}
     for cluster in dict.fromkeys((*campaign.clusters, *sums)):
-        at, end = (by_cluster.get(cluster, ShownCampaignAtCluster(cluster=cluster)), sums.get(cluster))
+        at = by_cluster.get(cluster, ShownCampaignAtCluster(cluster=cluster))
+        end = sums.get(cluster) or CampaignTaskEndCounts(at=campaign.submitted_at, cluster=cluster, tasks=0, failed=0)
         yield replace(
             at,
-            ended=end.tasks if end else 0,
-            failed=end.failed if end else 0,
+            ended=end.tasks,
+            failed=end.failed,
             ended_per_h=per_h.get(cluster, at.ended_per_h),
-            mean_s=end.mean_s if end else at.mean_s,
+            mean_s=end.mean_s if cluster in sums else at.mean_s,
         )
-
-
-def _per_h(end: CampaignTaskEndCounts, since: datetime) -> float:
-    return (end.tasks - end.cancelled) / max((end.at - since) / HOUR, 1 / 3600)
-
-
-def _whole(per_h: dict[str, float]) -> float | None:
-    return sum(per_h.values()) or None

@@ -3,6 +3,7 @@
 A cluster is closed if the cluster is a black hole, can't start tasks, or fails at its commands.
 """
 
+from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -38,7 +39,7 @@ class OpenCampaignEventsInCycle:
 
     @property
     def changed(self) -> tuple[CampaignEvent, ...]:
-        """The events that the cycle has changed; the cycle must store them."""
+        """The events that the cycle has changed and must store."""
         return tuple(self._changed.values())
 
     @property
@@ -56,11 +57,9 @@ class OpenCampaignEventsInCycle:
 
     def put(self, event: CampaignEvent) -> None:
         """Add or replace an open event; an event with `closed_at` is removed from the open events."""
-        self._changed[event.what] = event
+        self._now[event.what] = self._changed[event.what] = event
         if event.closed_at:
-            self._now.pop(event.what, None)
-        else:
-            self._now[event.what] = event
+            del self._now[event.what]
 
     def close(self, event: CampaignEvent | None, at: datetime) -> None:
         """Close an event at a time; nothing happens if the event is None."""
@@ -83,8 +82,7 @@ def derive_cluster_blacklist(
 ) -> dict[CampaignCluster, ClusterClosureOrProbe]:
     """Return which clusters are closed to which campaigns because of events, and where a probe is due.
 
-    A cluster that may recover by itself gets one task as a probe, after ever longer pauses (CiGri's autofix probes
-    every 30 s). After program errors, or as a black hole, a cluster stays closed until the owner of the campaign acts.
+    A cluster that may recover by itself gets one task as a probe, after ever longer pauses (CiGri's autofix: 30 s).
     """
     entries: dict[CampaignCluster, ClusterClosureOrProbe] = {}
     for event in events:
@@ -108,18 +106,16 @@ def hide_blacklisted_clusters(
     situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> CampaignCycleSituation:
     """Return the cycle's situation, in which each campaign has only the clusters that are open to it."""
-    return replace(
-        situation, campaigns=tuple(_without_blacklisted(campaign, barred) for campaign in situation.campaigns)
-    )
 
+    def reachable(campaign: Campaign) -> Campaign:
+        clusters = {
+            name: request
+            for name, request in campaign.jdl.clusters.items()
+            if barred.get((campaign.number, name)) is not ClusterClosureOrProbe.CLOSED
+        }
+        return replace(campaign, jdl=replace(campaign.jdl, clusters=clusters))
 
-def _without_blacklisted(campaign: Campaign, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]) -> Campaign:
-    clusters = {
-        name: request
-        for name, request in campaign.jdl.clusters.items()
-        if barred.get((campaign.number, name)) is not ClusterClosureOrProbe.CLOSED
-    }
-    return replace(campaign, jdl=replace(campaign.jdl, clusters=clusters))
+    return replace(situation, campaigns=tuple(map(reachable, situation.campaigns)))
 
 
 def record_cluster_probes(
@@ -129,15 +125,11 @@ def record_cluster_probes(
     book: OpenCampaignEventsInCycle,
 ) -> None:
     """Record which sent tasks are probes of a cluster, so that the next probe has to wait."""
+    code = CampaignEventCode.SETUP_ERROR
     for send in sends:
         pair = send.campaign, send.cluster
-        event = book.find(CampaignEventCode.SETUP_ERROR, *pair)
-        if event and barred.get(pair) is ClusterClosureOrProbe.PROBE:
-            book.put(
-                repeat_event_with_longer_pause(
-                    event, CampaignEventCode.SETUP_ERROR, pair, situation.at, situation.failures
-                )
-            )
+        if barred.get(pair) is ClusterClosureOrProbe.PROBE and (event := book.find(code, *pair)):
+            book.put(repeat_event_with_longer_pause(event, code, pair, situation.at, situation.failures))
 
 
 def repeat_event_with_longer_pause(
@@ -189,35 +181,28 @@ KEPT_DURATIONS = 32  # number of run times stored for a campaign at a cluster
 def find_black_hole_clusters(records: Iterable[CampaignSuccessAtCluster]) -> frozenset[tuple[int, str]]:
     """Return the campaigns and clusters at which tasks succeed suspiciously fast.
 
-    A full disk, a missing licence or a wrong library can end a program at once with exit status 0. Such
-    a cluster has free slots again at once, and gets ever more tasks. Batch systems do not detect black
-    holes, so the limits are gridbridge's own.
+    A full disk, a missing licence or a wrong library can end a program at once with exit status 0. Such a cluster gets
+    ever more tasks. Batch systems do not detect black holes, so the limits are gridbridge's own.
     """
-    of: dict[int, list[CampaignSuccessAtCluster]] = {}
+    of_campaign = defaultdict[int, list[CampaignSuccessAtCluster]](list)
     for record in records:
-        of.setdefault(record.campaign, []).append(record)
+        of_campaign[record.campaign].append(record)
     return frozenset(
         (record.campaign, record.cluster)
-        for of_campaign in of.values()
-        for record in _suspects(of_campaign)
-        if is_black_hole_cluster(record, [other_record for other_record in of_campaign if other_record is not record])
+        for of_one in of_campaign.values()
+        for record in of_one
+        if _is_black_hole(record, of_one)
     )
 
 
-def _suspects(records: Iterable[CampaignSuccessAtCluster]) -> list[CampaignSuccessAtCluster]:
-    timed = [record for record in records if record.durations_s]
-    longest_s = max((max(record.durations_s) for record in timed), default=0)
-    limit_s = min(MAX_BLACK_HOLE_S, MAX_SHARE_OF_MEDIAN * longest_s)
-    return [record for record in timed if median(record.durations_s) < limit_s]
-
-
-def is_black_hole_cluster(record: CampaignSuccessAtCluster, other_records: Iterable[CampaignSuccessAtCluster]) -> bool:
-    """Say whether a campaign's tasks succeed much faster at one cluster than at all other clusters."""
-    elsewhere = [seconds for other_record in other_records for seconds in other_record.durations_s]
-    if record.is_trusted or len(record.durations_s) < MIN_SUCCESSES or len(elsewhere) < MIN_SUCCESSES_ELSEWHERE:
+def _is_black_hole(record: CampaignSuccessAtCluster, of_campaign: Iterable[CampaignSuccessAtCluster]) -> bool:
+    if record.is_trusted or len(record.durations_s) < MIN_SUCCESSES:
         return False
     usual_s = max(TIME_RESOLUTION_S, median(record.durations_s))
-    return usual_s < MAX_BLACK_HOLE_S and usual_s < MAX_SHARE_OF_MEDIAN * median(elsewhere)
+    if usual_s >= MAX_BLACK_HOLE_S:
+        return False
+    elsewhere = [seconds for other in of_campaign if other is not record for seconds in other.durations_s]
+    return len(elsewhere) >= MIN_SUCCESSES_ELSEWHERE and usual_s < MAX_SHARE_OF_MEDIAN * median(elsewhere)
 
 
 def count_starved_tasks_by_cluster(situation: CampaignCycleSituation) -> Mapping[CampaignCluster, int]:
@@ -226,17 +211,12 @@ def count_starved_tasks_by_cluster(situation: CampaignCycleSituation) -> Mapping
     Free slots may be unusable for a campaign: no free host has the requested properties, or a quota
     limits the owner. CiGri then lowers a task's affinity (scheduler 3.2, tasks_affinity).
     """
-    running = {(view.campaign, view.cluster) for view in situation.there if view.listed > view.waiting}
+    running = {view.pair for view in situation.there if view.listed > view.waiting}
     waited = {(record.campaign, record.cluster): record.wiped_in_row for record in situation.records}
     return {pair: tasks for pair, tasks in waited.items() if tasks and pair not in running}
 
 
-WIPED = TaskAttemptOutcome.WIPED
-
-
 FAILED_BY_ITSELF = frozenset({TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SIGNAL})
-
-
 STARTED_OUTCOMES = FAILED_BY_ITSELF | {
     TaskAttemptOutcome.SUCCESS,
     TaskAttemptOutcome.WALLTIME,
@@ -254,11 +234,8 @@ def select_arrays_sent_before_outage(situation: CampaignCycleSituation) -> froze
     """
     now_back = (event.cluster for event in situation.events if event.code is CampaignEventCode.GET_JOBS)
     back_at = dict(situation.back_at) | {name: situation.at for name in now_back if name in situation.room}
-    return frozenset(
-        (array.campaign, array.number)
-        for array in situation.arrays
-        if array.cluster in back_at and array.intended_at < back_at[array.cluster]
-    )
+    sent_at = ((array, back_at.get(array.cluster, array.intended_at)) for array in situation.arrays)
+    return frozenset(array.key for array, at in sent_at if array.intended_at < at)
 
 
 def update_success_records(
@@ -271,42 +248,31 @@ def update_success_records(
     Run times of tasks in arrays of `untimed` are ignored.
     """
     by_pair = {(record.campaign, record.cluster): record for record in records}
-    of: dict[CampaignCluster, list[TaskAttempt]] = {}
+    of = defaultdict[CampaignCluster, list[TaskAttempt]](list)
     for attempt, cluster in ended:
-        of.setdefault((attempt.campaign, cluster), []).append(attempt)
-    return tuple(
-        _with_attempts(
-            by_pair.get(pair) or CampaignSuccessAtCluster(campaign=pair[0], cluster=pair[1]), attempts, untimed
-        )
-        for pair, attempts in of.items()
-    )
+        of[attempt.campaign, cluster].append(attempt)
+    new = {pair: CampaignSuccessAtCluster(campaign=pair[0], cluster=pair[1]) for pair in of}
+    by_pair = new | by_pair
+    return tuple(_with_attempts(by_pair[pair], attempts, untimed) for pair, attempts in of.items())
 
 
 def _with_attempts(
     record: CampaignSuccessAtCluster, ended: Sequence[TaskAttempt], untimed: Container[tuple[int, int]]
 ) -> CampaignSuccessAtCluster:
-    """Add ended attempts to the success record of a campaign at a cluster.
-
-    A success resets the number of errors in a row. A started task resets the number of deleted tasks.
-    """
+    """Add ended attempts: a success resets the errors in a row, a started task resets the number of deleted tasks."""
     outcomes = [attempt.outcome for attempt in ended]
-    wiped = 0 if STARTED_OUTCOMES.intersection(outcomes) else record.wiped_in_row + outcomes.count(WIPED)
+    is_started = STARTED_OUTCOMES.intersection(outcomes)
     good = [attempt for attempt in ended if attempt.outcome is TaskAttemptOutcome.SUCCESS]
     hosts = [attempt.host for attempt in ended if attempt.outcome in FAILED_BY_ITSELF]
-    errors = len(hosts)
-    is_row = all(outcome in FAILED_BY_ITSELF or outcome not in STARTED_OUTCOMES for outcome in outcomes)
+    all_hosts = {*hosts, record.error_host} if record.errors_in_row else {*hosts}
+    is_row = is_started <= FAILED_BY_ITSELF
     timed = (attempt for attempt in good if (attempt.campaign, attempt.array) not in untimed)
     took = tuple(attempt.wallclock_s for attempt in timed if attempt.wallclock_s is not None)
     return replace(
         record,
-        errors_in_row=record.errors_in_row + errors if is_row else 0,
-        error_host=_only_host(record, hosts) if is_row else "",
+        errors_in_row=record.errors_in_row + len(hosts) if is_row else 0,
+        error_host=all_hosts.pop() if is_row and len(all_hosts) == 1 else "",
         successes=record.successes + len(good),
         durations_s=(*record.durations_s, *took)[-KEPT_DURATIONS:],
-        wiped_in_row=wiped,
+        wiped_in_row=0 if is_started else record.wiped_in_row + outcomes.count(TaskAttemptOutcome.WIPED),
     )
-
-
-def _only_host(record: CampaignSuccessAtCluster, hosts: Iterable[str]) -> str:
-    all_hosts = {*hosts, record.error_host} if record.errors_in_row else {*hosts}
-    return all_hosts.pop() if len(all_hosts) == 1 else ""

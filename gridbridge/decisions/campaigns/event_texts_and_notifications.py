@@ -84,12 +84,10 @@ RESTORED_FOLLOW_UPS = {  # effects of a restored state file, by the campaign's s
 }
 
 
-RESTORED_AGAIN = "; gridevents -c {campaign} -r takes over their results"
-
-
 def describe_campaign_event(event: CampaignEvent, state: CampaignState | None = None) -> str:
     """Describe an event, and the event's effect on the campaign in its present state."""
     status = "" if event.exit_status is None else f" with exit status {event.exit_status}"
+    then = RESTORED_FOLLOW_UPS[state].format(campaign=event.campaign) if state in RESTORED_FOLLOW_UPS else ""
     if event.code is CampaignEventCode.DROPPED and event.until:
         return f"the tasks at {event.cluster} count as lost, as declared by root"
     is_one = event.tasks == 1
@@ -106,13 +104,8 @@ def describe_campaign_event(event: CampaignEvent, state: CampaignState | None = 
         hosts="" if event.why else " with their hosts",
         why=f": {event.why}" if event.why else "",
         ledger=f"{LEDGER}/c.{event.campaign}",
-        then=_restored_follow_up(event, state),
+        then=f"; gridevents -c {event.campaign} -r takes over their results" if event.why else then,
     )
-
-
-def _restored_follow_up(event: CampaignEvent, state: CampaignState | None) -> str:
-    words = RESTORED_AGAIN if event.why else RESTORED_FOLLOW_UPS.get(state, "") if state else ""
-    return words.format(campaign=event.campaign)
 
 
 def format_campaign_event_for_log(event: CampaignEvent, state: CampaignState | None = None) -> str:
@@ -177,15 +170,11 @@ def compose_due_notifications(
     subscriptions: Iterable[NotificationSubscription], happened: Iterable[NotifiableEvent], now: datetime
 ) -> tuple[CampaignNotification, ...]:
     """Compose a message with the new events for each subscription whose pause is over."""
-    # a time in the future comes from a clock that ran fast
-    past = (event for event in happened if event.at <= now)
+    past = (event for event in happened if event.at <= now)  # a clock that ran fast gave times in the future
     events = sorted(past, key=lambda event: (event.at, event.campaign, event.code))
     due = (subscription for subscription in subscriptions if subscription.next_at <= now)
-    return tuple(
-        _message(subscription, relevant, now)
-        for subscription in due
-        if (relevant := [x for x in events if _is_for(subscription, x)])
-    )
+    relevant = ((subscription, [event for event in events if _is_for(subscription, event)]) for subscription in due)
+    return tuple(_message(subscription, of_it, now) for subscription, of_it in relevant if of_it)
 
 
 def _is_for(subscription: NotificationSubscription, event: NotifiableEvent) -> bool:
@@ -232,6 +221,5 @@ def pause_before_next_notification(tries: int, policy: NotificationsSection) -> 
 
 def is_notify_channel_configured(way: NotificationChannel, policy: NotificationsSection) -> bool:
     """Say whether gridbridge.toml configures a channel for messages, such as mail."""
-    return {NotificationChannel.MAIL: bool(policy.mail), NotificationChannel.JABBER: bool(policy.command)}.get(
-        way, True
-    )
+    programs = {NotificationChannel.MAIL: policy.mail, NotificationChannel.JABBER: policy.command}
+    return bool(programs.get(way, True))

@@ -61,7 +61,7 @@ def plan_recovery_from_root_ledger(
     undone += [refused] if refused and is_new else []
     intact = {array.number for array in stored.arrays} - {array.number for array in undone}
     lost = [ledger[number] for number in sorted(ledger.keys() - intact, reverse=True)]
-    first = _first_alive(ledger.values())
+    first = {task: attempt for array in ledger.values() if not array.is_of_copies for task, attempt in array.tasks}
     lost_first = _alive(lost, first).keys()
     undone_steps = [_undone(array, stored) for array in sorted(undone, key=lambda array: array.number)]
     waiting = sorted((*stored.waiting, *(span for step in undone_steps for span in step.waiting)), key=_first)
@@ -73,7 +73,12 @@ def plan_recovery_from_root_ledger(
             campaign=campaign,
             arrays=tuple(_array(campaign, entry, at, first) for entry in group),
             attempts=tuple(attempt for entry in group for attempt in _attempts(campaign, entry, first)),
-            superseded=tuple(_superseded(before, alive)),
+            superseded=tuple(
+                replace(previous, outcome=TaskAttemptOutcome.SITE_FAULT)
+                for task, attempt in alive.items()
+                for previous in before.get(task, ())
+                if previous.attempt < attempt
+            ),
             no_longer=no_longer,
             waiting=parts,
             again=tuple(_again(group, first)),
@@ -87,10 +92,8 @@ def plan_recovery_from_root_ledger(
 
 
 def _undone(array: CampaignArray, stored: StoredCampaignTasks) -> LedgerRecoveryStep:
-    of_array = [attempt for attempt in stored.attempts if attempt.array == array.number]
-    returning = [
-        attempt for attempt in of_array if not array.is_of_copies and not is_prologue_or_epilogue_task(attempt.task)
-    ]
+    of_array = () if array.is_of_copies else (attempt for attempt in stored.attempts if attempt.array == array.number)
+    returning = (attempt for attempt in of_array if not is_prologue_or_epilogue_task(attempt.task))
     waiting = tuple(_waiting(returning, stored))
     return LedgerRecoveryStep(campaign=array.campaign, undone=(array.number,), waiting=waiting)
 
@@ -125,12 +128,9 @@ def _is_given_up(array: RootLedgerArray, first: Mapping[int, int]) -> bool:
 
 
 def _again(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Iterator[WaitingTaskRange]:
-    for array in arrays:
-        if array.is_of_copies or not _is_given_up(array, first):
-            continue
-        for task, attempt in array.tasks:
-            if attempt == first[task] and not is_prologue_or_epilogue_task(task):
-                yield WaitingTaskRange(first=task, last=task, attempt=attempt + 1)
+    for task, attempt in _alive((array for array in arrays if _is_given_up(array, first)), first).items():
+        if not is_prologue_or_epilogue_task(task):
+            yield WaitingTaskRange(first=task, last=task, attempt=attempt + 1)
 
 
 def _copied(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Set[int]:
@@ -141,13 +141,6 @@ def _copied(arrays: Iterable[RootLedgerArray], first: Mapping[int, int]) -> Set[
         for task, attempt in array.tasks
         if attempt >= first.get(task, 0)
     }
-
-
-def _superseded(before: Mapping[int, list[TaskAttempt]], alive: Mapping[int, int]) -> Iterator[TaskAttempt]:
-    for task, attempt in alive.items():
-        for previous in before.get(task, ()):
-            if previous.attempt < attempt:
-                yield replace(previous, outcome=TaskAttemptOutcome.SITE_FAULT)
 
 
 def _without_tasks(
@@ -173,18 +166,10 @@ def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaignTasks) -> It
     for earlier in sorted(stored.earlier, key=lambda earlier: earlier.attempt):
         tried[earlier.task].append(earlier)
     for attempt in attempts:
-        of_task = tried[attempt.task]
-        yield WaitingTaskRange(
-            first=attempt.task,
-            last=attempt.task,
-            attempt=attempt.attempt,
-            avoid=choose_clusters_retry_avoids(of_task[-1], of_task[:-1], stored.clusters) if of_task else (),
-            never=list_walltime_overrun_clusters(of_task, stored.clusters),
-        )
-
-
-def _first_alive(lost: Iterable[RootLedgerArray]) -> dict[int, int]:
-    return {task: attempt for array in lost if not array.is_of_copies for task, attempt in array.tasks}
+        task, of_task = attempt.task, tried[attempt.task]
+        avoid = choose_clusters_retry_avoids(of_task[-1], of_task[:-1], stored.clusters) if of_task else ()
+        never = list_walltime_overrun_clusters(of_task, stored.clusters)
+        yield WaitingTaskRange(first=task, last=task, attempt=attempt.attempt, avoid=avoid, never=never)
 
 
 def subtract_from_waiting_ranges(waiting: Iterable[WaitingTaskRange], tasks: Set[int]) -> tuple[WaitingTaskRange, ...]:

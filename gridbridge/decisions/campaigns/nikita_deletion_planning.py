@@ -42,26 +42,26 @@ def plan_nikita_deletions(listing: NikitaSituation) -> NikitaDeletionPlan:
     long after their walltime, or were cancelled by their owners. nikita also deletes waiting tasks that rebalancing
     moves, and best-effort tasks whose resources a local request lacks. Waiting tasks of test campaigns are kept.
     """
-    going = tuple(part for part in listing.parts if not part.is_cancelled)
-    new = tuple(part for part in going if part.marked is None)
+    going = [part for part in listing.parts if not part.is_cancelled]
+    new = [part for part in going if part.marked is None]
     waiting = [part for part in new if part.is_waiting and not part.is_test]
-    late = [part for part in waiting if _is_late(part, listing)]
-    in_time = [part for part in waiting if not _is_late(part, listing)]
-    unwanted = tuple(part for part in going if part.marked is NikitaDeletionReason.UNWANTED)
-    moved = tuple(part for part in going if _is_moved(part))
-    marked = tuple(part for part in going if _is_followed(part))
+    late = [part for part in waiting if _age_s(part, listing) > listing.patience.waiting_s]
+    in_time = [part for part in waiting if _age_s(part, listing) <= listing.patience.waiting_s]
+    marked = [part for part in going if part.marked not in (None, NikitaDeletionReason.UNWANTED)]
+    moved = [part for part in marked if part.marked in REASONS_OF_MOVES and part.is_waiting]
+    followed = [part for part in marked if part.marked not in REASONS_OF_MOVES or not part.is_waiting]
     return NikitaDeletionPlan(
         wipes=_together(
             *(_cancel(part, NikitaDeletionReason.OVERRAN) for part in new if _overran(part, listing)),
             *(_cancel(part, NikitaDeletionReason.WAITED) for part in late),
             *_overflow(in_time, listing),
         ),
-        repeated=_together(*(_cancel(part, part.marked) for part in marked if not _is_spared(part))),
-        spared=_together(*(_cancel(part, part.marked) for part in marked if _is_spared(part))),
+        repeated=_together(*(_cancel(part, part.marked) for part in followed if not _is_spared(part))),
+        spared=_together(*(_cancel(part, part.marked) for part in followed if _is_spared(part))),
         moved=_together(*(_cancel(part, part.marked) for part in moved)),
         cancelled=_together(
             *(_cancel(part, NikitaDeletionReason.CANCELLED) for part in listing.parts if part.is_cancelled),
-            *(_cancel(part, NikitaDeletionReason.UNWANTED) for part in unwanted),
+            *(_cancel(part, part.marked) for part in going if part.marked is NikitaDeletionReason.UNWANTED),
         ),
         ways=task_preemption_planning.plan_preemptions(listing.contests),
     )
@@ -79,44 +79,21 @@ def _together(*wipes: ArrayTaskDeletion) -> tuple[ArrayTaskDeletion, ...]:
 
 def describe_nikita_deletions(plan: NikitaDeletionPlan) -> list[str]:
     """Describe the deletions of one cycle of nikita, in one sentence for each array and reason."""
-    lines = [
-        f"wiped: {_described(cancellation)}, which {REASON_WORDS[cancellation.wiped_for]}"
-        for cancellation in (*plan.cancelled, *plan.wipes)
-    ]
-    lines += map(task_preemption_planning.describe_preemption, plan.ways)
-    lines += [
-        f"moved: {_described(cancellation)}, which {REASON_WORDS[cancellation.wiped_for]}"
-        for cancellation in plan.moved
-    ]
-    lines += [f"wiped again: {_described(cancellation)}" for cancellation in plan.repeated]
-    return lines + [
-        f"left alone: {_described(cancellation)}, which {'runs' if cancellation.tasks == 1 else 'run'} now"
-        for cancellation in plan.spared
-    ]
 
+    def what(wipe: ArrayTaskDeletion) -> str:
+        return f"{number_with_noun(wipe.tasks, 'task')} of campaign {wipe.campaign} at {wipe.cluster}"
 
-def _described(cancellation: ArrayTaskDeletion) -> str:
-    return (
-        f"{number_with_noun(cancellation.tasks, 'task')} of campaign {cancellation.campaign} at {cancellation.cluster}"
-    )
+    return [
+        *(f"wiped: {what(wipe)}, which {REASON_WORDS[wipe.wiped_for]}" for wipe in (*plan.cancelled, *plan.wipes)),
+        *map(task_preemption_planning.describe_preemption, plan.ways),
+        *(f"moved: {what(wipe)}, which {REASON_WORDS[wipe.wiped_for]}" for wipe in plan.moved),
+        *(f"wiped again: {what(wipe)}" for wipe in plan.repeated),
+        *(f"left alone: {what(wipe)}, which {'runs' if wipe.tasks == 1 else 'run'} now" for wipe in plan.spared),
+    ]
 
 
 def _overran(part: ArrayTasksInSameState, listing: NikitaSituation) -> bool:
-    limit_s = part.walltime_s + listing.patience.over_walltime_s
-    return not part.is_waiting and _age_s(part, listing) > limit_s
-
-
-def _is_late(part: ArrayTasksInSameState, listing: NikitaSituation) -> bool:
-    return _age_s(part, listing) > listing.patience.waiting_s
-
-
-def _is_moved(part: ArrayTasksInSameState) -> bool:
-    return part.marked in REASONS_OF_MOVES and part.is_waiting
-
-
-def _is_followed(part: ArrayTasksInSameState) -> bool:
-    is_judged = part.marked is not None and part.marked is not NikitaDeletionReason.UNWANTED
-    return is_judged and not _is_moved(part)
+    return not part.is_waiting and _age_s(part, listing) > part.walltime_s + listing.patience.over_walltime_s
 
 
 def _age_s(part: ArrayTasksInSameState, listing: NikitaSituation) -> float:
@@ -143,12 +120,8 @@ def _overflow(waiting: Iterable[ArrayTasksInSameState], listing: NikitaSituation
 
 def _but_one_that_is_wide(arrays: list[ArrayTasksInSameState]) -> list[ArrayTasksInSameState]:
     """Leave out the oldest waiting multi-slot task: a single multi-slot task may wait above the flood rate."""
-    wide = [part for part in arrays if part.slots > 1]
-    if not wide:
-        return arrays
-    oldest = max(wide, key=_newest_first)
-    spared = replace(oldest, places=_last(oldest.places, _count(oldest) - 1))
-    return [spared if part is oldest else part for part in arrays]
+    oldest = max((part for part in arrays if part.slots > 1), key=_newest_first, default=None)
+    return [replace(part, places=_last(part.places, _count(part) - 1)) if part is oldest else part for part in arrays]
 
 
 def _newest_first(part: ArrayTasksInSameState) -> tuple[float, int, int]:

@@ -96,7 +96,7 @@ class PrologueAndEpilogueProgress:
 
         Tasks wait until their campaign's prologue has succeeded at the cluster.
         """
-        going, early = [], []
+        going, early = list[PlannedCampaignTaskSend](), list[PlannedCampaignTaskSend]()
         for send in sends:
             (going if self._is_ready(send.campaign, send.cluster) else early).append(send)
         return tuple(going), tuple(self._next(send.campaign, send.cluster, PROLOGUE) for send in early)

@@ -1,6 +1,6 @@
 """Distribute the free slots of clusters among campaigns: first come, first served, or by fair shares."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
@@ -76,10 +76,12 @@ class TaskAllotmentToClusters:
     def fill(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
         """Give the free slots of clusters to campaigns of equal rank."""
         is_test = any(campaign.jdl.type is CampaignType.TEST for campaign, _ in turn)
-        if is_test or self._situation.sharing.by is FairShareUnit.NONE:
-            self._first_come(turn)
-        else:
-            self._fairly(turn)
+        if not is_test and self._situation.sharing.by is not FairShareUnit.NONE:
+            self._fill_fairly(turn)
+            return
+        for campaign, clusters in turn:
+            for cluster in self._best_first(campaign, clusters):
+                self._give(campaign, cluster, self._matching.to_start(campaign, cluster))
 
     def let_wait(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
         """Send more tasks of campaigns of equal rank, to wait at clusters without free slots.
@@ -91,45 +93,33 @@ class TaskAllotmentToClusters:
                 allotted = self.given[campaign.number, cluster]
                 tasks = self._matching.to_wait(campaign, cluster, allotted)
                 self._matching.wait(campaign, cluster, self._take(campaign, cluster, tasks))
-            if self._goes_before_others(campaign):
-                self._remaining.closed_to_wide.update(self._wanting(campaign, clusters))
+            if campaign.jdl.type is not CampaignType.TEST and self._situation.sharing.by is FairShareUnit.NONE:
+                self._remaining.closed_to_wide.update(
+                    name
+                    for name in clusters
+                    if self._unsent.at(campaign.number, name)
+                    and self._matching.is_wanted(campaign, name, self.given[campaign.number, name])
+                )
 
-    def _goes_before_others(self, campaign: Campaign) -> bool:
-        is_usual = campaign.jdl.type is not CampaignType.TEST
-        return is_usual and self._situation.sharing.by is FairShareUnit.NONE
-
-    def _wanting(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
-        return [
-            name
-            for name in clusters
-            if self._unsent.at(campaign.number, name)
-            and self._matching.is_wanted(campaign, name, self.given[campaign.number, name])
-        ]
-
-    def _first_come(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        for campaign, clusters in turn:
-            for cluster in self._best_first(campaign, clusters):
-                self._give(campaign, cluster, self._matching.to_start(campaign, cluster))
-
-    def _fairly(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
+    def _fill_fairly(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
         """Share the free slots of each cluster among campaigns, beginning with the best cluster.
 
         The best cluster has the best average rank among the campaigns, then the most free slots.
         Best-effort slots are shared after ordinary slots.
         """
-        offered: dict[tuple[str, bool], list[Campaign]] = {}
-        ranks: dict[tuple[str, bool], list[int]] = {}
+        offered = defaultdict[tuple[str, bool], list[Campaign]](list)
+        ranks = defaultdict[tuple[str, bool], list[int]](list)
         for campaign, clusters in turn:
             for rank, cluster in enumerate(self._best_first(campaign, clusters)):
                 key = cluster, campaign.jdl.clusters[cluster].is_besteffort
-                offered.setdefault(key, []).append(campaign)
-                ranks.setdefault(key, []).append(rank)
-        order = {
-            key: (key[1], fmean(ranks[key]), -self._free(offered_to[0], key[0]), key[0])
-            for key, offered_to in offered.items()
-        }
-        for key in sorted(offered, key=lambda cluster_kind: order[cluster_kind]):
-            self._share(key[0], offered[key])
+                offered[key].append(campaign)
+                ranks[key].append(rank)
+        order = sorted(
+            (is_besteffort, fmean(ranks[cluster, is_besteffort]), -self._free(campaigns[0], cluster), cluster)
+            for (cluster, is_besteffort), campaigns in offered.items()
+        )
+        for is_besteffort, _, _, cluster in order:
+            self._share(cluster, offered[cluster, is_besteffort])
 
     def _share(self, cluster: str, campaigns: list[Campaign]) -> None:
         requests = [self._request(campaign, cluster) for campaign in campaigns]
@@ -142,14 +132,13 @@ class TaskAllotmentToClusters:
             self._ahead[request.claimant] -= tasks[campaign.number]
 
     def _request(self, campaign: Campaign, cluster: str) -> FairShareRequest:
-        unsent = self._unsent.all_of(campaign.number)
-        going = self._unsent.at(campaign.number, cluster)
+        sent = campaign.tasks - self._unsent.all_of(campaign.number)
         return FairShareRequest(
             campaign=campaign.number,
             claimant=fair_share_claimant(campaign, self._situation.sharing),
-            tasks=min(going, self._matching.to_start(campaign, cluster)),
+            tasks=min(self._unsent.at(campaign.number, cluster), self._matching.to_start(campaign, cluster)),
             slots=campaign.jdl.clusters[cluster].slots,
-            first=max(0, self._situation.sharing.first_tasks - (campaign.tasks - unsent)),
+            first=max(0, self._situation.sharing.first_tasks - sent),
         )
 
     def _give(self, campaign: Campaign, cluster: str, tasks: int) -> None:
@@ -160,13 +149,13 @@ class TaskAllotmentToClusters:
         return self._remaining.free.of(cluster, campaign.jdl.clusters[cluster])
 
     def _take(self, campaign: Campaign, cluster: str, tasks: int) -> int:
-        most = self._matching.most(campaign, cluster) - self.given[campaign.number, cluster]
-        tasks_taken = max(0, min(tasks, most, self._unsent.at(campaign.number, cluster)))
+        pair = campaign.number, cluster
+        most = self._matching.most(campaign, cluster) - self.given[pair]
+        tasks_taken = max(0, min(tasks, most, self._unsent.at(*pair)))
         if tasks_taken:
-            self._unsent.take(campaign.number, cluster, tasks_taken)
-            self.given[campaign.number, cluster] += tasks_taken
-            allotted = self.given[campaign.number, cluster]
-            self._matching.take_arrays(campaign, cluster, allotted)
+            self._unsent.take(*pair, tasks_taken)
+            self.given[pair] += tasks_taken
+            self._matching.take_arrays(campaign, cluster, self.given[pair])
         return tasks_taken
 
     def _best_first(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
@@ -189,9 +178,8 @@ def _used_s(situation: CampaignCycleSituation) -> dict[str, float]:
     used_s = dict(situation.sharing.used_s)
     campaigns = {campaign.number: campaign for campaign in situation.campaigns}
     for view in situation.there:
-        if view.campaign in campaigns:
-            campaign = campaigns[view.campaign]
-            slots, name = (campaign.jdl.slots_at(view.cluster), fair_share_claimant(campaign, situation.sharing))
+        if campaign := campaigns.get(view.campaign):
+            name, slots = fair_share_claimant(campaign, situation.sharing), campaign.jdl.slots_at(view.cluster)
             used_s[name] = used_s.get(name, 0.0) + view.listed * slots * COMMITTED_USE_S
     return used_s
 

@@ -68,18 +68,15 @@ class UnsentTaskBacklog:
 
     def at(self, campaign: int, cluster: str) -> int:
         """Return how many unsent tasks of a campaign may go to a cluster; at most one task if the cluster is probed."""
-        unsent = self._unsent.get(campaign, {})
-        tasks = sum(unsent[kind] for kind in self._going(campaign, cluster))
-        if self._is_probed(campaign, cluster):
-            return min(tasks, 1 - self._tasks_taken[campaign, cluster].total())
-        return tasks
+        tasks = sum(self._unsent[campaign][kind] for kind in self._going(campaign, cluster))
+        is_probed = self._is_probed(campaign, cluster)
+        return min(tasks, 1 - self._tasks_taken[campaign, cluster].total()) if is_probed else tasks
 
     def take(self, campaign: int, cluster: str, tasks: int) -> None:
         """Take unsent tasks of a campaign, to send them to a cluster."""
-        unsent = self._unsent.get(campaign, {})
         for kind in self._going(campaign, cluster):
-            tasks_taken = min(tasks, unsent[kind])
-            unsent[kind] -= tasks_taken
+            tasks_taken = min(tasks, self._unsent[campaign][kind])
+            self._unsent[campaign][kind] -= tasks_taken
             tasks -= tasks_taken
             if tasks_taken:
                 self._tasks_taken[campaign, cluster][kind] += tasks_taken
@@ -108,13 +105,10 @@ def count_unsent_tasks_by_exclusions(
     situation: CampaignCycleSituation, campaign: int
 ) -> dict[TaskClusterExclusions, int]:
     """Count a campaign's unsent tasks by avoided clusters; tasks that avoid most clusters come first."""
-    choosy = sorted(
-        situation.kept_off.get(campaign, ()), key=lambda exclusion: -len({*exclusion.avoid, *exclusion.never})
-    )
-    unrestricted = situation.waiting[campaign] - sum(exclusion.tasks for exclusion in choosy)
-    return {TaskClusterExclusions(exclusion.avoid, exclusion.never): exclusion.tasks for exclusion in choosy} | {
-        NO_EXCLUSIONS: max(0, unrestricted)
-    }
+    choosy = sorted(situation.kept_off.get(campaign, ()), key=lambda group: -len({*group.avoid, *group.never}))
+    unrestricted = max(0, situation.waiting[campaign] - sum(group.tasks for group in choosy))
+    by_exclusions = {TaskClusterExclusions(group.avoid, group.never): group.tasks for group in choosy}
+    return by_exclusions | {NO_EXCLUSIONS: unrestricted}
 
 
 def has_unplaceable_tasks(
@@ -127,27 +121,14 @@ def has_unplaceable_tasks(
     if campaign.state is not CampaignState.IN_TREATMENT or not situation.waiting.get(campaign.number):
         return False
     waiting = [kind for kind, tasks in count_unsent_tasks_by_exclusions(situation, campaign.number).items() if tasks]
-    clusters = campaign.jdl.clusters.keys()
-    closed = {name for name in clusters if _is_closed(campaign, name, situation, barred)}
-    taking = {name for name in clusters - closed if _takes(campaign, name, situation)}
-    if any(clusters <= closed | {*kind.never} for kind in waiting):
+    closed, taking = set[str](), set[str]()
+    for name, request in campaign.jdl.clusters.items():
+        room = situation.room.get(name)
+        is_unfit = room is not None and (room.is_drained or room.is_too_small(request.slots))
+        if is_unfit or (campaign.number, name) in barred:
+            closed.add(name)
+        elif room is not None and room.may_start(request.slots):
+            taking.add(name)
+    if any(campaign.jdl.clusters.keys() <= closed.union(kind.never) for kind in waiting):
         return True
     return False if all(taking.difference(kind.never) for kind in waiting) else None
-
-
-def _is_closed(
-    campaign: Campaign,
-    name: str,
-    situation: CampaignCycleSituation,
-    barred: Mapping[CampaignCluster, ClusterClosureOrProbe],
-) -> bool:
-    if (campaign.number, name) in barred:
-        return True
-    room = situation.room.get(name)
-    slots = campaign.jdl.clusters[name].slots
-    return room is not None and (room.is_drained or room.is_too_small(slots))
-
-
-def _takes(campaign: Campaign, name: str, situation: CampaignCycleSituation) -> bool:
-    room = situation.room.get(name)
-    return room is not None and room.may_start(campaign.jdl.clusters[name].slots)

@@ -4,17 +4,17 @@ Grid Engine preempts best-effort tasks only when a local job starts (queue_conf(
 job never starts while best-effort tasks hold a consumable resource that the job requests.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from datetime import datetime
-from heapq import merge
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayJobsById,
     ArrayTaskDeletion,
     BlockedLocalRequest,
-    CampaignArrayJob,
     CellRequestsAndResources,
     LocalRequestId,
     NikitaDeletionReason,
@@ -54,6 +54,7 @@ def find_blocked_local_requests(
     strangers = [holder for holder in cell.holders if not _is_ours(holder, ours)]
     shut = {holder.host for holder in strangers if holder.alone}
     hosts = tuple(host for host in cell.places if host.host not in shut)
+    others = frozenset(holder.host for holder in strangers)
     candidates = (
         BlockedLocalRequest(
             cluster=cluster,
@@ -61,7 +62,7 @@ def find_blocked_local_requests(
             places=hosts,
             free=cell.free,
             tasks=tuple(_concerned(tasks, shortage)),
-            others=frozenset(holder.host for holder in strangers),
+            others=others,
         )
         for shortage in cell.asked
         if shortage.job not in ours and (cluster, shortage.job, shortage.task) not in recent
@@ -93,12 +94,8 @@ def _tasks(cell: CellRequestsAndResources, ours: ArrayJobsById) -> Iterator[Pree
                 since=holder.since,
                 amounts=holder.amounts,
                 alone=holder.alone,
-                is_ending=_is_ending(holder, array),
+                is_ending=holder.is_deleting or array.is_ending or holder.task in array.ending,
             )
-
-
-def _is_ending(holder: RunningJobWithResources, array: CampaignArrayJob) -> bool:
-    return holder.is_deleting or array.is_ending or holder.task in array.ending
 
 
 def plan_preemptions(requests: Iterable[BlockedLocalRequest]) -> tuple[TasksPreemptedForRequest, ...]:
@@ -122,11 +119,8 @@ def describe_preemption(way: TasksPreemptedForRequest) -> str:
     """Describe which tasks are preempted, for which local job, and which resources the job lacked."""
     campaigns = ", ".join(map(str, sorted({task.campaign for task in way.tasks})))
     of = f"{number_with_noun(len(way.tasks), 'task')} of campaign {campaigns} at {way.cluster}"
-    return f"ended: {of}, for job {_job_name(way)}, which lacked {', '.join(way.lacked)}"
-
-
-def _job_name(way: TasksPreemptedForRequest) -> str:
-    return f"{way.job}.{way.task}" if way.task else str(way.job)
+    job = f"{way.job}.{way.task}" if way.task else way.job
+    return f"ended: {of}, for job {job}, which lacked {', '.join(way.lacked)}"
 
 
 def is_preemption_for_request(shortage: WaitingLocalRequest, way: TasksPreemptedForRequest) -> bool:
@@ -151,18 +145,15 @@ def _victim_key(task: PreemptibleTask) -> tuple[int, int, int]:
 
 def preemption_deletions_by_array(way: TasksPreemptedForRequest) -> tuple[ArrayTaskDeletion, ...]:
     """Return the deletions of preempted tasks, one deletion for each array."""
-    by_array: dict[tuple[int, int], list[range]] = {}
-    for campaign, array, index in sorted(map(_victim_key, way.tasks)):
-        by_array.setdefault((campaign, array), []).append(range(index, index + 1))
     return tuple(
         ArrayTaskDeletion(
             campaign=campaign,
             array=array,
             cluster=way.cluster,
             wiped_for=NikitaDeletionReason.MADE_WAY,
-            places=tuple(indices),
+            places=tuple(range(index, index + 1) for _, _, index in victims),
         )
-        for (campaign, array), indices in by_array.items()
+        for (campaign, array), victims in groupby(sorted(map(_victim_key, way.tasks)), key=itemgetter(0, 1))
     )
 
 
@@ -178,8 +169,7 @@ def choose_preemption_victims(request: BlockedLocalRequest) -> VictimChoice | No
     None if the request can start without a preemption, or if no preemption helps. Among queue instances
     with equally few tasks, the newest tasks are chosen.
     """
-    tasks = _Tasks(request)
-    choices = list[VictimChoice]()
+    tasks, choices = _Tasks(request), list[VictimChoice]()
     for host in request.places:
         missing, barring = _missing(request, host, tasks), _barring(request, host, tasks)
         if missing is None or barring is None:
@@ -202,12 +192,9 @@ class _Tasks:
         in_order = sorted(request.tasks, key=_newest_first)
         self.every = [task for task in in_order if not task.is_ending]
         self.ending = [task for task in in_order if task.is_ending]
-        self._by_host: dict[str, list[PreemptibleTask]] = {}
+        self.on = defaultdict[str, list[PreemptibleTask]](list)
         for task in self.every:
-            self._by_host.setdefault(task.host, []).append(task)
-
-    def on(self, host: str) -> list[PreemptibleTask]:
-        return self._by_host.get(host, [])
+            self.on[task.host].append(task)
 
 
 def _newest_first(task: PreemptibleTask) -> tuple[float, int, int, int]:
@@ -241,19 +228,15 @@ def _barring(request: BlockedLocalRequest, host: QueueInstanceResources, tasks: 
     None if the request can't get the host alone: jobs without gridbridge run on the host, or the host lacks the
     resource for exclusive use.
     """
-    on_host, alone = tasks.on(host.host), request.asked.alone
+    on_host, alone = tasks.on[host.host], request.asked.alone
     if not alone:
         return [task for task in on_host if task.alone]
     return on_host if alone <= host.alone and host.host not in request.others else None
 
 
 def _gives(task: PreemptibleTask, host: QueueInstanceResources, names: Iterable[str]) -> ResourceAmounts:
-    is_there = task.host == host.host
-    return {
-        name: task.amounts[name]
-        for name in names
-        if task.amounts.get(name, 0) > 0 and (is_there or name not in host.free)
-    }
+    given = names if task.host == host.host else (name for name in names if name not in host.free)
+    return {name: task.amounts[name] for name in given if task.amounts.get(name, 0) > 0}
 
 
 def _enough(
@@ -263,8 +246,8 @@ def _enough(
     for task in barring:
         _take(task, host, lacking)
     is_everywhere = not missing.keys() <= host.free.keys()
-    on_host = [task for task in tasks.on(host.host) if task not in barring]
-    for task in _of_all(tasks, host, on_host) if is_everywhere else on_host:
+    candidates = tasks.every if is_everywhere else tasks.on[host.host]
+    for task in (task for task in candidates if task.host != host.host or task not in barring):
         if not _lacks(lacking):
             break
         if any(lacking[name] > 0 for name in _gives(task, host, lacking)):
@@ -273,11 +256,6 @@ def _enough(
     if _lacks(lacking):
         return ()
     return tuple(sorted((*barring, *_needed(needed, host, lacking)), key=_newest_first))
-
-
-def _of_all(tasks: _Tasks, host: QueueInstanceResources, on_host: list[PreemptibleTask]) -> Iterable[PreemptibleTask]:
-    elsewhere = (task for task in tasks.every if task.host != host.host)
-    return merge(on_host, elsewhere, key=_newest_first)
 
 
 def _lacks(lacking: ResourceAmounts) -> bool:

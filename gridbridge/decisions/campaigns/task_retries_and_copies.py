@@ -5,7 +5,7 @@ for ever (scheduler 3.2, walltime). A task may have several attempts at once (Ci
 finalize scheduling).
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
@@ -19,7 +19,10 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
 from gridbridge.model.campaigns.speculation import CompetingAttempt, SupersededAttempts
+from gridbridge.model.campaigns.task_index_and_attempt_texts import group_into_ranges
 
+CampaignTask = tuple[int, int]  # campaign number, task number
+AttemptsByTask = Mapping[CampaignTask, Sequence[CompetingAttempt]]
 NEVER_STARTED_OUTCOMES = (TaskAttemptOutcome.WIPED, TaskAttemptOutcome.MOVED)
 AVOIDED_OUTCOMES = frozenset(
     {TaskAttemptOutcome.SETUP_ERROR, TaskAttemptOutcome.WALLTIME, TaskAttemptOutcome.SITE_FAULT}
@@ -41,11 +44,6 @@ def may_retry_task(
         return True
     if now.outcome is TaskAttemptOutcome.WALLTIME and clusters <= _clusters_overrun(attempts):
         return False
-    times = sum(attempt.outcome is now.outcome for attempt in attempts)
-    return times <= _budget(now.outcome, clusters, policy)
-
-
-def _budget(outcome: TaskAttemptOutcome, clusters: Set[str], policy: CampaignFailuresSection) -> int:
     budgets = {
         TaskAttemptOutcome.RESUBMIT: policy.asked,
         TaskAttemptOutcome.RESUBMIT_LAST: policy.asked,
@@ -54,7 +52,7 @@ def _budget(outcome: TaskAttemptOutcome, clusters: Set[str], policy: CampaignFai
         TaskAttemptOutcome.WALLTIME: policy.walltime,
         TaskAttemptOutcome.SETUP_ERROR: policy.setup_error + len(clusters) - 1,  # one retry for each additional cluster
     }
-    return budgets.get(outcome, 0)
+    return sum(attempt.outcome is now.outcome for attempt in attempts) <= budgets.get(now.outcome, 0)
 
 
 def choose_clusters_retry_avoids(
@@ -80,10 +78,10 @@ def list_walltime_overrun_clusters(attempts: Iterable[AttemptOutcomeAtCluster], 
 
 def map_tasks_to_failed_clusters(tried: Iterable[AttemptOutcomeAtCluster]) -> dict[int, tuple[str, ...]]:
     """Map each task to the clusters where the task failed, which get no speculative attempts of the task."""
-    by_task: dict[int, set[str]] = {}
+    by_task = defaultdict[int, set[str]](set)
     for attempt in tried:
         if attempt.outcome in AVOIDED_OUTCOMES or attempt.is_overrun:
-            by_task.setdefault(attempt.task, set()).add(attempt.cluster)
+            by_task[attempt.task].add(attempt.cluster)
     return {task: tuple(sorted(names)) for task, names in by_task.items()}
 
 
@@ -94,29 +92,24 @@ def plan_task_retries(
     policy: CampaignFailuresSection,
 ) -> tuple[TaskRetry, ...]:
     """Return the retries of tasks whose attempts have ended; `clusters` has the campaigns that may retry."""
-    by_task: dict[tuple[int, int], list[AttemptOutcomeAtCluster]] = {}
+    by_task = defaultdict[CampaignTask, list[AttemptOutcomeAtCluster]](list)
     for attempt in (*earlier, *ended):
-        by_task.setdefault((attempt.campaign, attempt.task), []).append(attempt)
-    with_others = (
-        (
-            attempt,
-            [previous for previous in by_task[attempt.campaign, attempt.task] if previous.attempt != attempt.attempt],
-        )
-        for attempt in ended
-    )
-    return tuple(
-        TaskRetry(
-            campaign=attempt.campaign,
-            task=attempt.task,
-            attempt=attempt.attempt,
-            outcome=attempt.outcome,
-            avoid=choose_clusters_retry_avoids(attempt, previous_attempts, clusters[attempt.campaign]),
-            never=list_walltime_overrun_clusters((attempt, *previous_attempts), clusters[attempt.campaign]),
-        )
-        for attempt, previous_attempts in with_others
-        if attempt.campaign in clusters
-        and may_retry_task(attempt, previous_attempts, clusters[attempt.campaign], policy)
-    )
+        by_task[attempt.campaign, attempt.task].append(attempt)
+    retries = []
+    for attempt in (attempt for attempt in ended if attempt.campaign in clusters):
+        names = clusters[attempt.campaign]
+        others = [other for other in by_task[attempt.campaign, attempt.task] if other.attempt != attempt.attempt]
+        if may_retry_task(attempt, others, names, policy):
+            retry = TaskRetry(
+                campaign=attempt.campaign,
+                task=attempt.task,
+                attempt=attempt.attempt,
+                outcome=attempt.outcome,
+                avoid=choose_clusters_retry_avoids(attempt, others, names),
+                never=list_walltime_overrun_clusters((attempt, *others), names),
+            )
+            retries.append(retry)
+    return tuple(retries)
 
 
 def _clusters_with_outcome(tried: Iterable[AttemptOutcomeAtCluster], outcomes: Set[TaskAttemptOutcome]) -> Set[str]:
@@ -127,10 +120,6 @@ def _clusters_overrun(tried: Iterable[AttemptOutcomeAtCluster]) -> set[str]:
     return {
         attempt.cluster for attempt in tried if attempt.outcome is TaskAttemptOutcome.WALLTIME or attempt.is_overrun
     }
-
-
-CampaignTask = tuple[int, int]  # campaign number, task number
-AttemptsByTask = Mapping[CampaignTask, Sequence[CompetingAttempt]]
 
 
 def group_attempts_by_task(rivals: Iterable[CompetingAttempt]) -> AttemptsByTask:
@@ -200,23 +189,23 @@ def find_superseded_attempts(
     An attempt is returned in each cycle until it has ended. An array that is not released yet is left out
     while one of its tasks is needed.
     """
-    by_number = {(array.campaign, array.number): array for array in arrays}
+    by_number = {array.key: array for array in arrays}
     now = {(attempt.campaign, attempt.task, attempt.attempt): attempt.outcome for attempt in ended}
-    # live attempts by campaign and array
-    live: dict[CampaignTask, list[CompetingAttempt]] = defaultdict(list)
-    lost: dict[CampaignTask, list[int]] = defaultdict(list)
+    live = Counter[tuple[int, int]]()  # number of live attempts by campaign and array
+    lost = defaultdict[tuple[int, int], list[int]](list)
     for task, of_task in rivals.items():
-        has_won = _has_won(task, of_task, now)
+        outcomes = (now.get((*task, rival.attempt), rival.outcome) for rival in of_task)
+        has_won = TaskAttemptOutcome.SUCCESS in outcomes
         for rival in of_task:
             if rival.outcome is TaskAttemptOutcome.PENDING and (*task, rival.attempt) not in now:
-                live[rival.campaign, rival.array].append(rival)
+                live[rival.campaign, rival.array] += 1
                 if has_won:
                     lost[rival.campaign, rival.array].append(rival.place)
     superseded = (
         SupersededAttempts(
             array=by_number[key],
-            places=_ranges(indices),
-            is_whole=by_number[key].is_of_copies and len(indices) == len(live[key]),
+            places=group_into_ranges(indices),
+            is_whole=by_number[key].is_of_copies and len(indices) == live[key],
         )
         for key, indices in sorted(lost.items())
         if key in by_number
@@ -227,20 +216,3 @@ def find_superseded_attempts(
 def is_unreleased_array_unwanted(loser: SupersededAttempts) -> bool:
     """Say whether an unreleased array may be deleted, because none of its tasks is needed."""
     return loser.is_whole and loser.array.state is not ArraySubmissionState.RELEASED
-
-
-def _has_won(
-    task: CampaignTask, of_task: Iterable[CompetingAttempt], now: Mapping[tuple[int, int, int], TaskAttemptOutcome]
-) -> bool:
-    outcomes = (now.get((*task, rival.attempt), rival.outcome) for rival in of_task)
-    return TaskAttemptOutcome.SUCCESS in outcomes
-
-
-def _ranges(indices: Iterable[int]) -> tuple[range, ...]:
-    ranges: list[range] = []
-    for index in sorted(indices):
-        if ranges and ranges[-1].stop == index:
-            ranges[-1] = range(ranges[-1].start, index + 1)
-        else:
-            ranges.append(range(index, index + 1))
-    return tuple(ranges)
