@@ -7,9 +7,7 @@ import click
 
 from gridbridge.campaigns.cli import relay_and_runner_wait
 from gridbridge.campaigns.cli.campaign_table import MOMENT
-from gridbridge.campaigns.store import (
-    campaign_client,
-)
+from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
@@ -45,10 +43,7 @@ def gridclusters(is_infos: bool, is_more: bool, is_usage: bool, is_bars: bool, i
       gridclusters -b
     """
     campaign_client.require_published_files(folder)
-    clusters, events = (
-        campaign_client.published_campaign_clusters(folder),
-        campaign_client.published_events(folder),
-    )
+    clusters, events = campaign_client.published_campaign_clusters(folder), campaign_client.published_events(folder)
     if not clusters:
         output_and_errors.print_error("gridclusters: gridbridge-runner has published no cluster yet")
     if is_json:

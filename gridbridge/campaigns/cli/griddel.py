@@ -2,16 +2,9 @@
 
 import click
 
-from gridbridge.campaigns.cli import (
-    REFUSED,
-    UNREACHABLE,
-    relay_and_runner_wait,
-)
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, relay_and_runner_wait
 from gridbridge.campaigns.cli.gridstat import parse_campaign_dot_task
-from gridbridge.campaigns.store import (
-    campaign_client,
-)
-from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
+from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import VERBOSE, VERSION
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
@@ -84,23 +77,21 @@ def griddel(
         CampaignOwnerRequestVerb.PAUSE: is_pause,
         CampaignOwnerRequestVerb.RESUME: is_resume,
         CampaignOwnerRequestVerb.PURGE: is_purge,
+        CampaignOwnerRequestVerb.ABANDON: is_abandon,
+        CampaignOwnerRequestVerb.CANCEL_TASK: job is not None,
     }
-    verbs[CampaignOwnerRequestVerb.ABANDON] = is_abandon
-    verbs[CampaignOwnerRequestVerb.CANCEL_TASK] = job is not None
     chosen = [verb for verb, is_chosen in verbs.items() if is_chosen] or [CampaignOwnerRequestVerb.CANCEL]
     if len(chosen) > 1 or (job is not None and words):
         raise click.UsageError("-p, -r, --purge, --abandon, -j JOB: several; expected one of them")
     verb, task = chosen[0], 0
-    if job is None:
-        campaigns = _numbers(words)
-    else:
+    if job is not None:
         campaign, task = parse_campaign_dot_task(job)
-        campaigns = (campaign,)
-    try:
-        with relay_and_runner_wait.report_late_runner_answer("griddel"):
-            answers = campaign_client.ask_runner_to_act_on_campaigns(verb, campaigns, task=task)
-    except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
-        return relay_and_runner_wait.report_missing_runner_answer("griddel", error)
+    campaigns = _numbers(words) if job is None else (campaign,)
+    return relay_and_runner_wait.exit_status_of_request("griddel", lambda: _request(verb, campaigns, task, job))
+
+
+def _request(verb: CampaignOwnerRequestVerb, campaigns: tuple[int, ...], task: int, job: str | None) -> int:
+    answers = campaign_client.ask_runner_to_act_on_campaigns(verb, campaigns, task=task)
     for number, reply in answers.items():
         if reply is CampaignOwnerRequestReply.DONE:
             subject = f"Campaign {number}" if job is None else f"Task {number}.{task}"

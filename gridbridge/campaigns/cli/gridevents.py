@@ -1,21 +1,12 @@
 """gridevents: shows failures of campaigns and clusters as events, and closes events."""
 
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import (
-    REFUSED,
-    UNREACHABLE,
-    relay_and_runner_wait,
-)
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, relay_and_runner_wait
 from gridbridge.campaigns.cli.campaign_table import MOMENT
-from gridbridge.campaigns.store import (
-    campaign_client,
-)
-from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
+from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERBOSE, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -95,12 +86,14 @@ def gridevents(
     if problem := _missing(events, campaign, number, folder):
         output_and_errors.print_error(f"gridevents: {problem}")
         return REFUSED
+    if (is_fix or is_again) and not events:
+        hint = f"; gridsub --retry-failed {campaign} submits its failed tasks again"
+        is_hint = is_again and campaign is not None
+        output_and_errors.print_line(f"no event is open; nothing is changed{hint if is_hint else ''}")
+        return 0
     if is_fix or is_again:
-        return _close(
-            events,
-            CampaignOwnerRequestVerb.RESUBMIT if is_again else CampaignOwnerRequestVerb.FIX,
-            _hint(campaign, is_again),
-        )
+        verb = CampaignOwnerRequestVerb.RESUBMIT if is_again else CampaignOwnerRequestVerb.FIX
+        return relay_and_runner_wait.exit_status_of_request("gridevents", lambda: _close(events, verb))
     states = {shown.number: shown.state for shown in campaign_client.published_campaigns(folder)}
     print_events(events, states, is_json, is_one=number is not None)
     return 0
@@ -113,25 +106,12 @@ def _missing(events: tuple[CampaignEvent, ...], campaign: int | None, number: in
     return "" if campaign is None or campaign in numbers else f"no campaign {campaign}"
 
 
-def _hint(campaign: int | None, is_again: bool) -> str:
-    if campaign is None or not is_again:
-        return ""
-    return f"; gridsub --retry-failed {campaign} submits its failed tasks again"
-
-
-def _close(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb, hint: str = "") -> int:
-    numbers = tuple(event.number for event in events)
+def _close(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb) -> int:
     sent_again = {event.number for event in events if verb is CampaignOwnerRequestVerb.RESUBMIT and _has_tasks(event)}
-    if not numbers:
-        output_and_errors.print_line(f"no event is open; nothing is changed{hint}")
-        return 0
-    try:
-        with relay_and_runner_wait.report_late_runner_answer("gridevents"):
-            answers = campaign_client.ask_runner_to_act_on_campaigns(
-                verb, numbers, of=tuple({event.campaign for event in events})
-            )
-    except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
-        return relay_and_runner_wait.report_missing_runner_answer("gridevents", error)
+    campaigns = tuple({event.campaign for event in events})
+    answers = campaign_client.ask_runner_to_act_on_campaigns(
+        verb, tuple(event.number for event in events), of=campaigns
+    )
     for number, reply in answers.items():
         if reply is CampaignOwnerRequestReply.DONE:
             output_and_errors.print_line(f"Event {number} closed")
@@ -139,29 +119,22 @@ def _close(events: tuple[CampaignEvent, ...], verb: CampaignOwnerRequestVerb, hi
                 output_and_errors.print_line(f"Event {number}: its tasks are sent again")
         else:
             output_and_errors.print_error(f"gridevents: event {number}: {NOT_DONE[reply]}")
-    return (
-        0
-        if {*answers.values()} - {CampaignOwnerRequestReply.NOT_AGAIN} == {CampaignOwnerRequestReply.DONE}
-        else REFUSED
-    )
+    is_done = {*answers.values()} - {CampaignOwnerRequestReply.NOT_AGAIN} == {CampaignOwnerRequestReply.DONE}
+    return 0 if is_done else REFUSED
 
 
 def _has_tasks(event: CampaignEvent) -> bool:
-    return event.kind is CampaignEventSubject.TASK or event.code in (
-        CampaignEventCode.DROPPED,
-        CampaignEventCode.DISPUTED,
-    )
-
-
-def _changes(options: Mapping[str, Any]) -> bool:
-    return bool(options["is_fix"] or options["is_again"])
+    return event.kind is CampaignEventSubject.TASK or event.code in OF_LOST_TASKS
 
 
 def main() -> None:
     """Run gridevents on this host, or by ssh on the transfer host."""
-    relay_and_runner_wait.run_here_or_on_transfer_host(gridevents, "gridevents", UNREACHABLE, changes=_changes)
+    relay_and_runner_wait.run_here_or_on_transfer_host(
+        gridevents, "gridevents", UNREACHABLE, changes=lambda options: options["is_fix"] or options["is_again"]
+    )
 
 
+OF_LOST_TASKS = (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED)
 EVENT_HEAD = ("Event", "S", "Class", "Code", "Campaign", "Cluster", "Since", "What")
 
 
@@ -201,16 +174,12 @@ def _cure(event: CampaignEvent) -> str:
 
 
 def _event_row(event: CampaignEvent, states: Mapping[int, CampaignState]) -> tuple[str, ...]:
-    is_tried = event.until and event.code not in (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED)
-    again = f"; it is tried again at {_local_time(event.until)}" if event.until and is_tried else ""
+    is_tried = event.until and not event.closed_at and event.code not in OF_LOST_TASKS
+    again = f"; it is tried again at {event.until.astimezone():{MOMENT}}" if event.until and is_tried else ""
     state = "closed" if event.closed_at else "open"
     campaign = str(event.campaign or "-")
     return (
         *(str(event.number), state, event.kind.value, event.code.value, campaign, event.cluster or "-"),
-        _local_time(event.opened_at),
-        campaign_client.describe_event_to_user(event, states) + ("" if event.closed_at else again),
+        f"{event.opened_at.astimezone():{MOMENT}}",
+        campaign_client.describe_event_to_user(event, states) + again,
     )
-
-
-def _local_time(at: datetime) -> str:
-    return at.astimezone().strftime(MOMENT)

@@ -7,9 +7,7 @@ from typing import Any
 import click
 
 from gridbridge.campaigns.cli import REFUSED, relay_and_runner_wait
-from gridbridge.campaigns.store import (
-    campaign_client,
-)
+from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
@@ -66,8 +64,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
 
 
 def _outputs(options: Mapping[str, Any], _: Sequence[str]) -> relay_and_runner_wait.RelayedCommandOutputFiles:
-    number = options["number"]
-    to = options["to"]
+    number, to = options["number"], options["to"]
     return relay_and_runner_wait.RelayedCommandOutputFiles(
         words=(str(number), "out"), to=to or f"campaign.{number}", is_chosen=bool(to)
     )

@@ -4,13 +4,8 @@ import os
 
 import click
 
-from gridbridge.campaigns.cli import (
-    REFUSED,
-    UNREACHABLE,
-    relay_and_runner_wait,
-)
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, relay_and_runner_wait
 from gridbridge.campaigns.store import campaign_client
-from gridbridge.campaigns.store.campaign_client import NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import VERSION
 from gridbridge.errors import ParseError
@@ -64,21 +59,13 @@ def gridnotify(
       gridnotify -l
       gridnotify -u -m alice@example.org
     """
-    identities = {
-        NotificationChannel.MAIL: address,
-        NotificationChannel.JABBER: name,
-        NotificationChannel.PROGRAM: path,
-    }
-    chosen = [(way, text) for way, text in identities.items() if text is not None]
+    identities = zip(TYPED, (address, name, path), strict=True)
+    chosen = [(way, text) for way, text in identities if text is not None]
     if len(chosen) + is_list != 1:
         raise click.UsageError(ONE_WAY)
-    try:
-        with relay_and_runner_wait.report_late_runner_answer("gridnotify"):
-            if is_list:
-                return _list(is_json)
-            return _change(*chosen[0], severity, is_end, is_verbose)
-    except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
-        return relay_and_runner_wait.report_missing_runner_answer("gridnotify", error)
+    return relay_and_runner_wait.exit_status_of_request(
+        "gridnotify", lambda: _list(is_json) if is_list else _change(*chosen[0], severity, is_end, is_verbose)
+    )
 
 
 def _list(is_json: bool) -> int:

@@ -4,15 +4,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import ModuleType
 from typing import Any
 
 import click
 
 from gridbridge.campaigns.cli import REFUSED, campaign_table, gridevents, relay_and_runner_wait
 from gridbridge.campaigns.cli.campaign_table import HEAD, SUMMARY_HEAD, campaign_summary_row, cigri_campaign_line
-from gridbridge.campaigns.store import (
-    campaign_client,
-)
+from gridbridge.campaigns.store import campaign_client
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.cli import output_and_errors, plot_files
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
@@ -151,11 +150,15 @@ def plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutpu
     ends = campaign_client.task_end_times_and_clusters(shown, view.folder)
     if not ends:
         raise NoEndedTaskToPlot(f"campaign {shown.number}: none of its tasks has ended yet")
+    band = (shown.p50_at, shown.p90_at) if shown.p50_at and shown.p90_at else ()
+    _display().write_campaign_progress_plot(shown, ends, datetime.now(UTC), band, path)
+    output_and_errors.print_line(path)
+
+
+def _display() -> ModuleType:
     from gridbridge.campaigns.cli import campaign_progress_display  # this import takes half a second
 
-    band = (shown.p50_at, shown.p90_at) if shown.p50_at and shown.p90_at else ()
-    campaign_progress_display.write_campaign_progress_plot(shown, ends, datetime.now(UTC), band, path)
-    output_and_errors.print_line(path)
+    return campaign_progress_display
 
 
 def _stream(number: int, task: PublishedCampaignTask, *, is_error: bool) -> int:
@@ -292,12 +295,6 @@ def gridstat(
     return 0
 
 
-def _watch(look: Look) -> None:
-    from gridbridge.campaigns.cli import campaign_progress_display  # rich is slow to load
-
-    campaign_progress_display.watch_campaigns_until_end(look)
-
-
 def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: GridstatOutputOptions) -> None:
     campaigns, range_ = look(), options["range_"]
     if chosen is not None and not campaigns:
@@ -306,7 +303,7 @@ def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: Grid
         raise UnknownCampaignOrTask(f"no campaign {range_}")
     picture, offset = options["picture"], options["offset"]
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
-        (options["is_watch"], lambda: _watch(look)),
+        (options["is_watch"], lambda: _display().watch_campaigns_until_end(look)),
         (picture, lambda: plot_campaign_task_ends(campaigns[0], picture, view)),
         (
             options["is_jdl"],

@@ -1,23 +1,15 @@
 """gridsub: submits a campaign, a bag of tasks for many clusters."""
 
 import sys
+from dataclasses import asdict
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from gridbridge.campaigns.cli import (
-    REFUSED,
-    UNREACHABLE,
-    gridsub_campaign_source,
-    gridwait,
-    relay_and_runner_wait,
-)
-from gridbridge.campaigns.cli.gridsub_campaign_source import (
-    CampaignSourceOptions,
-    GridsubCampaignOptions,
-    read_jdl_or_script,
-)
-from gridbridge.campaigns.store import campaign_client
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, gridsub_campaign_source, gridwait, relay_and_runner_wait
+from gridbridge.campaigns.cli.gridsub_campaign_source import CampaignSourceOptions, GridsubCampaignOptions
+from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_client import (
     CampaignSubmissionRefusal,
     NoRunnerForRequest,
@@ -135,14 +127,9 @@ def _is_of_qsub(error: click.UsageError) -> bool:
 @VERSION
 @click.argument("words", metavar="[-|SCRIPT [WORD...]|-- CMD [WORD...]]", nargs=-1)
 def gridsub(
-    path: str | None,
-    text: str | None,
     added_to: int | None,
     added_file: str | None,
     added_text: str | None,
-    numbers: str | None,
-    lines: str | None,
-    retried: int | None,
     clusters: str,
     resources: tuple[str, ...],
     name: str,
@@ -154,7 +141,7 @@ def gridsub(
     is_ready: bool,
     is_details: bool,
     is_debug: bool,
-    words: tuple[str, ...],
+    **source: Any,  # options that say where the campaign comes from
 ) -> int:
     """Submit a campaign, whose tasks differ only in their parameters and run on free slots of clusters.
 
@@ -187,11 +174,9 @@ def gridsub(
         is_idempotent=is_idempotent,
         is_normal=kind == "normal",
     )
-    typed = CampaignSourceOptions(
-        path=path, text=text, numbers=numbers, lines=lines, retried=retried, words=words, wishes=requested, type_=type_
-    )
-    options = ["--check"] * is_check + ["--wait"] * is_wait
-    options += ["--details"] * is_details + ["--debug"] * is_debug
+    typed = CampaignSourceOptions(**source, wishes=requested, type_=type_)
+    flags = {"--check": is_check, "--wait": is_wait, "--details": is_details, "--debug": is_debug}
+    options = [option for option, is_set in flags.items() if is_set]
     try:
         with output_and_errors.print_traceback_if_debug(is_debug):
             if added_to is not None:
@@ -200,29 +185,33 @@ def gridsub(
                 raise click.UsageError(gridsub_campaign_source.USAGE)
             return _submit(typed, options, is_ready=is_ready)
     except (ConfigError, ForeignOrMissingCampaignFile, CampaignSubmissionRefusal) as error:
-        return _refused(error)
+        for line in str(error).splitlines():
+            output_and_errors.print_error(f"gridsub: {line}")
+        return output_and_errors.ERROR if isinstance(error, CommandLineMistake) else REFUSED
     except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
         return relay_and_runner_wait.report_missing_runner_answer("gridsub", error)
 
 
 def _submit(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool) -> int:
     if (again := typed.retry()) and (transfer_host := relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS)):
-        return _gone_on(transfer_host, again, options, None)
-    return _brought(_sent_here() if is_ready else typed.read(), options)
-
-
-def _brought(parsed: ParsedJdl, options: list[str]) -> int:
+        return _relay(transfer_host, again, options, None)
+    data = sys.stdin.buffer.read() if is_ready else b""
+    parsed = gridsub_campaign_source.decode_jdl_from_login_node(data) if is_ready else typed.read()
     for warning in parsed.warnings:
         output_and_errors.print_error(f"gridsub: {warning}")
     if transfer_host := relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS):
-        return _go_on(transfer_host, parsed, options)
+        encoded = campaign_files_of_owners.encode_campaign_file(asdict(parsed.jdl), parsed.parameters)
+        return _relay(transfer_host, ["--ready"], options, encoded)
     if "--check" in options:
-        # modules of decisions are slow to load
-        from gridbridge.campaigns.cli import gridsub_check_preview
+        from gridbridge.campaigns.cli import gridsub_check_preview  # modules of decisions are slow to load
 
         return gridsub_check_preview.print_submission_check(parsed)
     admitted = campaign_admission.admit_campaign_by_site_rules(parsed)
-    return _report(_submitted(admitted), admitted, options)
+    number = _submitted(admitted)
+    more = [relay_and_runner_wait.stored_campaign_json(number, admitted)] if "--details" in options else []
+    lines = ("Campaign successfully submitted", *more, f"CAMPAIGN_ID={number}")
+    status = relay_and_runner_wait.print_stored_submission("gridsub", lines, f"campaign {number} is stored")
+    return status or _waited(number, "--wait" in options)
 
 
 def _submitted(admitted: ParsedJdl) -> int:
@@ -243,7 +232,10 @@ def _add(typed: CampaignSourceOptions, number: int, file: str | None, text: str 
     if not typed.is_nothing or (file is None) == (text is None):
         raise click.UsageError(gridsub_campaign_source.USAGE)
     if transfer_host := relay_and_runner_wait.transfer_host_to_relay_to(CAMPAIGNS):
-        return _go_on_adding(transfer_host, number, file, text, options)
+        words = ["-c", str(number), *(("-F", "-") if file is not None else ("-J", str(text)))]
+        lines = "" if file is None else gridsub_campaign_source.read_jdl_or_script(file)
+        data = None if file is None else lines.encode("utf-8", "surrogateescape")
+        return _relay(transfer_host, words, options, data)
     is_check = "--check" in options
     status = gridsub_campaign_source.add_campaign_tasks(
         number, file, text, is_check=is_check, is_details="--details" in options
@@ -251,42 +243,14 @@ def _add(typed: CampaignSourceOptions, number: int, file: str | None, text: str 
     return status or _waited(number, "--wait" in options and not is_check)
 
 
-def _go_on_adding(transfer_host: str, number: int, file: str | None, text: str | None, options: list[str]) -> int:
-    words = ["-c", str(number), *(("-F", "-") if file is not None else ("-J", str(text)))]
-    lines = None if file is None else read_jdl_or_script(file).encode("utf-8", "surrogateescape")
-    return _gone_on(transfer_host, words, options, lines)
-
-
-def _report(number: int, parsed: ParsedJdl, options: list[str]) -> int:
-    more = [relay_and_runner_wait.stored_campaign_json(number, parsed)] if "--details" in options else []
-    lines = ("Campaign successfully submitted", *more, f"CAMPAIGN_ID={number}")
-    status = relay_and_runner_wait.print_stored_submission("gridsub", lines, f"campaign {number} is stored")
-    return status or _waited(number, "--wait" in options)
-
-
 def _waited(number: int, is_wait: bool) -> int:
     return gridwait.wait_for_campaign_end("gridsub", number) if is_wait else 0
 
 
-def _sent_here() -> ParsedJdl:
-    return gridsub_campaign_source.decode_jdl_from_login_node(sys.stdin.buffer.read())
-
-
-def _go_on(transfer_host: str, parsed: ParsedJdl, options: list[str]) -> int:
-    return _gone_on(transfer_host, ["--ready"], options, gridsub_campaign_source.encode_jdl_for_transfer_host(parsed))
-
-
-def _gone_on(transfer_host: str, words: list[str], options: list[str], stdin: bytes | None) -> int:
-    is_check = "--check" in options
+def _relay(transfer_host: str, words: list[str], options: list[str], stdin: bytes | None) -> int:
     return relay_and_runner_wait.run_on_transfer_host(
-        transfer_host, "gridsub", words + options, UNREACHABLE, stdin, changes=not is_check
+        transfer_host, "gridsub", words + options, UNREACHABLE, stdin, changes="--check" not in options
     )
-
-
-def _refused(error: GridbridgeError) -> int:
-    for line in str(error).splitlines():
-        output_and_errors.print_error(f"gridsub: {line}")
-    return output_and_errors.ERROR if isinstance(error, CommandLineMistake) else REFUSED
 
 
 def main() -> None:

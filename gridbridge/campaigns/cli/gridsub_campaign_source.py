@@ -6,7 +6,7 @@ import os
 import sys
 import tomllib
 from codecs import BOM_UTF8
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import click
 
@@ -26,6 +26,7 @@ from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.fixed_paths import CAMPAIGNS, CONFIG, PUBLISHED
 from gridbridge.model.published_status_and_reports import number_with_noun
+from gridbridge.model.site_configuration import ClusterKind
 from gridbridge.program import configuration_in_force
 from gridbridge.program.model_values_as_json import model_value_from_json
 
@@ -51,27 +52,6 @@ def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJd
     return jdl_reader.parse_jdl(
         path, text, type_=CampaignType(type_), folder=folder, site_clusters=_site_clusters(config)
     )
-
-
-def campaign_from_number_list(
-    numbers: str, words: tuple[str, ...], options: GridsubCampaignOptions, path: str = CONFIG
-) -> ParsedJdl:
-    """Return a campaign that runs a command for each number; raises ConfigError with all mistakes."""
-    return campaigns_without_jdl.campaign_with_task_per_number(numbers, words, _typed(options, path))
-
-
-def campaign_from_line_file(
-    file: str, words: tuple[str, ...], options: GridsubCampaignOptions, path: str = CONFIG
-) -> ParsedJdl:
-    """Return a campaign that runs a command for each line; raises ConfigError with all mistakes."""
-    return campaigns_without_jdl.campaign_with_task_per_line(file, words, _typed(options, path))
-
-
-def campaign_from_job_script(
-    file: str, text: str, words: tuple[str, ...], options: GridsubCampaignOptions, path: str = CONFIG
-) -> ParsedJdl:
-    """Return a campaign that runs a job script; raises ConfigError with all mistakes."""
-    return campaigns_without_jdl.campaign_of_job_script(file, text, words, _typed(options, path))
 
 
 def campaign_of_failed_tasks(
@@ -110,11 +90,6 @@ def campaign_with_added_tasks(
     return ParsedJdl(jdl=model_value_from_json(header, Jdl), parameters=earlier + new, warnings=warnings), new
 
 
-def encode_jdl_for_transfer_host(parsed: ParsedJdl) -> bytes:
-    """Encode a parsed campaign for the transfer host."""
-    return campaign_files_of_owners.encode_campaign_file(asdict(parsed.jdl), parsed.parameters)
-
-
 def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
     """Decode a campaign from a login node; raises ConfigError for invalid data."""
     first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
@@ -124,59 +99,47 @@ def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
         raise ConfigError((f"standard input: not what gridsub sends: {error!r:.200}",)) from error
 
 
-def clusters_accepting_arrays(path: str = CONFIG) -> tuple[str, ...]:
-    """Return the configured clusters that accept array jobs."""
-    from gridbridge.batch.batch_adapter_table import ADAPTERS
-
+def _cluster_kinds(path: str) -> dict[str, ClusterKind]:
+    """Return the site's clusters with their batch systems; raises ConfigError on a host without configuration."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
-    return tuple(n for n, cluster in policy.clusters.items() if ADAPTERS[cluster.kind].array_ends)
+    return {name: cluster.kind for name, cluster in policy.clusters.items()}
 
 
 def _site_clusters(path: str) -> tuple[str, ...]:
     try:
-        return tuple(sorted(configuration_in_force.load_config_or_one_in_force(path)[0].clusters))
+        return tuple(sorted(_cluster_kinds(path)))
     except ConfigError:
         return ()
 
 
-def _typed(options: GridsubCampaignOptions, path: str) -> CampaignWithoutJdlOptions:
-    words = (word.strip() for word in options.clusters.split(","))
-    chosen = tuple(dict.fromkeys(filter(None, words)))
-    _refuse_unknown(chosen, _site_clusters(path))
-    names = chosen or _campaign_clusters(path)
+def choose_clusters_of_campaign(options: GridsubCampaignOptions, path: str = CONFIG) -> CampaignWithoutJdlOptions:
+    """Return options with the named clusters, or else with all clusters that accept array jobs.
+
+    Raises CommandLineMistake for unknown clusters. The batch systems of clusters are unknown on a login node.
+    """
+    chosen = tuple(dict.fromkeys(filter(None, (word.strip() for word in options.clusters.split(",")))))
+    try:
+        kinds = _cluster_kinds(path)
+    except ConfigError as error:
+        if not chosen:
+            raise ConfigError((*error.problems, "or name the clusters: --clusters a,b")) from error
+        kinds = {}
+    if unknown := [name for name in chosen if kinds and name not in kinds]:
+        listing = ", ".join(sorted(kinds))
+        raise CommandLineMistake((f"--clusters: no cluster {', '.join(unknown)} here; the clusters are {listing}",))
+    if not chosen:
+        from gridbridge.batch.batch_adapter_table import ADAPTERS
+
+        chosen = tuple(name for name, kind in kinds.items() if ADAPTERS[kind].array_ends)
     return CampaignWithoutJdlOptions(
-        clusters=names,
-        by_resource=_by_resource(names, path),
+        clusters=chosen,
+        by_resource=frozenset(name for name in chosen if name in kinds and not OF_KIND[kinds[name]].asks_by_rule),
         resources=options.resources,
         name=options.name,
         type_=CampaignType(options.type_),
         is_idempotent=options.is_idempotent,
         is_normal=options.is_normal,
     )
-
-
-def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> None:
-    unknown = [name for name in named if site_clusters and name not in site_clusters]
-    if unknown:
-        listing = ", ".join(site_clusters)
-        raise CommandLineMistake((f"--clusters: no cluster {', '.join(unknown)} here; the clusters are {listing}",))
-
-
-def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:
-    """Return the clusters at which resources have the same names as in `qsub -l`."""
-    try:
-        policy, _ = configuration_in_force.load_config_or_one_in_force(path)
-    except ConfigError:
-        return frozenset()  # the clusters' batch systems are unknown on this host
-    kinds = {name: policy.clusters[name].kind for name in names if name in policy.clusters}
-    return frozenset(name for name, kind in kinds.items() if not OF_KIND[kind].asks_by_rule)
-
-
-def _campaign_clusters(path: str) -> tuple[str, ...]:
-    try:
-        return clusters_accepting_arrays(path)
-    except ConfigError as error:
-        raise ConfigError((*error.problems, "or name the clusters: --clusters a,b")) from error
 
 
 CHECK = "--check"
@@ -206,9 +169,12 @@ class CampaignSourceOptions:
     @property
     def is_nothing(self) -> bool:
         """Whether the command line has no option about the source or the properties of a campaign."""
+        return not self.words and self._sources == 0 and self.wishes == GridsubCampaignOptions()
+
+    @property
+    def _sources(self) -> int:
         options = (self.path, self.text, self.numbers, self.lines, self.retried)
-        plain = GridsubCampaignOptions(type_=CampaignType.DEFAULT.value)
-        return not (self.words or any(option is not None for option in options)) and (self.wishes == plain)
+        return sum(option is not None for option in options)
 
     @property
     def _is_command(self) -> bool:
@@ -230,9 +196,11 @@ class CampaignSourceOptions:
         if self.words and self.words[0] != STANDARD_INPUT:
             file = self.words[0]
             text = read_jdl_or_script(file)
-            _refuse_jdl(file, text)
+            if file.lower().endswith(ENDINGS) or looks_like_jdl(text):  # sh would run the JDL
+                raise click.UsageError(f"{file}: it is a JDL and no job script; expected gridsub -f {file}")
             _weigh_options(file, self.words[1:])
-            return campaign_from_job_script(file, text, self.words[1:], self.wishes)
+            options = choose_clusters_of_campaign(self.wishes)
+            return campaigns_without_jdl.campaign_of_job_script(file, text, self.words[1:], options)
         if len(self.words) > 1:
             raise click.UsageError(SOURCES)
         self._refuse_wishes()
@@ -243,29 +211,22 @@ class CampaignSourceOptions:
         return read_jdl(source, text, self.wishes.type_)
 
     def _weigh(self) -> None:
-        options = (self.path, self.text, self.numbers, self.lines, self.retried)
-        alone = bool(self.words) and not self._is_command
-        if sum(option is not None for option in options) + alone != 1:
+        if self._sources + (bool(self.words) and not self._is_command) != 1:
             raise click.UsageError(SOURCES)
 
     def _command(self) -> ParsedJdl:
         if not self.words:
             option = "--array 1-9" if self.numbers is not None else f"--each-line {self.lines}"
             raise click.UsageError(f"no command stands after --; expected gridsub {option} -- CMD {{}}")
+        options = choose_clusters_of_campaign(self.wishes)
         if self.numbers is not None:
-            return campaign_from_number_list(self.numbers, self.words, self.wishes)
+            return campaigns_without_jdl.campaign_with_task_per_number(self.numbers, self.words, options)
         file = "/dev/stdin" if self.lines == STANDARD_INPUT else str(self.lines)
-        return campaign_from_line_file(file, self.words, self.wishes)
+        return campaigns_without_jdl.campaign_with_task_per_line(file, self.words, options)
 
     def _refuse_wishes(self) -> None:
         if self.wishes != GridsubCampaignOptions(type_=self.wishes.type_):
             raise click.UsageError("--clusters, -l, -N, --type and --idempotent exclude a JDL, whose keys say this")
-
-
-def _refuse_jdl(file: str, text: str) -> None:
-    """Refuse a JDL in the place of a job script: sh would run it."""
-    if file.lower().endswith(ENDINGS) or looks_like_jdl(text):
-        raise click.UsageError(f"{file}: it is a JDL and no job script; expected gridsub -f {file}")
 
 
 def _weigh_options(file: str, words: tuple[str, ...]) -> None:

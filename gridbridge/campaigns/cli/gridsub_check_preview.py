@@ -6,10 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gridbridge.campaigns.cli import REFUSED
-from gridbridge.campaigns.store import (
-    campaign_client,
-    published_campaign_files,
-)
+from gridbridge.campaigns.store import campaign_client, published_campaign_files
 from gridbridge.campaigns.submission import campaign_admission
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors

@@ -6,9 +6,7 @@ from collections.abc import Callable
 import click
 
 from gridbridge.campaigns.cli import relay_and_runner_wait
-from gridbridge.campaigns.store import (
-    campaign_client,
-)
+from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState

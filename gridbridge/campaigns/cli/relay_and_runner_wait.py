@@ -167,6 +167,15 @@ def report_late_runner_answer(
             timer.cancel()
 
 
+def exit_status_of_request(program: str, request: Callable[[], int]) -> int:
+    """Send a request to the runner and return the request's exit status; report a late or missing answer."""
+    try:
+        with report_late_runner_answer(program):
+            return request()
+    except (RunnerAnswerTimeout, NoRunnerForRequest) as error:
+        return report_missing_runner_answer(program, error)
+
+
 def report_missing_runner_answer(program: str, error: NoRunnerForRequest | RunnerAnswerTimeout) -> int:
     """Print that the runner did not answer; return the exit status.
 

@@ -68,7 +68,7 @@ def campaign_with_task_per_number(numbers: str, words: tuple[str, ...], typed: C
     Raises CommandLineMistake for a wrong option.
     """
     try:
-        indices = parse_qsub_task_range(numbers).numbers
+        indices = parse_qsub_task_range(numbers)
     except ParseError as error:
         raise CommandLineMistake((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
     if len(indices) > MOST_TASKS:
@@ -108,11 +108,9 @@ def campaign_of_job_script(
         raise ConfigError(tuple(problems))
     if not (request.walltime_s or request.soft_walltime_s or typed.resources):
         read.warnings.append(f"{path}: each task gets a walltime of one hour; {TIME} changes the walltime")
-    numbers = request.array.numbers if request.array else range(1, 2)
-    parameters = tuple(map(str, numbers))
+    parameters = tuple(map(str, request.array or range(1, 2)))
     name = typed.name or request.name or path.rpartition("/")[2]
-    line = _script_line(text, arguments, request, name)
-    parsed = _campaign(line, name, parameters, typed, request)
+    parsed = _campaign(_script_line(text, arguments, request, name), name, parameters, typed, request)
     return ParsedJdl(jdl=parsed.jdl, parameters=parameters, warnings=(*read.warnings, *parsed.warnings))
 
 
@@ -131,11 +129,9 @@ def shell_command_with_task_words(words: tuple[str, ...], word: str) -> str:
     """Return a shell command line to which a task's words are appended; `word` replaces {}."""
     if not any(PLACE in argument for argument in words):
         words += (PLACE,)
-    return f"gb_run() {{ {' '.join(_with_place(argument, word) for argument in words)}; }}; gb_run"
-
-
-def _with_place(text: str, word: str) -> str:
-    return f'"{word}"'.join(quote_for_sh(part) if part else "" for part in text.split(PLACE)) or "''"
+    parts = ([quote_for_sh(part) if part else "" for part in argument.split(PLACE)] for argument in words)
+    command = " ".join(f'"{word}"'.join(pieces) or "''" for pieces in parts)
+    return f"gb_run() {{ {command}; }}; gb_run"
 
 
 def _script_line(text: str, arguments: tuple[str, ...], request: JobScriptRequest, name: str) -> str:
@@ -144,14 +140,11 @@ def _script_line(text: str, arguments: tuple[str, ...], request: JobScriptReques
     end = "gb-end"
     while end in text:
         end += "-"
-    task_range = request.array
-    variables = request.variables | {  # variables of Grid Engine, which override -v
-        "SGE_TASK_FIRST": str(task_range.first if task_range else "undefined"),
-        "SGE_TASK_LAST": str(task_range.numbers[-1] if task_range else "undefined"),
-        "SGE_TASK_STEPSIZE": str(task_range.step if task_range else "undefined"),
-        "JOB_NAME": name,
-    }
-    number = '"$1"' if task_range else "undefined"
+    array, none = request.array, "undefined"
+    first, last, step = map(str, (array[0], array[-1], array.step)) if array else (none, none, none)
+    of_array = {"SGE_TASK_FIRST": first, "SGE_TASK_LAST": last, "SGE_TASK_STEPSIZE": step}
+    variables = request.variables | of_array | {"JOB_NAME": name}  # variables of Grid Engine override -v
+    number = '"$1"' if array else none
     values = " ".join(f"{key}={quote_for_sh(value)}" for key, value in variables.items())
     argv = " ".join(map(quote_for_sh, (*(interpreter or ["/bin/sh"]), "/dev/fd/3", *arguments)))
     body = text if text.endswith("\n") else f"{text}\n"
@@ -179,7 +172,12 @@ def _to(sign: str, path: str, letter: str, end: str) -> str:
 
     The file is tested first, because sh would exit at a failed `exec` without naming the option.
     """
-    target = "".join(_pieces(path))
+    home, target, at = "~/", "", 0
+    path = f"$HOME/{path.removeprefix(home)}" if path.startswith(home) else path
+    for match in VARIABLE.finditer(path):
+        target += quote_for_sh(path[at : match.start()]) + VARIABLES[match[1] or match[2]]
+        at = match.end()
+    target += quote_for_sh(path[at:])
     name = f"$JOB_NAME.{letter}$JOB_ID{end}"
     message = f"gridbridge: -{letter} $gb_to: can't be opened; expected an existing folder of yours"
     return (
@@ -187,17 +185,6 @@ def _to(sign: str, path: str, letter: str, end: str) -> str:
         f'true {sign}"$gb_to" || {{ echo "{message}" >&2 && exit 1; }}\n'
         f'exec {sign}"$gb_to"\n'
     )
-
-
-def _pieces(path: str) -> list[str]:
-    """Return a path quoted for sh, with only qsub's variables expanded."""
-    home = "~/"
-    path = f"$HOME/{path.removeprefix(home)}" if path.startswith(home) else path
-    pieces, at = [], 0
-    for match in VARIABLE.finditer(path):
-        pieces += [quote_for_sh(path[at : match.start()]), VARIABLES[match[1] or match[2]]]
-        at = match.end()
-    return [*pieces, quote_for_sh(path[at:])]
 
 
 def _campaign(
@@ -225,7 +212,8 @@ def _campaign(
         hours, seconds = divmod(request.walltime_s, 3600)
         table["walltime"] = f"{hours}:{seconds // 60:02}:{seconds % 60:02}"
     text = json.dumps(table)
-    locations = request.places | _typed_places(typed)
+    locations = request.places | {CLUSTERS: f"{COMMAND_LINE}: --clusters"}
+    locations |= {"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {}
     reader = jdl_reader.JdlReader(COMMAND_LINE, text, ".", places=locations)
     try:
         parsed = reader.read(typed.type_, parameters)
@@ -233,11 +221,6 @@ def _campaign(
         is_of_script = any(locations.get(key) in of_script for key in reader.wrong)
         raise (ConfigError if is_of_script else CommandLineMistake)(error.problems) from error
     return ParsedJdl(jdl=parsed.jdl, parameters=parameters, warnings=(*warnings, *parsed.warnings))
-
-
-def _typed_places(typed: CampaignWithoutJdlOptions) -> dict[str, str]:
-    locations = {CLUSTERS: f"{COMMAND_LINE}: --clusters"}
-    return locations | ({"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {})
 
 
 def _add_clusters(table: dict[str, Any], typed: CampaignWithoutJdlOptions, request: JobScriptRequest) -> list[str]:

@@ -6,13 +6,13 @@ words, never SQL or sh.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 from gridbridge.model.campaigns.requested_host_properties import ALL, ANY
 from gridbridge.model.job_request import IS_NULL, LIKE, NOT_LIKE, NOT_NULL, is_home_only_resource
 
+QUOTE = "'"
 QUOTED = r"'(?:[A-Za-z0-9_*%!(?^./+\[-][^\x00-\x1f\x7f',;\\]{0,254})?'"
 BARE = r"(?:[A-Za-z0-9_*]|[-.](?=[0-9]))[A-Za-z0-9_.:/@*|+-]{0,254}"
 VALUE = rf"(?:{QUOTED}|{BARE})"
@@ -33,53 +33,32 @@ OPPOSITE = {"=": "<>", "<": ">=", ">": "<=", LIKE: NOT_LIKE, IS_NULL: NOT_NULL}
 OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
 
 Clauses = list[tuple[str, ...]]  # all clauses must hold; a clause holds if one condition holds
+Condition = Callable[[bool], Clauses]  # returns the clauses of a condition; with True, of the negation
+Tokens = list[str | Condition]
 
 
-@dataclass(frozen=True, slots=True)
-class HostCondition:
-    """A condition on a host: the name of a property, a relation and a value."""
-
-    name: str
-    relation: str
-    value: str = ""
-
-    def clauses(self, is_not: bool) -> Clauses:
-        """Return the condition, or with `is_not` its negation, as clauses."""
-        relation = OPPOSITE[self.relation] if is_not else self.relation
-        return [(f"{self.name}{relation}{self.value}",)]
+def _host_condition(name: str, relation: str, value: str = "") -> Condition:
+    return lambda is_not: [(f"{name}{OPPOSITE[relation] if is_not else relation}{value.strip(QUOTE)}",)]
 
 
-@dataclass(frozen=True, slots=True)
-class JdlAndOrConditions:
-    """Conditions joined by AND (all must hold) or by OR (one must hold)."""
+def _negated(condition: Condition) -> Condition:
+    return lambda is_not: condition(not is_not)
 
-    parts: "tuple[Wish, ...]"
-    is_any: bool
 
-    def clauses(self, is_not: bool) -> Clauses:
-        """Return the clauses of the group, or of the group's negation (De Morgan's rule) with `is_not`."""
-        by_part = [part.clauses(is_not) for part in self.parts]
-        if self.is_any is is_not:
+def _and_or(parts: Sequence[Condition], *, is_any: bool) -> Condition:
+    """Join conditions by AND (all must hold) or by OR (one must hold); negations follow De Morgan's rule."""
+
+    def clauses(is_not: bool) -> Clauses:
+        by_part = [part(is_not) for part in parts]
+        if is_any is is_not:
             return _bounded([clause for part in by_part for clause in part])
-        clauses = by_part[0]
+        joined = by_part[0]
         for other in by_part[1:]:
-            both = [tuple(dict.fromkeys((*first, *second))) for first, second in product(clauses, other)]
-            clauses = _bounded(list(dict.fromkeys(both)))
-        return clauses
+            both = [tuple(dict.fromkeys((*first, *second))) for first, second in product(joined, other)]
+            joined = _bounded(list(dict.fromkeys(both)))
+        return joined
 
-
-@dataclass(frozen=True, slots=True)
-class NegatedHostCondition:
-    """The negation of a host condition or of a group of conditions."""
-
-    part: "Wish"
-
-    def clauses(self, is_not: bool) -> Clauses:
-        """Return the clauses of the negation, or of the negated condition with `is_not`."""
-        return self.part.clauses(not is_not)
-
-
-Wish = HostCondition | JdlAndOrConditions | NegatedHostCondition
+    return clauses
 
 
 def parse_host_conditions(value: object) -> str:
@@ -91,10 +70,10 @@ def parse_host_conditions(value: object) -> str:
     tokens = [*_tokens(value)]
     if len(tokens) > 2 * MOST:
         raise ValueError("too many conditions")
-    condition = _expression(tokens)
+    condition = _joined(tokens, ",")
     if tokens:
         raise ValueError("it can't be read")
-    return ALL.join(ANY.join(clause) for clause in condition.clauses(is_not=False))
+    return ALL.join(ANY.join(clause) for clause in condition(False))
 
 
 def _bounded(clauses: Clauses) -> Clauses:
@@ -103,7 +82,7 @@ def _bounded(clauses: Clauses) -> Clauses:
     return clauses
 
 
-def _tokens(text: str) -> Iterator[str | Wish]:
+def _tokens(text: str) -> Iterator[str | Condition]:
     at, end = 0, len(text.rstrip())
     while at < end:
         match = TOKEN.match(text, at, end)
@@ -114,50 +93,36 @@ def _tokens(text: str) -> Iterator[str | Wish]:
         yield match["word"] or joined.upper() or _condition(match)
 
 
-def _condition(match: "re.Match[str]") -> Wish:
+def _condition(match: "re.Match[str]") -> Condition:
     name = match["name"]
     if name in TIMES or is_home_only_resource(name):
         raise ValueError(f"{name} is not allowed in properties")
     if match["relation"]:
-        return HostCondition(name, match["relation"].replace("!=", "<>"), match["value"].strip("'"))
-    if match["like"]:
-        condition: Wish = HostCondition(name, LIKE, match["like"].strip("'"))
-    elif match["list"]:
-        values = re.findall(VALUE, match["list"], re.ASCII)
-        conditions = tuple(HostCondition(name, "=", value.strip("'")) for value in values)
-        condition = JdlAndOrConditions(conditions, is_any=True)
-    else:
-        return HostCondition(name, NOT_NULL if match["present"] else IS_NULL)
-    return NegatedHostCondition(condition) if match["not"] else condition
+        return _host_condition(name, match["relation"].replace("!=", "<>"), match["value"])
+    if not (match["like"] or match["list"]):
+        return _host_condition(name, NOT_NULL if match["present"] else IS_NULL)
+    values = re.findall(VALUE, match["list"] or "", re.ASCII)
+    is_listed = _and_or([_host_condition(name, "=", value) for value in values], is_any=True)
+    condition = _host_condition(name, LIKE, match["like"]) if match["like"] else is_listed
+    return _negated(condition) if match["not"] else condition
 
 
-Tokens = list[str | Wish]
-
-
-def _expression(tokens: Tokens) -> Wish:
-    """Parse conditions separated by commas (a list of `qsub -l`), which bind less than OR."""
-    return _joined(tokens, ",")
-
-
-def _joined(tokens: Tokens, join: str) -> Wish:
+def _joined(tokens: Tokens, join: str) -> Condition:
+    """Parse conditions with this join: a comma (a list of `qsub -l`) binds less than OR, and OR less than AND."""
     inner = {",": "OR", "OR": "AND"}.get(join)
-
-    def part() -> Wish:
-        return _joined(tokens, inner) if inner else _operand(tokens)
-
-    parts = [part()]
+    parts = [_joined(tokens, inner) if inner else _operand(tokens)]
     while tokens[:1] == [join]:
         del tokens[0]
-        parts.append(part())
-    return parts[0] if len(parts) == 1 else JdlAndOrConditions(tuple(parts), is_any=join == "OR")
+        parts.append(_joined(tokens, inner) if inner else _operand(tokens))
+    return parts[0] if len(parts) == 1 else _and_or(parts, is_any=join == "OR")
 
 
-def _operand(tokens: Tokens) -> Wish:
+def _operand(tokens: Tokens) -> Condition:
     first = tokens.pop(0) if tokens else ")"
     if first == "NOT":
-        return NegatedHostCondition(_operand(tokens))
+        return _negated(_operand(tokens))
     if first == "(":
-        group = _expression(tokens)
+        group = _joined(tokens, ",")
         if tokens[:1] != [")"]:
             raise ValueError("it can't be read")
         del tokens[0]

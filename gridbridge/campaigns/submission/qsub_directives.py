@@ -17,10 +17,7 @@ WORD = re.compile(r"""(?:[^ \t"']|"[^"]*"?|'[^']*'?)+""")
 YES, NO = ("y", "yes"), ("n", "no")
 YES_OR_NO = r"(?i:y|yes|n|no)"
 ANY, SOME = r"(?s:.*)", r"(?s:.+)"
-DATE = (
-    r"(?:\d\d)?(?:\d\d)?(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d"
-    r"(?:\.[0-5]\d)?"
-)
+DATE = r"(?:\d\d)?(?:\d\d)?(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d(?:\.[0-5]\d)?"
 VARIABLES = r"[^=,]+(?:=[^,]*)?(?:,[^=,]+(?:=[^,]*)?)*"
 PLACES = ("env", "pe", "set")  # optional first words of the value of -binding
 # Options without effect in a campaign, with the form of the value, or None for an option without a value.
@@ -70,63 +67,17 @@ ALONE = ("-cwd", "-hard", "-soft")  # options without a value
 ABROAD = re.compile(r"\$\{?(?:HOME|USER|JOB_ID|JOB_NAME|HOSTNAME|TASK_ID)\b")
 
 
-def split_directive_words(line: str) -> list[str]:
-    """Split the text after `#$` into words, at blanks outside quotation marks, up to the next `#`.
-
-    All quotation marks are removed; the last may be unclosed. A backslash is an ordinary character.
-    """
-    text = line.partition("#")[0].strip()
-    return [word.replace('"', "").replace("'", "") for word in WORD.findall(text)]
-
-
-def parse_yes_no(word: str) -> bool | None:
-    """Parse `y`, `yes`, `n` or `no` in any case of letters; None for other words."""
-    low = word.lower()
-    return low in YES if low in (*YES, *NO) else None
-
-
-def is_qsub_job_name(text: str) -> bool:
-    """Say whether qsub accepts a text as a job's name."""
-    return bool(NAME.fullmatch(text)) and not NOT_IN_NAMES.intersection(text)
-
-
-def is_ignored_qsub_option_valid(option: str, value: str) -> bool:
-    """Say whether qsub accepts this value of an option that has no effect in a campaign."""
-    return bool(re.fullmatch(IDLE[option] or "", value, re.ASCII))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QsubTaskRange:
-    """The task numbers of an array job: first, last and step."""
-
-    first: int
-    last: int
-    step: int = 1
-
-    @property
-    def numbers(self) -> range:
-        """All task numbers of the array job, in order."""
-        return range(self.first, self.last + 1, self.step)
-
-
-def parse_qsub_task_range(text: str) -> QsubTaskRange:
-    """Parse N, N-M or N-M:STEP; raises ParseError for other texts, and if M is less than N."""
-    first, last, step = parse_first_last_and_step(text)
-    if last < first:
-        raise ParseError(f"the last number is less than the first; {RANGE_RIGHT}")
-    return QsubTaskRange(first=first, last=last, step=step)
-
-
-def parse_first_last_and_step(text: str) -> tuple[int, int, int]:
-    """Parse N, N-M or N-M:STEP into first number, last number and step."""
+def parse_qsub_task_range(text: str, *, may_fall: bool = False) -> range:
+    """Parse N, N-M or N-M:STEP; raises ParseError for other texts, and if M is less than N unless `may_fall`."""
     match = RANGE.fullmatch(text)
     if not match:
         raise ParseError(f"it is not a range; {RANGE_RIGHT}")
-    first = int(match[1])
-    last, step = int(match[2] or first), int(match[3] or 1)
+    first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
     if not first or not last or not step:
         raise ParseError(f"tasks and steps count from 1; {RANGE_RIGHT}")
-    return first, last, step
+    if last < first and not may_fall:
+        raise ParseError(f"the last number is less than the first; {RANGE_RIGHT}")
+    return range(min(first, last), max(first, last) + 1, step)
 
 
 def parse_qsub_walltime_s(text: str) -> int:
@@ -161,8 +112,11 @@ def fewest_slots_of_ranges(text: str) -> int:
     return parse_number_at_least(str(least), 1)
 
 
-def output_path_for_any_host(text: str) -> tuple[str, list[str]]:
-    """Return the path of a `-o` list that holds for all hosts, and warnings about ignored paths."""
+def output_path_for_any_host(text: str, *, may_lack: bool = False) -> tuple[str, list[str]]:
+    """Return the path of a `-o` list that holds for all hosts, and warnings about ignored paths.
+
+    Raises ParseError for a list that has no path for all hosts, unless `may_lack`.
+    """
     entries = [entry for entry in text.split(",") if entry]
     at_one = [entry for entry in entries if entry.find(":") > 0]
     at_any = [entry.removeprefix(":") for entry in entries if entry not in at_one]
@@ -170,23 +124,16 @@ def output_path_for_any_host(text: str) -> tuple[str, list[str]]:
         raise ParseError("several paths for the same hosts; expected one path")
     if not entries or "" in at_any:
         raise ParseError("no path; expected one")
-    return "".join(at_any), [f"{entry}: {IDLE_HERE}" for entry in at_one]
-
-
-def require_any_host_output_path(text: str) -> tuple[str, list[str]]:
-    """Return the path for all hosts and the warnings; raises ParseError if each path is for a single host."""
-    path, notes = output_path_for_any_host(text)
-    if not path:
+    if not (at_any or may_lack):
         raise ParseError("this is a path for one host only; expected a path without HOST:")
-    return path, notes
+    return "".join(at_any), [f"{entry}: {IDLE_HERE}" for entry in at_one]
 
 
 def parse_qsub_boolean(word: str) -> bool:
     """Parse yes or no in any case of letters; raises ParseError for other words."""
-    answer = parse_yes_no(word)
-    if answer is None:
+    if word.lower() not in (*YES, *NO):
         raise ParseError("it says neither yes nor no; expected y or n")
-    return answer
+    return word.lower() in YES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +151,7 @@ class JobScriptRequest:
     place: str = ""  # file and line of the option that is being parsed
     places: dict[str, str] = field(default_factory=dict)  # file and line of each option, by the JDL key that it sets
     name: str = ""
-    array: QsubTaskRange | None = None
+    array: range | None = None  # task numbers of an array job
     most: int = 0  # at most this many tasks run at once; 0 for no limit
     walltime_s: int = 0  # hard time limit; 0 if not given
     soft_walltime_s: int = 0
@@ -230,17 +177,18 @@ class JobScriptParser:
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def read(self, text: str) -> None:
-        """Parse all `#$` lines of a script."""
-        for number, line in enumerate(text.split("\n"), start=1):
-            if line.startswith(PREFIX):
-                self._line(f"{self.path}:{number}", line.removeprefix(PREFIX))
+    def read(self, script: str) -> None:
+        """Parse all `#$` lines of a script.
 
-    def _line(self, location: str, line: str) -> None:
-        self.asked.is_soft = False  # -soft has effect up to the end of its line
-        words = split_directive_words(line)
-        while words:
-            self._option(location, words.pop(0), words)
+        A line has words up to the next `#`, separated by blanks outside quotation marks, which are removed; the last
+        may be unclosed. A backslash is an ordinary character.
+        """
+        for number, line in enumerate(script.split("\n"), start=1):
+            self.asked.is_soft = False  # -soft has effect up to the end of its line
+            text = line.removeprefix(PREFIX).partition("#")[0].strip() if line.startswith(PREFIX) else ""
+            words = [word.replace('"', "").replace("'", "") for word in WORD.findall(text)]
+            while words:
+                self._option(f"{self.path}:{number}", words.pop(0), words)
 
     def _option(self, location: str, option: str, words: list[str]) -> None:
         count = _words_behind(option, words)
@@ -255,7 +203,7 @@ class JobScriptParser:
             self.problems.append(f"{location}: {text}: {NOT_YET}; expected a script without it")
         elif option in READ:
             self._value(location, text, option, values)
-        elif is_ignored_qsub_option_valid(option, values[-1] if values else ""):
+        elif re.fullmatch(IDLE[option] or "", values[-1] if values else "", re.ASCII):
             self.warnings.append(f"{location}: {text}: {IDLE_HERE}")
         else:
             self.problems.append(f"{location}: {text}: wrong form; expected one of qsub(1)")
@@ -303,24 +251,19 @@ def _limit(request: JobScriptRequest, name: str, value: str) -> list[str]:
     """Parse a time limit; INFINITY becomes the longest walltime."""
     is_unlimited = value.upper() == "INFINITY"
     seconds = YEAR_S if is_unlimited else parse_qsub_walltime_s(value)
-    if name == HARD:
-        request.walltime_s = seconds
-    else:
-        request.soft_walltime_s = seconds
-    key = "walltime" if name == HARD else SOFT
-    request.places[key] = f"{request.place}: -l {name}={value}"
+    setattr(request, "walltime_s" if name == HARD else "soft_walltime_s", seconds)
+    request.places["walltime" if name == HARD else SOFT] = f"{request.place}: -l {name}={value}"
     return [f"{name}={value}: each task gets a year, the longest walltime"] * is_unlimited
 
 
 def _name(request: JobScriptRequest, text: str) -> None:
-    if not is_qsub_job_name(text):
+    if not NAME.fullmatch(text) or NOT_IN_NAMES.intersection(text):
         raise ParseError(f"qsub refuses this name; expected {NAMED}")
     request.name = text
 
 
 def _array(request: JobScriptRequest, text: str) -> None:
-    first, last, step = parse_first_last_and_step(text)
-    request.array = QsubTaskRange(first=min(first, last), last=max(first, last), step=step)
+    request.array = parse_qsub_task_range(text, may_fall=True)
 
 
 def _most(request: JobScriptRequest, text: str) -> None:
@@ -346,17 +289,17 @@ def _given_folder(request: JobScriptRequest, path: str) -> None:
 
 
 def _output(request: JobScriptRequest, text: str) -> list[str]:
-    request.output, notes = require_any_host_output_path(text)
+    request.output, notes = output_path_for_any_host(text)
     return notes
 
 
 def _error(request: JobScriptRequest, text: str) -> list[str]:
-    request.error, notes = require_any_host_output_path(text)
+    request.error, notes = output_path_for_any_host(text)
     return notes
 
 
 def _input(_: JobScriptRequest, text: str) -> list[str]:
-    path, notes = require_any_host_output_path(text)
+    path, notes = output_path_for_any_host(text)
     if path != NO_INPUT:
         raise ParseError(f"{NOT_YET}; expected {NO_INPUT}, or a script without it")
     return notes
@@ -380,7 +323,7 @@ def _joined(request: JobScriptRequest, word: str) -> None:
 
 
 def _shell(request: JobScriptRequest, text: str) -> list[str]:
-    path, notes = output_path_for_any_host(text)
+    path, notes = output_path_for_any_host(text, may_lack=True)
     request.shell = path or request.shell
     return notes
 

@@ -34,7 +34,7 @@ def shown(asked: JobScriptRequest) -> dict[str, str]:
     found = {
         qsub_lines.NAME: asked.name,
         qsub_lines.JOIN: "y" * asked.is_joined,
-        qsub_lines.TASKS: f"{array.first}-{array.last}:{array.step}" if array else "",
+        qsub_lines.TASKS: f"{array[0]}-{array.stop - 1}:{array.step}" if array else "",
         qsub_lines.OUT: asked.output,
         qsub_lines.ERR: asked.error,
         qsub_lines.SHELL: asked.shell,

@@ -13,11 +13,12 @@ from click.testing import CliRunner
 from gridbridge.campaigns.cli import gridsub_campaign_source
 from gridbridge.campaigns.cli import gridwait as gridwait_module
 from gridbridge.campaigns.cli.gridsub import gridsub
-from gridbridge.campaigns.cli.gridsub_campaign_source import GridsubCampaignOptions
+from gridbridge.campaigns.cli.gridsub_campaign_source import GridsubCampaignOptions, choose_clusters_of_campaign
 from gridbridge.campaigns.cli.gridsub_check_preview import preview_tasks_by_cluster
 from gridbridge.campaigns.cli.gridwait import gridwait
 from gridbridge.campaigns.store import campaign_client, published_campaign_files
 from gridbridge.campaigns.submission import campaign_admission
+from gridbridge.campaigns.submission.campaigns_without_jdl import campaign_with_task_per_number
 from gridbridge.errors import ConfigError
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -249,11 +250,9 @@ def test_clusters_are_named_as_the_site_names_them(site: Path, named: str) -> No
     unknown = "--clusters: no cluster .* here; the clusters are alpha, beta$"
 
     with pytest.raises(ConfigError, match=unknown):
-        gridsub_campaign_source.campaign_from_number_list("1", ("run",), GridsubCampaignOptions(clusters=named), config)
-    said = gridsub_campaign_source.campaign_from_number_list(
-        "1", ("run",), GridsubCampaignOptions(clusters="beta, alpha"), config
-    )
-    assert [*said.jdl.clusters] == ["beta", "alpha"]
+        choose_clusters_of_campaign(GridsubCampaignOptions(clusters=named), config)
+    said = choose_clusters_of_campaign(GridsubCampaignOptions(clusters="beta, alpha"), config)
+    assert said.clusters == ("beta", "alpha")
 
 
 def test_resources_are_asked_of_the_clusters_that_know_them(site: Path) -> None:
@@ -262,8 +261,10 @@ def test_resources_are_asked_of_the_clusters_that_know_them(site: Path) -> None:
     path.write_text(f'{CONFIG}[cluster.gamma]\nkind = "oar"\n')
     wishes = GridsubCampaignOptions(clusters="beta,gamma", resources=("h_vmem=2G",))
 
-    known = gridsub_campaign_source.campaign_from_number_list("1", ("run",), wishes, str(path))
-    unknown = gridsub_campaign_source.campaign_from_number_list("1", ("run",), wishes, str(site / "none.toml"))
+    known, unknown = (
+        campaign_with_task_per_number("1", ("run",), choose_clusters_of_campaign(wishes, str(config)))
+        for config in (path, site / "none.toml")
+    )
 
     found = [{name: at.properties for name, at in one.jdl.clusters.items()} for one in (known, unknown)]
     assert found == [{"beta": "h_vmem=2G", "gamma": ""}, {"beta": "", "gamma": ""}]
