@@ -13,7 +13,7 @@ from gridbridge.batch.embedded.embedded_command_lines_and_answers import (
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
     parse_embedded_cluster_and_jobs,
-    parse_embedded_job_end,
+    parse_embedded_job_ends,
 )
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -98,7 +98,7 @@ class Site(Apart):
 
     def end(self, cluster: str, number: str) -> PrintedEmbeddedJobEnd | None:
         """Return how a job ended, None while it has not."""
-        return parse_embedded_job_end(self.embedded(cluster, f"ended {number}").encode())
+        return next(iter(parse_embedded_job_ends(self.embedded(cluster, f"ended {number}").encode())), None)
 
     def until(self, look: Callable[[], T], what: str) -> T:
         """Wait until `look` returns something true; say how far all is when it does not."""

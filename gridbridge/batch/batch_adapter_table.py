@@ -7,62 +7,74 @@ optional_adapter_protocols has the abilities that only some batch systems have.
 the jobs.
 """
 
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 
 from gridbridge.batch.batch_submission_outcome import JobSubmissionResult
-from gridbridge.batch.embedded import site as embedded_site
+from gridbridge.batch.embedded import embedded_command_lines_and_answers as embedded_client
 from gridbridge.batch.embedded import status as embedded_status
 from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.embedded import tasks as embedded_tasks
 from gridbridge.batch.gridengine import blocked_job_reader as gridengine_crowd
 from gridbridge.batch.gridengine import cell_demand_reader as gridengine_demand
-from gridbridge.batch.gridengine import client_commands
+from gridbridge.batch.gridengine import cell_object_queries, client_commands, qconf
 from gridbridge.batch.gridengine import execution_hosts as gridengine_tags
-from gridbridge.batch.gridengine import site as gridengine_site
 from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
 from gridbridge.batch.gridengine import tasks as gridengine_tasks
 from gridbridge.batch.gridengine import user_job_queries_and_changes as gridengine_tools
-from gridbridge.batch.oar import oar_demand
+from gridbridge.batch.oar import oar_commands, oar_demand
 from gridbridge.batch.oar import oar_node_power_and_tags as oar_nodes
-from gridbridge.batch.oar import site as oar_site
 from gridbridge.batch.oar import status as oar_status
 from gridbridge.batch.oar import submit as oar_submit
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
 from gridbridge.model.job_request import JobRequest, JobSpec, Variant
 from gridbridge.model.jobs_and_accounting import JobAccountAndErrors, JobEnd
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
+from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.site_configuration import ClusterKind
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer_route import Away, EmbeddedClusterAccess, GridEngineCellAccess, Home, OarServerAccess
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_adapter_protocols import (
-        BlockedJobReader,
-        CampaignArrayEndReader,
-        ClusterCheckFactsReader,
-        ClusterDemandReader,
-        HostTagStore,
-        JobAccountingReader,
-        JobAccountReader,
-        JobEndWatcher,
-        JobSubmissionExplainer,
-        LocalTaskGuard,
-        SshJobEndStream,
-        TransferQueueLister,
-        TransferQueueMaker,
-        TransferRemoteClusterSetup,
-        UserJobAlterer,
-        UserJobRequestReader,
-    )
+    from gridbridge.batch import optional_adapter_protocols as optional
 
 
 Where = TypeVar("Where", contravariant=True)
 
 
-class JobSubmissionAndControl(Protocol[Where]):
+class JobHoldControl(Protocol[Where]):
+    """Holds jobs and queries their state; `job` is a job id, or at home a task such as `12.3`."""
+
+    def hold_job(self, where: Where, job: str, /) -> None:
+        """Hold a waiting job, or a running job at home, which then does not start again."""
+
+    def release_job(self, where: Where, job: str, /) -> None:
+        """Release a held job."""
+
+    def query_job_state(self, where: Where, job: str, /) -> JobState:
+        """Return a job's state; UNSEEN if the job does not exist."""
+
+
+class HeldJobSubmission(Protocol[Where]):
+    """Submits held jobs and arrays, and finds them if the answer to a submission was lost."""
+
+    def submit_held_job(self, where: Where, spec: JobSpec, /) -> JobSubmissionResult:
+        """Submit a held job, with the transfer's name as name and account; failures are returned, never raised.
+
+        The request is already translated for the remote cluster, with the slots that were granted at home.
+        """
+
+    def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
+        """Return the id of a user's oldest job with a transfer's name; empty if none exists."""
+
+    def query_owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
+        """Return a job's owner and account; both are empty if the job does not exist."""
+
+
+class JobSubmissionAndControl(HeldJobSubmission[Where], JobHoldControl[Where], Protocol[Where]):
     """Submits and controls jobs of the calling user.
 
     All calls except `submit_held_job` raise CommandFailed or ParseError if the cluster did not carry out the request.
@@ -70,74 +82,27 @@ class JobSubmissionAndControl(Protocol[Where]):
 
     HAS_QSTAT: bool  # whether jobs of the cluster can run Grid Engine's commands
 
-    def submit_held_job(self, where: Where, spec: JobSpec, /) -> JobSubmissionResult:
-        """Submit a held job, with the transfer's name as name and account; failures are returned, never raised.
-
-        The request is already translated for the remote cluster, with the slots that were granted at home.
-        """
-        ...
-
-    def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
-        """Return the id of a user's oldest job with a transfer's name; empty if none exists."""
-        ...
-
-    def query_owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
-        """Return a job's owner and account; both are empty if the job does not exist."""
-        ...
-
-    def query_job_state(self, where: Where, job: str, /) -> JobState:
-        """Return a job's state; UNSEEN if the job does not exist."""
-        ...
-
     def rename_and_release(self, where: Where, job: str, name: str, /) -> None:
         """Release a held job, and give the job its final name if the batch system can rename jobs."""
-        ...
-
-    def hold_job(self, where: Where, job: str, /) -> None:
-        """Hold a waiting job."""
-        ...
-
-    def release_job(self, where: Where, job: str, /) -> None:
-        """Release a held job."""
-        ...
 
     def suspend_or_hold_job(self, where: Where, job: str, /) -> None:
         """Suspend a running job, or hold a waiting job; a missing job is no error.
 
         OAR can hold only waiting jobs, and gives a suspended job's resources to other jobs.
         """
-        ...
 
     def resume_or_release_job(self, where: Where, job: str, /) -> None:
         """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
-        ...
 
     def delete_job(self, where: Where, job: str, /) -> None:
         """Delete a job in any state; a missing job is no error."""
-        ...
 
 
-class CampaignArrayJobControl(Protocol[Where]):
+class CampaignArrayJobControl(HeldJobSubmission[Where], Protocol[Where]):
     """Submits and controls a campaign's arrays."""
-
-    def submit_held_job(self, where: Where, spec: JobSpec, /) -> JobSubmissionResult:
-        """Submit a held array of `spec.tasks` tasks; failures are returned, never raised."""
-        ...
-
-    def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
-        """Return the id of a user's oldest array that was submitted under a name; empty if none exists.
-
-        The array is found even if an operator has renamed the array.
-        """
-        ...
 
     def find_duplicate_arrays(self, where: Where, transfer: str, owner: str, array: str, /) -> list[str]:
         """Return the ids of a user's held arrays that have the submission name of an array, without this array."""
-        ...
-
-    def query_owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
-        """Return an array's owner and account; both are empty if the array does not exist."""
-        ...
 
     def query_live_indices(self, where: Where, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
         """Return, by array id, the indices of the caller's array tasks that wait or run, in any order.
@@ -145,67 +110,42 @@ class CampaignArrayJobControl(Protocol[Where]):
         `arrays` maps array ids to submission names. The name is checked only in batch
         systems in which only the owner can rename an array. One query covers all arrays.
         """
-        ...
 
     def release_arrays(self, where: Where, arrays: tuple[str, ...], name: str, /) -> None:
         """Release held arrays, and give the arrays their final name if the batch system can rename jobs."""
-        ...
 
     def delete_array(self, where: Where, array: str, /) -> None:
         """Delete all tasks of an array, in any state; missing tasks are no error."""
-        ...
 
     def delete_array_tasks(self, where: Where, array: str, name: str, indices: str, /) -> None:
         """Delete the array tasks with the given indices, such as `1-5,9`, in any state."""
-        ...
 
     def hold_array_tasks(self, where: Where, array: str, name: str, indices: tuple[range, ...], /) -> tuple[range, ...]:
         """Hold array tasks; return the indices of the tasks that are held afterwards.
 
         `name` is the array's submission name. Running tasks continue.
         """
-        ...
 
     def release_array_tasks(self, where: Where, array: str, indices: tuple[range, ...], /) -> None:
         """Release held array tasks; running and missing tasks are ignored."""
-        ...
 
 
-class StarterHomeTaskControl(Protocol[Where]):
-    """Controls a local task for its starter; a cluster with transfer queues needs this module.
-
-    `job` is a job id, or a task such as `12.3`.
-    """
+class StarterHomeTaskControl(JobHoldControl[Where], Protocol[Where]):
+    """Controls a local task for its starter; a cluster with transfer queues needs this module."""
 
     HAS_START_TIMES: bool  # whether a future start time keeps a job from restarting
 
-    def hold_job(self, where: Where, job: str, /) -> None:
-        """Hold a running task, so that it does not start again."""
-        ...
-
-    def release_job(self, where: Where, job: str, /) -> None:
-        """Release a held task."""
-        ...
-
     def defer_restart(self, where: Where, job: str, request: JobRequest, /) -> None:
         """Keep a running job from restarting, by a start time far in the future."""
-        ...
 
     def restore_start_time(self, where: Where, job: str, /) -> str | None:
         """Restore the start time that `defer_restart` saved; return the saved text if the text is no start time."""
-        ...
-
-    def query_job_state(self, where: Where, job: str, /) -> JobState:
-        """Return a task's state; UNSEEN if the task does not exist."""
-        ...
 
     def query_job_request(self, where: Where, job: str, /) -> JobRequest:
         """Return a job's request, with the submission time if the batch system reuses job ids."""
-        ...
 
     def query_queue_limit(self, where: Where, queue: str, name: str, host: str, /) -> str:
         """Return the value of a queue's limit, such as h_rt, on a host (queue_conf(5))."""
-        ...
 
 
 class ClusterStatusReader(Protocol[Where]):
@@ -224,19 +164,15 @@ class ClusterStatusReader(Protocol[Where]):
 
         Jobs and arrays in `uncounted` belong to campaigns, and don't count as pending.
         """
-        ...
 
     def query_job_end(self, where: Where, job_id: int, account: str, /) -> JobEnd | None:
         """Return a job's end, by job id and account; None if the end is unknown."""
-        ...
 
     def query_request_vocabulary(self, where: Where, /) -> NamesOfferedByCluster | None:
         """Return the names that a job may request; None if only the cluster checks the names."""
-        ...
 
     def query_job_details(self, where: Where, job_id: int, /) -> tuple[JobAccountAndErrors, ...]:
         """Return a job's account and errors; empty if the job does not exist."""
-        ...
 
 
 class RefusedJobMarker(Protocol[Where]):
@@ -251,27 +187,19 @@ class RefusedJobMarker(Protocol[Where]):
 
         `own` is the job's present request. Returns False, without a change, if no variant could run.
         """
-        ...
 
 
-class WaitingRemoteJobRecaller(Protocol[Where]):
+class WaitingRemoteJobRecaller(JobHoldControl[Where], Protocol[Where]):
     """Recalls waiting remote jobs; a deletion reports whether the job had started."""
 
     def hold_job(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
         """Hold a waiting job."""
-        ...
 
     def release_job(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
         """Release a held job."""
-        ...
-
-    def query_job_state(self, where: Where, job: str, /) -> JobState:
-        """Return a remote job's state."""
-        ...
 
     def delete_waiting_job(self, where: Where, job: str, /) -> bool | None:
         """Delete a job; return whether the job was waiting, or None if the job does not exist."""
-        ...
 
 
 ClusterAddress = TypeVar("ClusterAddress")
@@ -283,24 +211,33 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
 
     submit: "JobSubmissionAndControl[ClusterAddress]"
     status: "ClusterStatusReader[ClusterAddress]"
-    answers: "ClusterCheckFactsReader[ClusterAddress]"
-    explains: "JobSubmissionExplainer[ClusterAddress]"
+    # a cluster's version, clock offset and slots at a given time, or the reason for no answer
+    query_cluster_facts: Callable[[ClusterAddress, float], ClusterFacts]
+    # the reason why the batch system can't satisfy a request; empty if none is known
+    explain_request_refusal: Callable[[JobRequest], str]
+    build_submission_command: Callable[[ClusterAddress, JobSpec], tuple[str, ...]]
     at_home: "StarterHomeTaskControl[ClusterAddress] | None" = None
-    guards_tasks: "LocalTaskGuard[ClusterAddress] | None" = None
-    sets_up: "TransferRemoteClusterSetup[ClusterAddress] | None" = None
-    watches: "JobEndWatcher[ClusterAddress] | None" = None
-    listens: "SshJobEndStream[ClusterAddress] | None" = None
+    guards_tasks: "optional.LocalTaskGuard[ClusterAddress] | None" = None
+    sets_up: "optional.TransferRemoteClusterSetup[ClusterAddress] | None" = None
     recalls: "WaitingRemoteJobRecaller[ClusterAddress] | None" = None
-    tells_accounts: "JobAccountReader[ClusterAddress] | None" = None
-    accounts: "JobAccountingReader[ClusterAddress] | None" = None
-    array_ends: "CampaignArrayEndReader[ClusterAddress] | None" = None
-    shows_requests: "UserJobRequestReader[ClusterAddress] | None" = None
-    alters: "UserJobAlterer[ClusterAddress] | None" = None
-    makes_queues: "TransferQueueMaker[ClusterAddress] | None" = None
-    lists_queues: "TransferQueueLister[ClusterAddress] | None" = None
-    keeps_tags: "HostTagStore[ClusterAddress] | None" = None
-    shows_demand: "ClusterDemandReader[ClusterAddress] | None" = None
-    shows_crowd: "BlockedJobReader[ClusterAddress] | None" = None
+    accounts: "optional.JobAccountingReader[ClusterAddress] | None" = None
+    array_ends: "optional.CampaignArrayEndReader[ClusterAddress] | None" = None
+    user_jobs: "optional.UserJobQueriesAndChanges[ClusterAddress] | None" = None
+    makes_queues: "optional.TransferQueueMaker[ClusterAddress] | None" = None
+    keeps_tags: "optional.HostTagStore[ClusterAddress] | None" = None
+    shows_crowd: "optional.BlockedJobReader[ClusterAddress] | None" = None
+    # builds the command line of a program that runs on the transfer host and reports job ends
+    end_watcher_command: Callable[[ClusterAddress], tuple[str, ...]] | None = None
+    # yields the ids of ended jobs over a permanent ssh connection; yields an empty list about once a second
+    listen_for_job_ends: Callable[[ClusterAddress], Iterator[list[int]]] | None = None
+    # the accounts of jobs by job id, without jobs that no longer exist: an account shows whether a job id was reused
+    query_job_accounts: Callable[[ClusterAddress, tuple[int, ...]], dict[int, str]] | None = None
+    # the outputs of the batch system's client programs for the balancer, with times in UTC, and the master's host
+    query_demand_outputs: Callable[[ClusterAddress], tuple[SavedBatchProgramOutputs, str]] | None = None
+    # the number of slots of each transfer queue, if the cluster's owner makes the queues by hand
+    list_transfer_queues: Callable[[ClusterAddress], dict[str, int]] | None = None
+    # the sh line that sets a cell's environment variables
+    shell_environment_line: Callable[[ClusterAddress], str] | None = None
     shows_suspension: bool = False  # whether the job list shows that a remote job is suspended
     # whether root or the batch system powers nodes down, and the balancer can't create nodes
     has_fixed_nodes: bool = False
@@ -309,45 +246,48 @@ class BatchSystemAdapter(Generic[ClusterAddress]):
 GRIDENGINE: BatchSystemAdapter[GridEngineCellAccess] = BatchSystemAdapter(
     submit=gridengine_submit,
     status=gridengine_status,
-    answers=gridengine_site,
-    explains=gridengine_site,
+    query_cluster_facts=cell_object_queries.query_cluster_facts,
+    explain_request_refusal=client_commands.explain_request_refusal,
+    build_submission_command=client_commands.submit_held_job_command,
     at_home=gridengine_submit,
     guards_tasks=gridengine_tasks,
-    sets_up=gridengine_site,
-    watches=client_commands,
+    sets_up=cell_object_queries,
     recalls=gridengine_submit,
-    tells_accounts=gridengine_submit,
     accounts=gridengine_status,
     array_ends=gridengine_status,
-    shows_requests=gridengine_tools,
-    alters=gridengine_tools,
-    makes_queues=gridengine_site,
+    user_jobs=gridengine_tools,
+    makes_queues=cell_object_queries,
     keeps_tags=gridengine_tags,
-    shows_demand=gridengine_demand,
     shows_crowd=gridengine_crowd,
+    end_watcher_command=client_commands.end_watcher_command,
+    query_job_accounts=gridengine_submit.query_job_accounts,
+    query_demand_outputs=gridengine_demand.query_demand_outputs,
+    shell_environment_line=qconf.cell_environment_shell_line,
     shows_suspension=True,
 )
 OAR: BatchSystemAdapter[OarServerAccess] = BatchSystemAdapter(
     submit=oar_submit,
     status=oar_status,
-    answers=oar_site,
-    explains=oar_site,
-    sets_up=oar_site,
-    listens=oar_status,
+    query_cluster_facts=oar_status.query_cluster_facts,
+    explain_request_refusal=oar_commands.explain_request_refusal,
+    build_submission_command=oar_commands.oarsub_command,
+    sets_up=oar_status,
     array_ends=oar_status,
     keeps_tags=oar_nodes,
-    shows_demand=oar_demand,
+    listen_for_job_ends=oar_status.listen_for_job_ends,
+    query_demand_outputs=oar_demand.query_demand_outputs,
     has_fixed_nodes=True,
 )
 EMBEDDED: BatchSystemAdapter[EmbeddedClusterAccess] = BatchSystemAdapter(
     submit=embedded_submit,
     status=embedded_status,
-    answers=embedded_site,
-    explains=embedded_site,
+    query_cluster_facts=embedded_status.query_cluster_facts,
+    explain_request_refusal=embedded_client.explain_request_refusal,
+    build_submission_command=embedded_client.submit_held_job_command,
     at_home=embedded_submit,
     guards_tasks=embedded_tasks,
     array_ends=embedded_status,
-    lists_queues=embedded_site,
+    list_transfer_queues=embedded_status.list_transfer_queues,
 )
 ADAPTERS = cast(
     "Mapping[str, BatchSystemAdapter[Away]]",  # each adapter gets only addresses of its own kind of cluster
@@ -360,7 +300,7 @@ def batch_adapter_of_cluster(where: Away) -> BatchSystemAdapter[Away]:
     return ADAPTERS[where.kind]
 
 
-def local_task_guard_of_home(home: Home) -> "LocalTaskGuard[Away]":
+def local_task_guard_of_home(home: Home) -> "optional.LocalTaskGuard[Away]":
     """Return the module that keeps a home cluster's local tasks from starting again."""
     tasks = batch_adapter_of_cluster(home).guards_tasks
     assert tasks  # every batch system with transfer queues guards local tasks

@@ -3,11 +3,12 @@
 import os
 import pwd
 from collections.abc import Callable
-from dataclasses import Field, fields
+from dataclasses import fields
 from typing import cast
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.errors import ConfigError
+from gridbridge.model import transfer_route
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
 from gridbridge.model.key_settings import QueueDefaultRequests
 from gridbridge.model.site_configuration import (
@@ -28,34 +29,26 @@ from gridbridge.model.transfer.request_mapping_rules import (
     RequestMappingRule,
 )
 from gridbridge.model.transfer.transfer_config_sections import AnyRule, JobIdVariableSource, Rules, TransferQueueSection
-from gridbridge.model.transfer_route import (
-    Away,
-    EmbeddedClusterAccess,
-    GridEngineCellAccess,
-    Home,
-    OarServerAccess,
-    SshLogin,
-    TransferRoute,
-    parse_ssh_login_address,
-)
 from gridbridge.shell import ssh
 
 
-def configured_cluster_address(policy: Policy, name: str) -> Away:
+def configured_cluster_address(policy: Policy, name: str) -> transfer_route.Away:
     """Return the address by which the current user reaches a configured cluster."""
     if name not in policy.clusters:  # an administrator has removed the section meanwhile
         raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
     return REACHED[policy.clusters[name].kind](policy, name)
 
 
-def configured_home_address(policy: Policy, name: str) -> Home:
+def configured_home_address(policy: Policy, name: str) -> transfer_route.Home:
     """Return the address of a configured Grid Engine or embedded cluster, which may have transfer queues."""
-    return cast("Home", configured_cluster_address(policy, name))  # callers checked policy.why_no_queues before
+    return cast(
+        "transfer_route.Home", configured_cluster_address(policy, name)
+    )  # callers checked policy.why_no_queues before
 
 
-def _server(policy: Policy, name: str) -> OarServerAccess:
+def _server(policy: Policy, name: str) -> transfer_route.OarServerAccess:
     cluster = policy.clusters[name]
-    return OarServerAccess(
+    return transfer_route.OarServerAccess(
         binaries=cluster.binaries,
         timeout_s=cluster.command_timeout_s,
         login=_login(policy, cluster),
@@ -63,9 +56,9 @@ def _server(policy: Policy, name: str) -> OarServerAccess:
     )
 
 
-def _folder(policy: Policy, name: str) -> EmbeddedClusterAccess:
+def _folder(policy: Policy, name: str) -> transfer_route.EmbeddedClusterAccess:
     cluster = policy.clusters[name]
-    return EmbeddedClusterAccess(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
+    return transfer_route.EmbeddedClusterAccess(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
 
 
 def oar_job_end_fifo(policy: Policy, cluster: ClusterSection) -> str:
@@ -76,9 +69,9 @@ def oar_job_end_fifo(policy: Policy, cluster: ClusterSection) -> str:
     return f"/tmp/gridbridge.{account}/ends"  # noqa: S108 - the folder belongs to the account
 
 
-def _cell(policy: Policy, name: str) -> GridEngineCellAccess:
+def _cell(policy: Policy, name: str) -> transfer_route.GridEngineCellAccess:
     cluster = policy.clusters[name]
-    return GridEngineCellAccess(
+    return transfer_route.GridEngineCellAccess(
         root=cluster.root,
         cell=cluster.cell,
         qmaster_port=str(cluster.qmaster_port),
@@ -89,11 +82,11 @@ def _cell(policy: Policy, name: str) -> GridEngineCellAccess:
     )
 
 
-def _login(policy: Policy, cluster: ClusterSection) -> SshLogin | None:
+def _login(policy: Policy, cluster: ClusterSection) -> transfer_route.SshLogin | None:
     """Return the ssh login to a cluster; root gets the service account's login."""
     uid = os.geteuid()
     person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
-    return parse_ssh_login_address(cluster.ssh, cluster.users.account_of(person), "" if uid else person)
+    return transfer_route.parse_ssh_login_address(cluster.ssh, cluster.users.account_of(person), "" if uid else person)
 
 
 def keep_ssh_connections_open(policy: Policy) -> None:
@@ -119,12 +112,12 @@ def log_in_to_ssh_clusters(policy: Policy) -> None:
         ssh.set_ssh_request_carrier(pool)
 
 
-def build_transfer_queue_route(policy: Policy, queue: str) -> TransferRoute:
+def build_transfer_queue_route(policy: Policy, queue: str) -> transfer_route.TransferRoute:
     """Build the published settings by which a transfer queue's starters reach both clusters."""
     section, local = policy.queues[queue], policy.clusters[policy.site.cluster]
     remote = section.cluster
     cluster = policy.clusters[remote]
-    return TransferRoute(
+    return transfer_route.TransferRoute(
         cluster=policy.site.cluster,
         remote=remote,
         remote_kind=cluster.kind.value,
@@ -220,16 +213,12 @@ def _rule(kind: str, name: str, rule: AnyRule) -> RequestMappingRule:
 
     An empty rule exempts its resource, project or queue from the rule for all names.
     """
-    values = {key.name: getattr(rule, key.name) for key in fields(rule) if _says(rule, key)}
+    values = {key.name: getattr(rule, key.name) for key in fields(rule) if getattr(rule, key.name) != key.default}
     if not values and kind == QUEUE:
         values = {"drop": True}
     elif not values and kind == PROJECT and name != ANY:
         values = {"to": name}
     return RequestMappingRule(**{key: "yes" if value is True else str(value) for key, value in values.items()})
-
-
-def _says(rule: AnyRule, key: "Field[object]") -> bool:
-    return bool(getattr(rule, key.name) != key.default)
 
 
 def _side(side: str, cluster: ClusterSection) -> dict[str, str]:
@@ -243,7 +232,7 @@ def _side(side: str, cluster: ClusterSection) -> dict[str, str]:
     }
 
 
-REACHED: "dict[ClusterKind, Callable[[Policy, str], Away]]" = {
+REACHED: "dict[ClusterKind, Callable[[Policy, str], transfer_route.Away]]" = {
     ClusterKind.GRIDENGINE: _cell,
     ClusterKind.OAR: _server,
     ClusterKind.EMBEDDED: _folder,

@@ -4,17 +4,13 @@ batch/batch_adapter_table names the modules with these abilities. `Where` is the
 cluster, for example GridEngineCellAccess.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    CellRequestsAndResources,
-    WaitingLocalRequest,
-)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import CellRequestsAndResources, WaitingLocalRequest
 from gridbridge.model.cluster_snapshot import ListedJobStatus, QueueInstanceStatus
-from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
-from gridbridge.model.job_request import JobRequest, JobSpec, Pairs, Variant
+from gridbridge.model.job_request import JobRequest, Pairs, Variant
 from gridbridge.model.jobs_and_accounting import (
     ArrayEndQuery,
     ClusterArrayLimits,
@@ -27,7 +23,6 @@ from gridbridge.model.jobs_and_accounting import (
 )
 from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings
-from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.transfer_name import TransferAttemptId
 
 Where = TypeVar("Where", contravariant=True)
@@ -43,18 +38,15 @@ class CampaignArrayEndReader(Protocol[Where]):
 
         The end is None if a task's accounting records contradict each other. The result may have unrequested tasks.
         """
-        ...
 
     def query_begun_indices(self, where: Where, arrays: Mapping[int, str], /) -> dict[int, frozenset[int]]:
         """Return, by array id, the indices of tasks that have begun, and perhaps of waiting tasks.
 
         `arrays` maps array ids to accounts. Arrays without live tasks, and reused array ids, are left out.
         """
-        ...
 
     def query_array_limits(self, where: Where, /) -> ClusterArrayLimits:
         """Return the cluster's limits on array jobs."""
-        ...
 
 
 class LocalTaskGuard(Protocol[Where]):
@@ -65,26 +57,21 @@ class LocalTaskGuard(Protocol[Where]):
 
     def remove_task_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
         """Remove a task's guard, so that the task may start again."""
-        ...
 
     def release_into_queue(self, where: Where, local: TransferAttemptId, queue: str, guard: str, /) -> None:
         """Release a task into the transfer queue that recorded the task's remote job."""
-        ...
 
     def set_task_guard(self, where: Where, local: TransferAttemptId, guard: str, /) -> None:
         """Guard a task by a hold or a far start time, so that the task does not start again."""
-        ...
 
     def query_job_requests(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
         """Return the current requests of jobs; jobs that no longer exist are left out.
 
         The result is empty if the batch system's job list shows every guard.
         """
-        ...
 
     def query_deferred_jobs(self, where: Where, /) -> frozenset[int]:
         """Return the ids of all jobs, of any user, that wait for their start time."""
-        ...
 
     def keep_job_off_queues(
         self, where: Where, local: TransferAttemptId, other_queues: Callable[[str], str], /
@@ -94,17 +81,14 @@ class LocalTaskGuard(Protocol[Where]):
         `other_queues` computes the new list from the present list. Raises GridbridgeError if no other queue could run
         the job.
         """
-        ...
 
     def restore_queue_list(self, where: Where, local: TransferAttemptId, /) -> None:
         """Restore the queue list that a job had before `keep_job_off_queues`."""
-        ...
 
     def require_runnable_variant(
         self, where: Where, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]], /
     ) -> None:
         """Raise GridbridgeError if the home cluster could run no variant of a job's request."""
-        ...
 
     def query_job_rerun(
         self,
@@ -118,27 +102,6 @@ class LocalTaskGuard(Protocol[Where]):
 
         For a job without qsub's option `-r`, `of_queues` decides by the `rerun` settings of the home queues.
         """
-        ...
-
-
-class ClusterCheckFactsReader(Protocol[Where]):
-    """Reads the facts of a cluster that `gridbridge check` reports."""
-
-    def query_cluster_facts(self, where: Where, now: float, /) -> ClusterFacts:
-        """Return a cluster's version, clock offset and slots, or the reason for no answer; never raises."""
-        ...
-
-
-class JobSubmissionExplainer(Protocol[Where]):
-    """Explains how a job would be submitted, without a query to the cluster."""
-
-    def explain_request_refusal(self, request: JobRequest, /) -> str:
-        """Return the reason why the batch system can't satisfy a job's request; empty if none is known."""
-        ...
-
-    def build_submission_command(self, where: Where, spec: JobSpec, /) -> tuple[str, ...]:
-        """Return the client's command line for a job's submission."""
-        ...
 
 
 class TransferRemoteClusterSetup(Protocol[Where]):
@@ -149,11 +112,9 @@ class TransferRemoteClusterSetup(Protocol[Where]):
 
     def count_batch_slots(self, where: Where, /) -> int:
         """Return the number of the cluster's slots that remote jobs may use."""
-        ...
 
     def read_remote_setup(self, where: Where, of_host: str, home: CellQconfSettings, /) -> CellQconfSettings:
         """Return the cluster's queues, hosts and other objects that transfers from a host involve."""
-        ...
 
 
 class HostTagStore(Protocol[Where]):
@@ -161,23 +122,12 @@ class HostTagStore(Protocol[Where]):
 
     def query_host_tags(self, where: Where, /) -> Mapping[str, tuple[str, ...]]:
         """Return the tags of all tagged hosts."""
-        ...
 
-    def list_taggable_hosts(self, where: Where, /) -> tuple[str, ...]:
+    def list_execution_hosts(self, where: Where, /) -> tuple[str, ...]:
         """Return all hosts of the cluster; each host may have tags."""
-        ...
 
     def replace_host_tags(self, where: Where, host: str, host_tags: tuple[str, ...], /) -> None:
         """Replace all tags of a host."""
-        ...
-
-
-class ClusterDemandReader(Protocol[Where]):
-    """Reads a cluster's hosts and waiting jobs for the balancer."""
-
-    def query_demand_outputs(self, where: Where, /) -> tuple[SavedBatchProgramOutputs, str]:
-        """Return the outputs of the batch system's client programs, with times in UTC, and the master's host."""
-        ...
 
 
 class BlockedJobReader(Protocol[Where]):
@@ -185,35 +135,9 @@ class BlockedJobReader(Protocol[Where]):
 
     def query_blocked_jobs(self, where: Where, /) -> CellRequestsAndResources:
         """Return a cluster's waiting jobs, running tasks and free resources."""
-        ...
 
     def query_possible_instances(self, where: Where, shortage: WaitingLocalRequest, /) -> frozenset[str]:
         """Return the queue instances that could run a job if all consumable resources were free."""
-        ...
-
-
-class JobEndWatcher(Protocol[Where]):
-    """Builds the command line of a program that runs on the transfer host and reports job ends."""
-
-    def end_watcher_command(self, where: Where, /) -> tuple[str, ...]:
-        """Return the command line of the program that reports job ends."""
-        ...
-
-
-class SshJobEndStream(Protocol[Where]):
-    """Reports job ends over a permanent ssh connection."""
-
-    def listen_for_job_ends(self, where: Where, /) -> Iterator[list[int]]:
-        """Yield the ids of ended jobs; yield an empty list about once a second."""
-        ...
-
-
-class JobAccountReader(Protocol[Where]):
-    """Queries the accounts of many jobs at once, to detect reused job ids."""
-
-    def query_job_accounts(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, str]:
-        """Return the accounts of jobs by job id; jobs that no longer exist are left out."""
-        ...
 
 
 class JobAccountingReader(Protocol[Where]):
@@ -221,7 +145,6 @@ class JobAccountingReader(Protocol[Where]):
 
     def query_accounting_records(self, where: Where, job_id: int, /) -> tuple[JobRunAccounting, ...]:
         """Return the accounting records of all tasks and runs of a job."""
-        ...
 
     def read_accounting_lines(
         self, data: bytes, prefix: str, /
@@ -230,49 +153,36 @@ class JobAccountingReader(Protocol[Where]):
 
         Returns pairs of line and record, and the number of lines that could not be parsed.
         """
-        ...
 
     def settle_job_end(
         self, records: Sequence[JobRunAccounting | RemoteJobRunAccounting], now: datetime, /
     ) -> tuple[JobEnd | None, bool]:
         """Return the job end that accounting records show, and whether the records contradict each other."""
-        ...
 
 
-class UserJobRequestReader(Protocol[Where]):
-    """Shows users the request of their job before and after submission."""
+class UserJobQueriesAndChanges(Protocol[Where]):
+    """Shows users the request of their job before and after submission, and changes waiting jobs."""
 
     def query_submitted_job(self, where: Where, job: int, task: int = 0, /) -> JobRequestAndSubmitOptions:
         """Return a job's request and options; raise ParseError if the job or the task does not exist."""
-        ...
 
     def query_job_standing(self, where: Where, job: int, /) -> ListedJobStatus | None:
         """Return a job's states and the scheduler's reasons for waiting; None if the job does not exist."""
-        ...
 
     def query_queue_admission(self, where: Where, queue: str, /) -> QueueJobAndUserRestrictions:
         """Return the users and the kinds of jobs that a queue accepts."""
-        ...
 
     def preview_submitted_job(self, where: Where, words: tuple[str, ...], person: str, /) -> JobRequestAndSubmitOptions:
         """Return the job that the client would submit with some options; raise ParseError for invalid options."""
-        ...
-
-
-class UserJobAlterer(Protocol[Where]):
-    """Changes users' waiting jobs."""
 
     def build_resource_options(self, hard: Pairs, soft: Pairs, stays: bool, /) -> tuple[str, ...]:
         """Build the client options that replace a job's resources."""
-        ...
 
     def build_alter_command(self, where: Where, job: str, options: tuple[str, ...], /) -> tuple[str, ...]:
         """Build the command line that changes a job."""
-        ...
 
     def alter_job(self, where: Where, job: str, options: tuple[str, ...], /) -> None:
         """Change a job's request by client options."""
-        ...
 
 
 class TransferQueueMaker(Protocol[Where]):
@@ -280,32 +190,15 @@ class TransferQueueMaker(Protocol[Where]):
 
     def read_home_setup(self, where: Where, of_host: str, /) -> CellQconfSettings:
         """Return the cell's queues, hosts and other objects that a transfer queue on a host involves."""
-        ...
 
     def count_slots_on_host(self, where: Where, host: str, /) -> Mapping[str, int]:
         """Return the number of slots of each queue on a host."""
-        ...
 
     def query_queue_instances(self, where: Where, cluster: str, /) -> tuple[QueueInstanceStatus, ...]:
         """Return all queue instances with state letters and slots."""
-        ...
 
     def query_queue_settings(self, where: Where, /) -> Mapping[str, QconfSettings]:
         """Return each queue's configuration."""
-        ...
 
     def query_besteffort_cell(self, where: Where, /) -> BestEffortCellFacts:
         """Return the cell's queues and other objects that best-effort queues involve."""
-        ...
-
-    def shell_environment_line(self, where: Where, /) -> str:
-        """Return the sh line that sets the cell's environment variables."""
-        ...
-
-
-class TransferQueueLister(Protocol[Where]):
-    """Lists transfer queues of batch systems whose owner makes the queues by hand."""
-
-    def list_transfer_queues(self, where: Where, /) -> dict[str, int]:
-        """Return the number of slots of each transfer queue, by queue name."""
-        ...

@@ -30,23 +30,6 @@ class ShellStartMode:
 class RemoteJobScriptValues:
     """The values of one job that the wrapper's script contains."""
 
-    __slots__ = (
-        "arguments",
-        "claim",
-        "environment",
-        "login",
-        "name",
-        "own",
-        "script",
-        "shell",
-        "spool",
-        "start",
-        "stderr",
-        "stdin",
-        "stdout",
-        "transfer",
-    )
-
     def __init__(
         self,
         *,

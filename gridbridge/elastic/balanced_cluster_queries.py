@@ -38,11 +38,11 @@ def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProg
     if not name:
         raise ConfigError(("[site] cluster is empty: no cluster is the site's own",))
     cluster = configured_cluster_address(policy, name)
-    shows = batch_adapter_of_cluster(cluster).shows_demand
-    if shows is None:
+    query_outputs = batch_adapter_of_cluster(cluster).query_demand_outputs
+    if query_outputs is None:
         raise ConfigError((f"[cluster.{name}] kind: only a Grid Engine cluster can be balanced",))
     try:
-        documents, master = shows.query_demand_outputs(cluster)
+        documents, master = query_outputs(cluster)
     except GridbridgeError as error:
         raise ClusterStateUnknown(f"{name}: {error}") from error
     return documents, SavedBalancerRoundInput(now=now, master=master)

@@ -344,7 +344,7 @@ def require_home_execution_host(policy: Policy, host: str) -> None:
     if keeps is None:
         return
     try:
-        hosts = keeps.list_taggable_hosts(cluster)
+        hosts = keeps.list_execution_hosts(cluster)
     except GridbridgeError as error:
         raise ClusterStateUnknown(f"{policy.site.cluster}: {error}") from error
     if not any(is_same_host(name, host) for name in hosts):

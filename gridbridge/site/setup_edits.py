@@ -35,8 +35,8 @@ def setup_edit_command(edit: SetupEdit) -> str:
 def cell_environment_line_for_edit(edit: SetupEdit, policy: Policy) -> str:
     """Return the line that selects an edit's cluster in a shell; empty for an edit of this host."""
     cluster = configured_cluster_address(policy, edit.cell) if edit.cell else None
-    makes = batch_adapter_of_cluster(cluster).makes_queues if cluster else None
-    return makes.shell_environment_line(cluster) if cluster and makes else ""
+    line_of = batch_adapter_of_cluster(cluster).shell_environment_line if cluster else None
+    return line_of(cluster) if cluster and line_of else ""
 
 
 def edit_as_standalone_shell_line(edit: SetupEdit, policy: Policy) -> str:

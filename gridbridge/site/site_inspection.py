@@ -115,14 +115,14 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerProcessFacts:
 def query_cell_version_and_clock(cluster: str, policy: Policy, clock: Clock) -> ClusterFacts:
     """Return a cluster's version and clock, or why the cluster did not answer."""
     remote = configured_cluster_address(policy, cluster)
-    return batch_adapter_of_cluster(remote).answers.query_cluster_facts(remote, clock.now_s())
+    return batch_adapter_of_cluster(remote).query_cluster_facts(remote, clock.now_s())
 
 
 def embedded_home_queue_slots(policy: Policy) -> dict[str, int]:
     """Return the slots of an embedded home cluster's transfer queues, by queue name."""
     home = configured_cluster_address(policy, policy.site.cluster)
-    lists = batch_adapter_of_cluster(home).lists_queues
-    return lists.list_transfer_queues(home) if lists else {}
+    list_queues = batch_adapter_of_cluster(home).list_transfer_queues
+    return list_queues(home) if list_queues else {}
 
 
 def transfer_queue_states(policy: Policy) -> dict[str, QueueInstanceState]:

@@ -123,10 +123,10 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
         notes += (f"with staged files, in {cwd} at {remote}",) if folder else ()
         notes += (f"by ssh, at {far.login.host} as {account}",)
     spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
-    explains = batch_adapter_of_cluster(far).explains
-    if refused := explains.explain_request_refusal(spec.request):
+    adapter = batch_adapter_of_cluster(far)
+    if refused := adapter.explain_request_refusal(spec.request):
         return SubmissionExplanation(job=job, cluster=remote, refused=replace_control_characters(refused))
-    argv = explains.build_submission_command(far, spec)
+    argv = adapter.build_submission_command(far, spec)
     reason = transfer_queue_admission.why_request_excludes_queue(queue, request)
     notes += (reason,) if reason else ()
     if pe and spec.slots == ENDLESS:

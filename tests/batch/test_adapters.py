@@ -96,17 +96,16 @@ def test_a_cluster_has_the_adapter_of_its_kind_hot_and_cold(where: Away) -> None
                     "guards_tasks",
                     "sets_up",
                     "makes_queues",
-                    "shows_demand",
                     "keeps_tags",
                     "shows_crowd",
-                    "watches",
                     "recalls",
                 ),
-                *("tells_accounts", "accounts", "array_ends", "shows_requests", "alters"),
+                *("accounts", "array_ends", "user_jobs", "end_watcher_command", "query_job_accounts"),
+                *("query_demand_outputs", "shell_environment_line"),
             },
         ),
-        (OAR, {"sets_up", "listens", "array_ends", "keeps_tags", "shows_demand"}),
-        (FOLDER, {"at_home", "guards_tasks", "array_ends", "lists_queues"}),
+        (OAR, {"sets_up", "listen_for_job_ends", "array_ends", "keeps_tags", "query_demand_outputs"}),
+        (FOLDER, {"at_home", "guards_tasks", "array_ends", "list_transfer_queues"}),
     ],
     ids=["gridengine", "oar", "embedded"],
 )
@@ -131,7 +130,7 @@ def test_whatever_can_be_at_home_has_its_acts_there() -> None:
 
 @pytest.mark.parametrize(("where", "program"), [(CELL, "/b/qsub"), (OAR, "/usr/bin/oarsub"), (FOLDER, "submit")])
 def test_each_explains_the_submission_that_it_would_make(where: Away, program: str) -> None:
-    argv = batch_adapter_of_cluster(where).explains.build_submission_command(where, SPEC)
+    argv = batch_adapter_of_cluster(where).build_submission_command(where, SPEC)
 
     assert program in argv
-    assert batch_adapter_of_cluster(where).explains.explain_request_refusal(SPEC.request) == ""
+    assert batch_adapter_of_cluster(where).explain_request_refusal(SPEC.request) == ""

@@ -10,7 +10,7 @@ import pwd
 import socket
 import sqlite3
 import sys
-from collections.abc import Callable
+from typing import Any
 
 from gridbridge.batch.embedded import embedded_job_control, embedded_job_keeper
 from gridbridge.batch.embedded.embedded_cluster_rows import (
@@ -30,7 +30,6 @@ from gridbridge.batch.embedded.embedded_job_store import (
     EmbeddedRequestRefusal,
     NoSuchEmbeddedJob,
 )
-from gridbridge.batch.qstat_state_letters import render_job_state_letters
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import METHODS
 
@@ -42,7 +41,8 @@ def main() -> int:
     arguments = _parser().parse_args()
     try:
         database = EmbeddedJobStore(arguments.folder, create=arguments.verb == "create")
-        _look_after(database)
+        for job in database.account_for_lost():
+            embedded_job_keeper.remove_embedded_job_folder(database.folder, job)
         answer = _perform(database, arguments)
     except NoSuchEmbeddedJob as error:
         return _fail(error, os.EX_NOINPUT)
@@ -61,16 +61,12 @@ def _fail(error: Exception, status: int) -> int:
     return status
 
 
-def _look_after(database: EmbeddedJobStore) -> None:
-    for job in database.account_for_lost():
-        embedded_job_keeper.remove_embedded_job_folder(database.folder, job)
-
-
 def _perform(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes:
     if arguments.verb == "create":
         database.slots = arguments.slots
     elif arguments.verb == "queue":
-        database.put_queue(_queue(arguments))
+        names = ("name", "slots", "methods", "remote", "pending_limit")
+        database.put_queue(EmbeddedTransferQueue(**{name: getattr(arguments, name) for name in names}))
     elif arguments.verb == "submit":
         return b"%d\n" % _submit(database, arguments)
     elif arguments.verb == "list":
@@ -80,38 +76,25 @@ def _perform(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes
     elif arguments.verb == "keep":
         embedded_job_keeper.run_embedded_jobs_in_turn(database)
     else:
-        VERBS[arguments.verb](database, arguments)
+        change, *options = VERBS[arguments.verb]
+        change(database, arguments.job, *(getattr(arguments, option) for option in options))
     return b""
 
 
-VERBS: dict[str, Callable[[EmbeddedJobStore, argparse.Namespace], None]] = {
-    "hold": lambda database, arguments: embedded_job_control.hold_embedded_job(database, arguments.job),
-    "release": lambda database, arguments: embedded_job_control.release_embedded_job(
-        database, arguments.job, arguments.name
-    ),
-    "suspend": lambda database, arguments: embedded_job_control.suspend_embedded_job(database, arguments.job),
-    "resume": lambda database, arguments: embedded_job_control.resume_embedded_job(database, arguments.job),
-    "delete": lambda database, arguments: embedded_job_control.delete_embedded_job(database, arguments.job),
-    "release-array": lambda database, arguments: embedded_job_control.release_embedded_array(
-        database, arguments.job, arguments.name
-    ),
-    "delete-array": lambda database, arguments: embedded_job_control.delete_embedded_array(
-        database, arguments.job, arguments.places
-    ),
-    "clear": lambda database, arguments: embedded_job_control.clear_embedded_job_error(database, arguments.job),
-    "pin": lambda database, arguments: embedded_job_control.pin_embedded_job_to_queue(
-        database, arguments.job, arguments.queue
-    ),
-    "stay": lambda database, arguments: embedded_job_control.keep_embedded_job_home(
-        database, arguments.job, arguments.reason
-    ),
+# the function of each verb, and the options that the function takes
+VERBS: dict[str, tuple[Any, ...]] = {
+    "hold": (embedded_job_control.hold_embedded_job,),
+    "release": (embedded_job_control.release_embedded_job, "name"),
+    "suspend": (embedded_job_control.suspend_embedded_job,),
+    "resume": (embedded_job_control.resume_embedded_job,),
+    "delete": (embedded_job_control.delete_embedded_job,),
+    "release-array": (embedded_job_control.release_embedded_array, "name"),
+    "delete-array": (embedded_job_control.delete_embedded_array, "places"),
+    "clear": (embedded_job_control.clear_embedded_job_error,),
+    "pin": (embedded_job_control.pin_embedded_job_to_queue, "queue"),
+    "stay": (embedded_job_control.keep_embedded_job_home, "reason"),
 }
-
-
-def _queue(arguments: argparse.Namespace) -> EmbeddedTransferQueue:
-    return EmbeddedTransferQueue(
-        arguments.name, arguments.slots, arguments.methods, arguments.remote, arguments.pending_limit
-    )
+HELP = {"places": "array indices; empty: all tasks"}
 
 
 def _submit(database: EmbeddedJobStore, arguments: argparse.Namespace) -> int:
@@ -149,15 +132,14 @@ def _list(database: EmbeddedJobStore, number: int, name: str) -> bytes:
 
 
 def _line(database: EmbeddedJobStore, job: EmbeddedJob) -> PrintedEmbeddedJob:
-    facts = job.facts
     is_kept = not job.pid or database.keepers.is_kept(job.id)
     return PrintedEmbeddedJob(
         id=str(job.id),
         name=job.name,
         account=job.account,
         owner=job.owner,
-        facts=" ".join(facts),
-        state=render_job_state_letters(facts),
+        facts=" ".join(job.facts),
+        state=job.letters,
         slots=str(job.slots),
         since=f"{job.started_at or job.submitted_at:.3f}",
         error=job.error,
@@ -171,10 +153,7 @@ def _line(database: EmbeddedJobStore, job: EmbeddedJob) -> PrintedEmbeddedJob:
 
 def _ended(database: EmbeddedJobStore, number: int) -> bytes:
     ended_job = database.end_of(number)
-    if ended_job is None:
-        return encode_embedded_answer()
-    account, end = ended_job
-    return encode_embedded_answer(_end_line(account, end))
+    return encode_embedded_answer(*([_end_line(*ended_job)] if ended_job else []))
 
 
 def _ended_tasks(database: EmbeddedJobStore, array: int) -> bytes:
@@ -217,25 +196,21 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--job", type=int, default=0)
     show.add_argument("--name", default="")
     verb.add_parser("keep", help="start and supervise jobs until no job can start")
-    for name in ("ended", *VERBS):
-        verb.add_parser(name).add_argument("job", type=int)
-    verb.choices["ended"].add_argument("--tasks", action="store_true", help="show the ends of all tasks of an array")
-    for name in ("release", "release-array"):
-        verb.choices[name].add_argument("--name", default="")
-    verb.choices["delete-array"].add_argument("--places", default="", help="array indices; empty: all tasks")
-    _add_queue_verbs(verb)
-    return parser
-
-
-def _add_queue_verbs(verb: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    ended = verb.add_parser("ended")
+    ended.add_argument("job", type=int)
+    ended.add_argument("--tasks", action="store_true", help="show the ends of all tasks of an array")
+    for name, (_, *options) in VERBS.items():
+        change = verb.add_parser(name)
+        change.add_argument("job", type=int)
+        for option in options:
+            change.add_argument(f"--{option}", default="", help=HELP.get(option))
     queue = verb.add_parser("queue", help="make or change a transfer queue")
     queue.add_argument("name")
     queue.add_argument("--slots", type=int, required=True)
     queue.add_argument("--remote", required=True, help="remote cluster of the queue")
     queue.add_argument("--pending-limit", type=int, default=0)
     queue.add_argument("--methods", default=METHODS)
-    verb.choices["pin"].add_argument("--queue", default="")
-    verb.choices["stay"].add_argument("--reason", default="")
+    return parser
 
 
 SUBMIT = {"name": "job", "account": "", "shell": "/bin/sh", "cwd": "/", "output": "/dev/null", "queue": ""}

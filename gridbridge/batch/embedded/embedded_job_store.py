@@ -77,11 +77,6 @@ MOST_TASKS = 100_000
 LOST = "the keeper process died: the exit status of the job is unknown"
 
 
-def decode_sqlite_text(content: bytes) -> str:
-    """Decode a text that SQLite stores as bytes."""
-    return content.decode("utf-8", "surrogateescape")
-
-
 def encode_text_as_bytes(value: object) -> object:
     """Encode a text as bytes; return a value of another type unchanged."""
     return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
@@ -89,7 +84,7 @@ def encode_text_as_bytes(value: object) -> object:
 
 def decode_from_sqlite(value: Any) -> Any:
     """Decode bytes from SQLite as text; return a value of another type unchanged."""
-    return decode_sqlite_text(value) if isinstance(value, bytes) else value
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
 def open_embedded_job_store_file(folder: str, create: bool) -> sqlite3.Connection:
@@ -125,35 +120,6 @@ def _upgrade(db: sqlite3.Connection) -> None:
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
-
-
-def write_embedded_accounting_row(db: sqlite3.Connection, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
-    """Write the accounting row of an ended job."""
-    row = (job.id, *map(encode_text_as_bytes, (job.name, job.account, job.owner)), job.slots)
-    times = (job.submitted_at, job.started_at, time.time())
-    values = (*row, *times, *map(encode_text_as_bytes, end), job.array, job.place)
-    marks = ", ".join("?" * len(values))
-    db.execute(f"INSERT INTO ended VALUES ({marks})", values)  # noqa: S608 - marks
-
-
-def read_embedded_job_end(db: sqlite3.Connection, number: int) -> tuple[str, EmbeddedJobEnd] | None:
-    """Return an ended job's account and end; None if the job has no accounting record."""
-    if abs(number) > MOST_JOBS:
-        return None
-    row = db.execute(ONE, (number,)).fetchone()
-    return (decode_sqlite_text(row[0]), EmbeddedJobEnd(*map(decode_from_sqlite, row[1:]))) if row else None
-
-
-def read_embedded_task_ends(db: sqlite3.Connection, array: int) -> list[EmbeddedArrayTaskEnd]:
-    """Return the ends of an array's ended tasks, by array index."""
-    rows = db.execute(TASKS, (array,)) if abs(array) <= MOST_JOBS else ()
-    return [_task(*row) for row in rows]
-
-
-def _task(account: bytes, index: int, wallclock_s: float, *end: object) -> EmbeddedArrayTaskEnd:
-    return EmbeddedArrayTaskEnd(
-        decode_sqlite_text(account), index, wallclock_s, EmbeddedJobEnd(*map(decode_from_sqlite, end))
-    )
 
 
 class EmbeddedRequestRefusal(GridbridgeError):
@@ -300,8 +266,7 @@ class EmbeddedJobStore:
 
     def queues(self) -> list[EmbeddedTransferQueue]:
         """Return all transfer queues, by name."""
-        rows = self._db.execute("SELECT * FROM queue ORDER BY name")
-        return [EmbeddedTransferQueue(*map(decode_from_sqlite, row)) for row in rows]
+        return [EmbeddedTransferQueue(*row) for row in self._rows("SELECT * FROM queue ORDER BY name")]
 
     def put_queue(self, queue: EmbeddedTransferQueue) -> None:
         """Make a transfer queue, or replace the settings of a transfer queue."""
@@ -344,7 +309,7 @@ class EmbeddedJobStore:
     def used_in(self, at: str) -> int:
         """Return the number of used slots of a transfer queue, or of queue `embedded` for an empty name."""
         query = "SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND at = ?"
-        return int(self._db.execute(query, (encode_text_as_bytes(at),)).fetchone()[0])
+        return self._number(query, encode_text_as_bytes(at))
 
     def set(self, number: int, **values: object) -> None:
         """Change columns of a job's row."""
@@ -365,16 +330,23 @@ class EmbeddedJobStore:
 
     def account_for(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
         """Move an ended job from table `job` to table `ended`, the accounting."""
-        write_embedded_accounting_row(self._db, job, end)
+        times = (job.submitted_at, job.started_at, time.time())
+        row = (job.id, job.name, job.account, job.owner, job.slots, *times, *end, job.array, job.place)
+        marks = ", ".join("?" * len(row))
+        self._db.execute(f"INSERT INTO ended VALUES ({marks})", tuple(map(encode_text_as_bytes, row)))  # noqa: S608
         self.remove(job)
 
     def end_of(self, number: int) -> tuple[str, EmbeddedJobEnd] | None:
         """Return an ended job's account and end; None if the job has no accounting record."""
-        return read_embedded_job_end(self._db, number)
+        rows = self._rows(ONE, number) if abs(number) <= MOST_JOBS else ()
+        return next(((account, EmbeddedJobEnd(*end)) for account, *end in rows), None)
 
     def ends_of(self, array: int) -> list[EmbeddedArrayTaskEnd]:
         """Return the ends of an array's ended tasks, by array index."""
-        return read_embedded_task_ends(self._db, array)
+        rows = self._rows(TASKS, array) if abs(array) <= MOST_JOBS else ()
+        return [
+            EmbeddedArrayTaskEnd(account, place, run_s, EmbeddedJobEnd(*end)) for account, place, run_s, *end in rows
+        ]
 
     def lost(self) -> list[EmbeddedJob]:
         """Return the jobs that are recorded as running, but have lost their keeper process and their first process."""
@@ -402,8 +374,10 @@ class EmbeddedJobStore:
         return [job.id for job in lost if not job.at or job.deleting]
 
     def _jobs(self, condition: str, *values: object) -> list[EmbeddedJob]:
-        query = f"SELECT * FROM job{condition}"  # noqa: S608 - constants
-        return [EmbeddedJob(*map(decode_from_sqlite, row)) for row in self._db.execute(query, values)]
+        return [EmbeddedJob(*row) for row in self._rows(f"SELECT * FROM job{condition}", *values)]  # noqa: S608
+
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        return [tuple(map(decode_from_sqlite, row)) for row in self._db.execute(query, values)]
 
     def _number(self, query: str, *values: object) -> int:
         return int(self._db.execute(query, values).fetchone()[0])

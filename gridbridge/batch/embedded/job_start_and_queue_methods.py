@@ -80,22 +80,19 @@ class EmbeddedJobFirstProcess:
 
 
 def _become(job: EmbeddedJob, private: str, program: Program, line: int, news: int) -> NoReturn:
+    argv, environment = program
     try:
         os.setsid()
         _prepare(job)
         os.write(news, READY)
         if os.read(line, 1) == GO:
-            _execute(private, *program)
+            with open(f"{private}/{PID}", "w", encoding="ascii") as file:
+                file.write(str(os.getpid()))
+            os.execve(argv[0], argv, environment)  # noqa: S606 - the job's own shell
     except OSError as error:
-        os.write(news, f"{error.strerror}: {error.filename or program[0][0]}".encode()[:4096])
+        os.write(news, f"{error.strerror}: {error.filename or argv[0]}".encode()[:4096])
     finally:
         os._exit(UNABLE)
-
-
-def _execute(private: str, argv: tuple[str, ...], environment: dict[str, str]) -> None:
-    with open(f"{private}/{PID}", "w", encoding="ascii") as file:
-        file.write(str(os.getpid()))
-    os.execve(argv[0], argv, environment)  # noqa: S606 - the job's own shell
 
 
 def _prepare(job: EmbeddedJob) -> None:

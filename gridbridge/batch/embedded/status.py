@@ -4,15 +4,16 @@ import time
 from collections.abc import Collection, Container, Mapping, Sequence
 from datetime import UTC, datetime
 
-from gridbridge.batch.embedded import embedded_command_lines_and_answers
+from gridbridge import __version__
 from gridbridge.batch.embedded.embedded_command_lines_and_answers import (
     PrintedEmbeddedCluster,
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
     parse_embedded_cluster_and_jobs,
-    parse_embedded_job_end,
-    parse_embedded_task_ends,
+    parse_embedded_job_ends,
+    run_embedded_program,
 )
+from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.jobs_and_accounting import (
     ArrayEndQuery,
@@ -21,10 +22,11 @@ from gridbridge.model.jobs_and_accounting import (
     JobEnd,
     JobKillReason,
 )
+from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer_name import PREFIX
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
-from gridbridge.shell.program_runs import LIST_BYTES, run_program
+from gridbridge.shell.program_runs import LIST_BYTES
 
 QUEUE = "embedded"  # name of the queue whose jobs run in this cluster
 OURS = f"{PREFIX}."
@@ -39,7 +41,7 @@ def query_cluster_snapshot(
 ) -> tuple[ClusterSnapshot, float]:
     """Return a snapshot of the cluster and of the jobs with given ids, and the query's duration in seconds."""
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(folder, embedded_command_lines_and_answers.list_cluster_and_jobs_command(folder))
+    answer = _ask(folder, "list")
     took_s = time.monotonic() - began
     whole, listed = parse_embedded_cluster_and_jobs(answer)
     queue, *other_queues = _queues(whole)
@@ -60,14 +62,25 @@ def query_cluster_snapshot(
     return snapshot, took_s
 
 
+def query_cluster_facts(folder: EmbeddedClusterAccess, _now: float) -> ClusterFacts:
+    """Return the cluster's slots and gridbridge's version, or the reason for no answer."""
+    try:
+        cluster, _ = query_cluster_snapshot(folder, "", ())
+    except GridbridgeError as error:
+        return ClusterFacts(trouble=str(error), master=folder.path)
+    return ClusterFacts(version=__version__, slots=cluster.queues[0].slots_total, master=folder.path)
+
+
+def list_transfer_queues(folder: EmbeddedClusterAccess) -> dict[str, int]:
+    """Return the number of slots of each transfer queue, by queue name."""
+    _, *queues = query_cluster_snapshot(folder, "", ())[0].queues
+    return {queue.name.partition("@")[0]: queue.slots_total for queue in queues}
+
+
 def query_job_end(folder: EmbeddedClusterAccess, job_id: int, account: str) -> JobEnd | None:
     """Return a job's end, by job id and account; None if the end is unknown."""
-    line = parse_embedded_job_end(
-        _ask(folder, embedded_command_lines_and_answers.show_job_end_command(folder, str(job_id)))
-    )
-    if line is None or line.account != account:
-        return None
-    return _end(line)
+    lines = parse_embedded_job_ends(_ask(folder, "ended", str(job_id)))
+    return _end(lines[0]) if lines and lines[0].account == account else None
 
 
 def query_array_ends(
@@ -78,17 +91,13 @@ def query_array_ends(
 
 
 def _array_ends(folder: EmbeddedClusterAccess, array: ArrayEndQuery) -> dict[int, JobEnd | None]:
-    lines = parse_embedded_task_ends(
-        _ask(folder, embedded_command_lines_and_answers.show_array_task_ends_command(folder, str(array.job_id)))
-    )
+    lines = parse_embedded_job_ends(_ask(folder, "ended", str(array.job_id), "--tasks"))
     return {int(line.place): _end(line) for line in lines if line.account == array.account}
 
 
 def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
     """Return, by array id, the indices of waiting and running tasks; ended arrays are left out."""
-    _, listed = parse_embedded_cluster_and_jobs(
-        _ask(folder, embedded_command_lines_and_answers.list_cluster_and_jobs_command(folder))
-    )
+    _, listed = parse_embedded_cluster_and_jobs(_ask(folder, "list"))
     living: dict[int, list[int]] = {}
     for job in listed:
         if job.array and arrays.get(int(job.array)) == job.account:
@@ -116,9 +125,7 @@ def query_array_limits(_: EmbeddedClusterAccess) -> ClusterArrayLimits:
 
 def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the account and error of a waiting or running job; empty for any other job."""
-    _, listed = parse_embedded_cluster_and_jobs(
-        _ask(folder, embedded_command_lines_and_answers.show_job_command(folder, str(job_id)))
-    )
+    _, listed = parse_embedded_cluster_and_jobs(_ask(folder, "list", f"--job={job_id}"))
     return tuple(_detail(job) for job in listed)
 
 
@@ -169,5 +176,5 @@ def _number(text: str) -> int | None:
     return int(text) if text else None
 
 
-def _ask(folder: EmbeddedClusterAccess, argv: embedded_command_lines_and_answers.Argv) -> bytes:
-    return run_program(argv, folder.environment(), folder.timeout_s, most_bytes=LIST_BYTES).checked().stdout
+def _ask(folder: EmbeddedClusterAccess, *words: str) -> bytes:
+    return run_embedded_program(folder, *words, most_bytes=LIST_BYTES).checked().stdout

@@ -9,9 +9,9 @@ from gridbridge.batch.batch_submission_outcome import (
 )
 from gridbridge.batch.embedded import embedded_command_lines_and_answers
 from gridbridge.batch.embedded.embedded_command_lines_and_answers import (
-    Argv,
     PrintedEmbeddedJob,
     parse_embedded_cluster_and_jobs,
+    run_embedded_program,
 )
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec
@@ -32,8 +32,9 @@ def submit_held_job(folder: EmbeddedClusterAccess, spec: JobSpec) -> JobSubmissi
     """Submit a held job; failures are returned, never raised."""
     if reason := embedded_command_lines_and_answers.explain_request_refusal(spec.request, is_array=spec.tasks > 0):
         return JobSubmissionResult(JobSubmissionOutcome.REFUSED, reason=reason)
+    argv = embedded_command_lines_and_answers.submit_held_job_command(folder, spec)
     try:
-        answer = _call(folder, embedded_command_lines_and_answers.submit_held_job_command(folder, spec), spec.script)
+        answer = run_program(argv, folder.environment(), folder.timeout_s, spec.script)
     except CommandFailed as error:
         return failed_submission_result(error)
     return _read_answer(answer)
@@ -58,14 +59,14 @@ def find_duplicate_arrays(folder: EmbeddedClusterAccess, transfer: str, owner: s
 
 
 def _named(folder: EmbeddedClusterAccess, name: str, owner: str) -> dict[str, None]:
-    jobs = _jobs(folder, embedded_command_lines_and_answers.list_jobs_by_name_command(folder, name))
+    jobs = _jobs(folder, f"--name={name}")
     ours = (job for job in jobs if (job.owner, job.account) == (owner, name))
     return dict.fromkeys(job.array or job.id for job in ours)
 
 
 def query_owner_and_account(folder: EmbeddedClusterAccess, job: str) -> tuple[str, str]:
     """Return a job's owner and account; both are empty if the job neither waits nor runs."""
-    jobs = _jobs(folder, embedded_command_lines_and_answers.show_job_command(folder, job))
+    jobs = _jobs(folder, f"--job={job}")
     return (jobs[0].owner, jobs[0].account) if jobs else ("", "")
 
 
@@ -74,7 +75,7 @@ def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) ->
 
     `arrays` maps array ids to accounts; tasks of another array that reuses an id do not count.
     """
-    jobs = _jobs(folder, embedded_command_lines_and_answers.list_cluster_and_jobs_command(folder))
+    jobs = _jobs(folder)
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in jobs:
         if arrays.get(job.array) == job.account:
@@ -86,29 +87,29 @@ def query_job_state(folder: EmbeddedClusterAccess, job: str) -> "JobState":
     """Return a job's state; UNSEEN if the job neither waits nor runs."""
     from gridbridge.model.states import UNSEEN, JobState  # imported here, because most transfers query no state
 
-    jobs = _jobs(folder, embedded_command_lines_and_answers.show_job_command(folder, job))
+    jobs = _jobs(folder, f"--job={job}")
     return JobState(jobs[0].facts.split(), jobs[0].state) if jobs else UNSEEN
 
 
 def rename_and_release(folder: EmbeddedClusterAccess, job: str, name: str) -> None:
     """Release a held job and give the job its final name."""
-    _call(folder, embedded_command_lines_and_answers.rename_and_release_command(folder, job, name)).checked()
+    run_embedded_program(folder, "release", job, f"--name={name}").checked()
 
 
 def release_arrays(folder: EmbeddedClusterAccess, arrays: tuple[str, ...], name: str) -> None:
     """Release held arrays and give the arrays their final name."""
     for array in arrays:
-        _call(folder, embedded_command_lines_and_answers.release_array_command(folder, array, name)).checked()
+        run_embedded_program(folder, "release-array", array, f"--name={name}").checked()
 
 
 def delete_array(folder: EmbeddedClusterAccess, array: str) -> None:
     """Delete all tasks of an array; a missing array is no error."""
-    _unless_gone(folder, embedded_command_lines_and_answers.delete_array_command(folder, array))
+    _unless_gone(folder, "delete-array", array)
 
 
 def delete_array_tasks(folder: EmbeddedClusterAccess, array: str, _name: str, indices: str) -> None:
     """Delete the array tasks with the given indices; missing tasks are no error."""
-    _unless_gone(folder, embedded_command_lines_and_answers.delete_array_command(folder, array, indices))
+    _unless_gone(folder, "delete-array", array, f"--places={indices}")
 
 
 def hold_array_tasks(
@@ -116,7 +117,7 @@ def hold_array_tasks(
 ) -> tuple[range, ...]:
     """Hold array tasks; return the indices of tasks that still wait and are therefore held."""
     for job in _at(folder, array, name, indices):
-        _unless_gone(folder, embedded_command_lines_and_answers.job_control_command(folder, "hold", job.id))
+        _unless_gone(folder, "hold", job.id)
     held = _at(folder, array, name, indices)
     waiting = (int(job.place) for job in held if WAITING in job.facts.split())
     return tuple(range(index, index + 1) for index in waiting)
@@ -124,52 +125,50 @@ def hold_array_tasks(
 
 def release_array_tasks(folder: EmbeddedClusterAccess, array: str, indices: tuple[range, ...]) -> None:
     """Release the held array tasks with the given indices."""
-    for job in _jobs(folder, embedded_command_lines_and_answers.list_cluster_and_jobs_command(folder)):
+    for job in _jobs(folder):
         if job.array == array and any(int(job.place) in span for span in indices):
-            _unless_gone(folder, embedded_command_lines_and_answers.job_control_command(folder, "release", job.id))
+            _unless_gone(folder, "release", job.id)
 
 
 def _at(folder: EmbeddedClusterAccess, array: str, name: str, indices: tuple[range, ...]) -> list[PrintedEmbeddedJob]:
-    jobs = _jobs(folder, embedded_command_lines_and_answers.list_cluster_and_jobs_command(folder))
+    jobs = _jobs(folder)
     ours = (job for job in jobs if (job.array, job.account) == (array, name))
     return [job for job in ours if any(int(job.place) in span for span in indices)]
 
 
 def hold_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Hold a job."""
-    _call(folder, embedded_command_lines_and_answers.job_control_command(folder, "hold", job)).checked()
+    run_embedded_program(folder, "hold", job).checked()
 
 
 def release_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Release a held job."""
-    _call(folder, embedded_command_lines_and_answers.job_control_command(folder, "release", job)).checked()
+    run_embedded_program(folder, "release", job).checked()
 
 
 def defer_restart(folder: EmbeddedClusterAccess, job: str, request: JobRequest) -> None:
     """Raise ParseError: embedded jobs have no start time; a hold keeps them from restarting."""
-    del folder, request
     raise ParseError(f"job {job}: embedded clusters have no start times")
 
 
 def restore_start_time(folder: EmbeddedClusterAccess, job: str) -> None:
     """Raise ParseError: embedded jobs have no start time."""
-    del folder
     raise ParseError(f"job {job}: embedded clusters have no start times")
 
 
 def suspend_or_hold_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Suspend a running job, or hold a waiting job; a missing job is no error."""
-    _unless_gone(folder, embedded_command_lines_and_answers.job_control_command(folder, "suspend", job))
+    _unless_gone(folder, "suspend", job)
 
 
 def resume_or_release_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
-    _unless_gone(folder, embedded_command_lines_and_answers.job_control_command(folder, "resume", job))
+    _unless_gone(folder, "resume", job)
 
 
 def delete_job(folder: EmbeddedClusterAccess, job: str) -> None:
     """Delete a job; a missing job is no error."""
-    _unless_gone(folder, embedded_command_lines_and_answers.job_control_command(folder, "delete", job))
+    _unless_gone(folder, "delete", job)
 
 
 def query_job_request(folder: EmbeddedClusterAccess, job: str) -> JobRequest:
@@ -177,7 +176,7 @@ def query_job_request(folder: EmbeddedClusterAccess, job: str) -> JobRequest:
 
     Embedded jobs request only slots, which the starter knows.
     """
-    if not _jobs(folder, embedded_command_lines_and_answers.show_job_command(folder, job)):
+    if not _jobs(folder, f"--job={job}"):
         raise ParseError(f"job {job} neither waits nor runs")
     return JobRequest()
 
@@ -187,15 +186,11 @@ def query_queue_limit(_folder: EmbeddedClusterAccess, _queue: str, _name: str, _
     return ""
 
 
-def _jobs(folder: EmbeddedClusterAccess, argv: Argv) -> list[PrintedEmbeddedJob]:
-    return parse_embedded_cluster_and_jobs(_call(folder, argv).checked().stdout)[1]
+def _jobs(folder: EmbeddedClusterAccess, *which: str) -> list[PrintedEmbeddedJob]:
+    return parse_embedded_cluster_and_jobs(run_embedded_program(folder, "list", *which).checked().stdout)[1]
 
 
-def _unless_gone(folder: EmbeddedClusterAccess, argv: Argv) -> None:
-    answer = _call(folder, argv)
+def _unless_gone(folder: EmbeddedClusterAccess, *words: str) -> None:
+    answer = run_embedded_program(folder, *words)
     if answer.status != os.EX_NOINPUT:
         answer.checked()
-
-
-def _call(folder: EmbeddedClusterAccess, argv: Argv, stdin: bytes = b"") -> CompletedProgram:
-    return run_program(argv, folder.environment(), folder.timeout_s, stdin)

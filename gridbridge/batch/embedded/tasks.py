@@ -6,19 +6,18 @@ The only guard against a second start is a hold.
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from gridbridge.batch.embedded import embedded_command_lines_and_answers, submit
+from gridbridge.batch.embedded import submit
+from gridbridge.batch.embedded.embedded_command_lines_and_answers import run_embedded_program
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import JobRequest, Variant
 from gridbridge.model.transfer_name import TransferAttemptId
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
-from gridbridge.shell.program_runs import run_program
 
 NEVER_AGAIN = "no"
 
 
 def remove_task_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
     """Release a task from the hold that guards it."""
-    del guard
     submit.release_job(folder, local.local)
 
 
@@ -30,19 +29,16 @@ def release_into_queue(folder: EmbeddedClusterAccess, local: TransferAttemptId, 
 
 def set_task_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
     """Hold a task, so that it does not start again."""
-    del guard
     submit.hold_job(folder, local.local)
 
 
 def query_job_requests(folder: EmbeddedClusterAccess, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
     """Return no requests: an embedded cluster's job list shows every hold."""
-    del folder, jobs
     return {}
 
 
 def query_deferred_jobs(folder: EmbeddedClusterAccess) -> frozenset[int]:
     """Return no jobs: embedded jobs have no start time."""
-    del folder
     return frozenset()
 
 
@@ -50,7 +46,6 @@ def keep_job_off_queues(
     folder: EmbeddedClusterAccess, local: TransferAttemptId, other_queues: Callable[[str], str]
 ) -> None:
     """Raise GridbridgeError: an embedded cluster recalls no jobs."""
-    del folder, other_queues
     raise GridbridgeError(f"job {local.job} is not recalled, because embedded clusters recall no jobs")
 
 
@@ -63,7 +58,6 @@ def require_runnable_variant(
     folder: EmbeddedClusterAccess, local: TransferAttemptId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
     """Raise GridbridgeError: an embedded cluster recalls no jobs."""
-    del folder, variants
     raise GridbridgeError(f"job {local.job} is not recalled, because embedded clusters recall no jobs")
 
 
@@ -74,7 +68,6 @@ def query_job_rerun(
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:
     """Return `no`: an embedded cluster reruns no job."""
-    del folder, local, transfer_queues, of_queues
     return NEVER_AGAIN
 
 
@@ -85,16 +78,10 @@ def keep_refused_job_home(
     folder: EmbeddedClusterAccess, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
 ) -> bool:
     """Restrict a refused job to the queue `embedded`; return False if the queue has too few slots."""
-    del own, variants
-    argv = embedded_command_lines_and_answers.keep_on_own_slots_command(folder, job, reason)
-    answer = run_program(argv, folder.environment(), folder.timeout_s)
+    answer = run_embedded_program(folder, "stay", job, f"--reason={reason}")
     return answer.status != os.EX_DATAERR and bool(answer.checked())
 
 
 def pin_job_to_queue(folder: EmbeddedClusterAccess, job: str, queue: str) -> None:
     """Restrict a job to one queue; an empty queue lifts the restriction."""
-    run_program(
-        embedded_command_lines_and_answers.pin_to_queue_command(folder, job, queue),
-        folder.environment(),
-        folder.timeout_s,
-    ).checked()
+    run_embedded_program(folder, "pin", job, f"--queue={queue}").checked()

@@ -11,7 +11,7 @@ from datetime import UTC
 from functools import partial
 
 from gridbridge.batch import qstat_state_letters
-from gridbridge.batch.gridengine import client_commands, qconf, submit
+from gridbridge.batch.gridengine import client_commands, parse, qconf, submit
 from gridbridge.batch.gridengine.cell_object_queries import (
     EXCLUSIVE,
     NOTHING,
@@ -19,19 +19,7 @@ from gridbridge.batch.gridengine.cell_object_queries import (
     OF_HOST,
     SLOTS,
 )
-from gridbridge.batch.gridengine.parse import (
-    BATCH,
-    FIXED,
-    QUEUE,
-    TRUE,
-    for_each_listed_job_and_queue,
-    parse_array_concurrency_limits,
-    parse_begun_tasks,
-    parse_job_state_log_unknown,
-    parse_printed_time,
-    parse_repaired_xml,
-)
-from gridbridge.batch.gridengine.status import query_names
+from gridbridge.batch.gridengine.status import query_in_utc, query_names, query_object
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.batch.gridengine.submitted_request import parse_job_request
 from gridbridge.errors import ParseError
@@ -49,11 +37,6 @@ from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer_name import parse_qstat_task_ranges
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from gridbridge.shell.program_runs import LIST_BYTES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from lxml.etree import _Element
 
 MOST_SHAPES = 100  # maximal number of different requests that are examined
 OF_QUEUE = "qc"
@@ -63,12 +46,10 @@ WILD = frozenset("*?[")  # wildcard characters in names of parallel environments
 
 def query_blocked_jobs(cell: GridEngineCellAccess) -> CellRequestsAndResources:
     """Return a cell's waiting jobs, running tasks and free consumables."""
-    table = ConsumableTable(
-        qconf.parse_complex_table(run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout).values()
-    )
-    argv = client_commands.show_blocked_jobs_command(cell, table.names)
-    answer = run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES).checked()
-    return parse_blocked_jobs(answer.stdout, table)
+    table = ConsumableTable(qconf.parse_complex_table(query_object(cell, "-sc")).values())
+    shown = ",".join((*table.names, "remote", BEST_EFFORT))
+    argv = client_commands.list_jobs_command(cell, "-F", shown, "-r", "-u", "*", "-xml")
+    return parse_blocked_jobs(query_in_utc(cell, argv).checked().stdout, table)
 
 
 def query_possible_instances(cell: GridEngineCellAccess, shortage: WaitingLocalRequest) -> frozenset[str]:
@@ -80,15 +61,22 @@ def query_possible_instances(cell: GridEngineCellAccess, shortage: WaitingLocalR
     if shortage.job in submit.query_deferred_jobs(cell):
         return frozenset()
     xml = submit.query_job_xml(cell, str(shortage.job))
-    most = parse_array_concurrency_limits(xml).get(shortage.job, 0)
-    if most and len(parse_begun_tasks(xml)) >= most:
+    most = parse.parse_array_concurrency_limits(xml).get(shortage.job, 0)
+    if most and len(parse.parse_begun_tasks(xml)) >= most:
         return frozenset()
     environments = _environments(cell, shortage.pe)
     if shortage.pe and not environments:
         return frozenset()
-    queues, owner = ",".join(shortage.queues), parse_job_request(xml).owner
-    argv = client_commands.list_possible_queues_command(cell, owner, ",".join(environments), queues, shortage.others)
-    return frozenset(run_client(cell, argv).stdout.decode("utf-8", "replace").split())
+    resources = ",".join(f"{name}={value}" if value else name for name, value in shortage.others)
+    options = {
+        "-l": resources,
+        "-pe": ",".join(environments),
+        "-q": ",".join(shortage.queues),
+        "-U": parse_job_request(xml).owner,
+    }
+    words = (word for option, value in options.items() if value for word in (option, value))
+    answer = run_client(cell, (f"{cell.binaries}/qselect", *words))  # lists full queue instances too
+    return frozenset(answer.stdout.decode("utf-8", "replace").split())
 
 
 def _environments(cell: GridEngineCellAccess, pe: str) -> list[str]:
@@ -134,7 +122,7 @@ class ConsumableTable:
 
     def alone_by(self, pairs: Pairs) -> frozenset[str]:
         """Return the exclusive resources by which a job requests a whole host."""
-        return frozenset(name for name, text in pairs if name in self.alone and text in TRUE)
+        return frozenset(name for name, text in pairs if name in self.alone and text in parse.TRUE)
 
     def _times(self, name: str, slots: int) -> int:
         return 1 if self._counted[name].consumable == PER_JOB else slots
@@ -154,90 +142,94 @@ def parse_consumable_amount(text: str) -> float | None:
     return -number if text.startswith("-") else number
 
 
-class _Crowd:
-    """Collects waiting jobs, running tasks and free resources from the rows of qstat's list."""
+def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndResources:
+    """Parse qstat's list of jobs and queue instances; raise ParseError if the list is incomplete."""
+    return parse.parse_repaired_xml(data, partial(_read_blocked_jobs, table=table))
 
-    def __init__(self, table: ConsumableTable) -> None:
-        self._table = table
-        self._asked: dict[tuple[object, ...], WaitingLocalRequest] = {}
-        self._running: list[RunningJobWithResources] = []  # running tasks read since the last queue instance
-        self._holders: list[RunningJobWithResources] = []
-        self._places: list[QueueInstanceResources] = []
-        self._free: dict[str, float] = {}
 
-    @property
-    def cell(self) -> CellRequestsAndResources:
-        return CellRequestsAndResources(
-            asked=tuple(self._asked.values()), holders=tuple(self._holders), places=tuple(self._places), free=self._free
-        )
-
-    def take(self, element: "_Element") -> None:
-        """Read one row; the jobs of a queue instance precede the queue instance."""
-        if element.tag == QUEUE:
-            self._take_queue(element)
-            return
+def _read_blocked_jobs(document: bytes, *, table: ConsumableTable) -> CellRequestsAndResources:
+    asked = dict[tuple[object, ...], WaitingLocalRequest]()
+    running = list[RunningJobWithResources]()  # running tasks read since the last queue instance
+    holders, places, free_in_cell = list[RunningJobWithResources](), list[QueueInstanceResources](), dict[str, float]()
+    for element in parse.iterate_job_list(document):
         leafs = {str(child.tag): child.text or "" for child in element}
-        state, pairs = parse_job_state_log_unknown(leafs["state"]), _requests(element)
+        if element.tag == parse.QUEUE:
+            place, makes_way, free = _queue(element, leafs, table)
+            free_in_cell |= free
+            host = leafs["name"].rpartition("@")[2]
+            holders += (replace(holder, host=host, makes_way=makes_way) for holder in running)
+            running = []
+            places += [place] if place else []
+            continue
+        state, pairs = parse.parse_job_state_log_unknown(leafs["state"]), _requests(element)
         if state.is_running:
-            self._running.append(self._holder(leafs, pairs, state))
+            running.append(_holder(leafs, pairs, state, table))
         elif state.can_start and BEST_EFFORT not in dict(pairs):
-            self._ask(element, leafs, pairs)
-
-    def _holder(self, leafs: Mapping[str, str], pairs: Pairs, state: JobState) -> RunningJobWithResources:
-        slots = int(leafs["slots"])
-        return RunningJobWithResources(
-            job=int(leafs["JB_job_number"]),
-            task=_first(leafs),
-            host="",
-            since=parse_printed_time(leafs.get("JAT_start_time", ""), UTC) if state.has_begun else None,
-            amounts={**self._table.defaults(pairs, slots), **self._table.amounts(pairs, slots)},
-            alone=self._table.alone_by(pairs),
-            is_deleting=state.is_deleting,
-        )
-
-    def _ask(self, element: "_Element", leafs: Mapping[str, str], pairs: Pairs) -> None:
-        slots = int(leafs["slots"])
-        pe = next((environment.get("name") or "" for environment in element.iterfind("requested_pe")), "")
-        queues = tuple(queue.text or "" for queue in element.iterfind("hard_req_queue"))
-        shape = (leafs.get("JB_owner"), slots, pairs, pe, queues)
-        if shape not in self._asked and len(self._asked) < MOST_SHAPES:
-            self._asked[shape] = WaitingLocalRequest(
-                job=int(leafs["JB_job_number"]),
-                task=_first(leafs),
-                slots=slots,
-                amounts=self._table.amounts(pairs, slots),
-                defaults=self._table.defaults(pairs, slots),
-                alone=self._table.alone_by(pairs),
-                pe=pe,
-                queues=queues,
-                others=self._table.others(pairs),
-            )
-
-    def _take_queue(self, element: "_Element") -> None:
-        leafs = {str(child.tag): child.text or "" for child in element}
-        values = [(child.get("type"), child.get("name") or "", child.text or "") for child in element]
-        own = {name: text for kind, name, text in values if kind == FIXED}
-        host, makes_way = leafs["name"].rpartition("@")[2], own.get(BEST_EFFORT) in TRUE
-        free = {kind: _amounts(kind, values) for kind in (OF_HOST, OF_ALL, OF_QUEUE)}
-        self._free |= free[OF_ALL]
-        holders = (replace(holder, host=host, makes_way=makes_way) for holder in self._running)
-        self._holders += holders
-        self._running = []
-        if not makes_way and own.get("remote") not in TRUE and _takes_work(leafs):
-            alone = self._table.alone & free[OF_HOST].keys()
-            counted = {name: n for name, n in free[OF_HOST].items() if name not in alone}
-            self._places.append(
-                QueueInstanceResources(
-                    name=leafs["name"],
-                    slots=_slots(leafs),
-                    free=counted,
-                    own={name: n for name, n in free[OF_QUEUE].items() if name != SLOTS},
-                    alone=alone,
-                )
-            )
+            pe = next((environment.get("name") or "" for environment in element.iterfind("requested_pe")), "")
+            queues = tuple(queue.text or "" for queue in element.iterfind("hard_req_queue"))
+            shape = (leafs.get("JB_owner"), leafs["slots"], pairs, pe, queues)
+            if shape not in asked and len(asked) < MOST_SHAPES:
+                asked[shape] = replace(_waiting_request(leafs, pairs, table), pe=pe, queues=queues)
+    return CellRequestsAndResources(
+        asked=tuple(asked.values()), holders=tuple(holders), places=tuple(places), free=free_in_cell
+    )
 
 
-def _requests(element: "_Element") -> Pairs:
+def _holder(leafs: Mapping[str, str], pairs: Pairs, state: JobState, table: ConsumableTable) -> RunningJobWithResources:
+    slots = int(leafs["slots"])
+    return RunningJobWithResources(
+        job=int(leafs["JB_job_number"]),
+        task=_first(leafs),
+        host="",
+        since=parse.parse_printed_time(leafs.get("JAT_start_time", ""), UTC) if state.has_begun else None,
+        amounts={**table.defaults(pairs, slots), **table.amounts(pairs, slots)},
+        alone=table.alone_by(pairs),
+        is_deleting=state.is_deleting,
+    )
+
+
+def _waiting_request(leafs: Mapping[str, str], pairs: Pairs, table: ConsumableTable) -> WaitingLocalRequest:
+    slots = int(leafs["slots"])
+    return WaitingLocalRequest(
+        job=int(leafs["JB_job_number"]),
+        task=_first(leafs),
+        slots=slots,
+        amounts=table.amounts(pairs, slots),
+        defaults=table.defaults(pairs, slots),
+        alone=table.alone_by(pairs),
+        others=table.others(pairs),
+    )
+
+
+def _queue(
+    element: parse.Element, leafs: Mapping[str, str], table: ConsumableTable
+) -> tuple[QueueInstanceResources | None, bool, dict[str, float]]:
+    """Return an open local queue instance, whether it is a best-effort queue, and the cell's free consumables."""
+    values = [(child.get("type"), child.get("name") or "", child.text or "") for child in element]
+    own = {name: text for kind, name, text in values if kind == parse.FIXED}
+    of_host, of_cell, of_queue = (_amounts(kind, values) for kind in (OF_HOST, OF_ALL, OF_QUEUE))
+    makes_way = own.get(BEST_EFFORT) in parse.TRUE
+    is_open = not qstat_state_letters.parse_queue_state_letters(leafs.get("state", "")).facts
+    if (
+        makes_way
+        or own.get("remote") in parse.TRUE
+        or not is_open
+        or parse.BATCH not in leafs.get("qtype", parse.BATCH)
+    ):
+        return None, makes_way, of_cell
+    alone = table.alone & of_host.keys()
+    used = int(leafs["slots_used"]) + int(leafs.get("slots_resv", "0"))
+    instance = QueueInstanceResources(
+        name=leafs["name"],
+        slots=int(leafs["slots_total"]) - used,
+        free={name: n for name, n in of_host.items() if name not in alone},
+        own={name: n for name, n in of_queue.items() if name != SLOTS},
+        alone=alone,
+    )
+    return instance, makes_way, of_cell
+
+
+def _requests(element: parse.Element) -> Pairs:
     requests = element.iterfind("hard_request")
     return tuple((request.get("name") or "", request.text or "") for request in requests)
 
@@ -253,24 +245,3 @@ def _amounts(kind: str, values: list[tuple[str | None, str, str]]) -> dict[str, 
         for of, name, text in values
         if of == kind and (amount := parse_consumable_amount(text)) is not None
     }
-
-
-def _takes_work(leafs: Mapping[str, str]) -> bool:
-    is_open = not qstat_state_letters.parse_queue_state_letters(leafs.get("state", "")).facts
-    return is_open and BATCH in leafs.get("qtype", BATCH)
-
-
-def _slots(leafs: Mapping[str, str]) -> int:
-    used = int(leafs["slots_used"]) + int(leafs.get("slots_resv", "0"))
-    return int(leafs["slots_total"]) - used
-
-
-def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndResources:
-    """Parse qstat's list of jobs and queue instances; raise ParseError if the list is incomplete."""
-    return parse_repaired_xml(data, partial(_read_crowd, table=table))
-
-
-def _read_crowd(document: bytes, *, table: ConsumableTable) -> CellRequestsAndResources:
-    crowd = _Crowd(table)
-    for_each_listed_job_and_queue(document, crowd.take)
-    return crowd.cell

@@ -7,17 +7,10 @@ prints, a number, or a list. Reserved slots come from qrstat(1), because qstat s
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from gridbridge.batch.gridengine import client_commands, qconf
-from gridbridge.batch.gridengine.parse import (
-    count_tasks_in_ranges,
-    for_each_listed_job_and_queue,
-    parse_array_concurrency_limits,
-    parse_short_xml,
-    parse_unix_groups_and_ckpts,
-)
+from gridbridge.batch.gridengine import parse, qconf
 from gridbridge.batch.gridengine.status import query_all_queue_settings, query_names, query_object
 from gridbridge.batch.gridengine.submit import query_deferred_jobs, query_job_xml, run_client
 from gridbridge.errors import CommandFailed, ParseError
@@ -38,14 +31,8 @@ from gridbridge.model.elastic.grid_engine_cell import (
     parse_cell_queue,
 )
 from gridbridge.model.qconf_attributes import parse_qconf_words
-from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell.program_runs import LIST_BYTES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from lxml.etree import _Element
-
 
 Texts: TypeAlias = Mapping[str, str]
 Tables: TypeAlias = Mapping[str, Texts]
@@ -60,7 +47,9 @@ SPREADS = {
     "$fill_up": ParallelSlotDistribution.ANY_HOSTS,
     "$round_robin": ParallelSlotDistribution.ANY_HOSTS,
 }
+COMPLEX_KEYS = ("shortcut", "relation", "requestable", "consumable", "default")
 ACL = "ACL"  # type of user lists that grant access to queues (access_list(5))
+RELATIONS = {relation.value: relation for relation in RequestedValueComparison}
 COUNTED = {"YES": ConsumableKind.BY_SLOT, "JOB": ConsumableKind.BY_JOB}
 ATTRIBUTES = ("hostlist", "pe_list", "qtype", "complex_values", *LIMITS, *MEMORY, *ACCESS)
 MOST_ARRAYS, AT_ONCE = 1000, 100  # maximal numbers of arrays whose task limits are queried: in total, in one query
@@ -81,7 +70,7 @@ def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
     complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
     queues = {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
     table = {
-        COMPLEXES: {name: _row_settings(row) for name, row in complexes.items()},
+        COMPLEXES: {name: {key: str(getattr(row, key)) for key in COMPLEX_KEYS} for name, row in complexes.items()},
         ENVIRONMENTS: {name: _settings(cell, "-sp", name) for name in query_names(cell, "-spl")},
         GROUPS: {name: _settings(cell, "-shgrp", name).get("hostlist", "") for name in query_names(cell, "-shgrpl")},
         QUEUES: {
@@ -119,28 +108,28 @@ def _access_answers(cell: GridEngineCellAccess, laid_out: CellConfiguration, qst
 def _judged(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, tuple[str, str]]:
     rows = (row for row in qstat.split(ROW_ENDS) if WAITS.search(row))
     numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
-    jobs, judgements = tuple(numbers)[:MOST_JUDGED], dict[int, tuple[str, str]]()
-    for start in range(0, len(jobs), AT_ONCE):
-        judgements |= parse_unix_groups_and_ckpts(query_job_xml(cell, ",".join(jobs[start : start + AT_ONCE])))
+    judgements = dict[int, tuple[str, str]]()
+    for xml in _job_details_in_portions(cell, list(numbers)[:MOST_JUDGED]):
+        judgements |= parse.parse_unix_groups_and_ckpts(xml)
     return judgements
 
 
+def _job_details_in_portions(cell: GridEngineCellAccess, jobs: Sequence[str]) -> Iterator[bytes]:
+    for start in range(0, len(jobs), AT_ONCE):
+        yield query_job_xml(cell, ",".join(jobs[start : start + AT_ONCE]))
+
+
 def _projects(cell: GridEngineCellAccess) -> dict[str, str]:
-    projects = dict[str, str]()
-
-    def take(row: "_Element") -> None:
-        if project := row.findtext("JB_project"):
-            projects[row.findtext("JB_job_number", "")] = project
-
-    answer = run_client(cell, client_commands.list_job_projects_command(cell), most_bytes=LIST_BYTES)
-    for_each_listed_job_and_queue(answer.checked().stdout, take)
-    return projects
+    argv = (f"{cell.binaries}/qstat", "-s", "p", "-u", "*", "-ext", "-xml")
+    answer = run_client(cell, argv, most_bytes=LIST_BYTES).checked().stdout
+    rows = ((row.findtext("JB_job_number", ""), row.findtext("JB_project")) for row in parse.iterate_job_list(answer))
+    return {job: project for job, project in rows if project}
 
 
 def _task_caps(cell: GridEngineCellAccess, qstat: bytes) -> dict[str, int]:
-    jobs, caps = waiting_arrays_in_qstat(qstat)[:MOST_ARRAYS], dict[int, int]()
-    for start in range(0, len(jobs), AT_ONCE):
-        caps |= parse_array_concurrency_limits(query_job_xml(cell, ",".join(map(str, jobs[start : start + AT_ONCE]))))
+    jobs, caps = list(map(str, waiting_arrays_in_qstat(qstat)[:MOST_ARRAYS])), dict[int, int]()
+    for xml in _job_details_in_portions(cell, jobs):
+        caps |= parse.parse_array_concurrency_limits(xml)
     return {str(job): most for job, most in sorted(caps.items())}
 
 
@@ -149,7 +138,7 @@ def waiting_arrays_in_qstat(qstat: bytes) -> list[int]:
     task_counts = dict[int, int]()
     for row in qstat.split(ROW_ENDS):
         if HAS_TASKS in row and WAITS.search(row) and (match := ARRAY.search(row)):
-            tasks = count_tasks_in_ranges(match[2].decode())
+            tasks = parse.count_tasks_in_ranges(match[2].decode())
             if tasks > 1:
                 task_counts[int(match[1])] = task_counts.get(int(match[1]), 0) + tasks
     return sorted(task_counts, key=lambda job: (-task_counts[job], job))
@@ -200,8 +189,14 @@ def _layout(table: Mapping[str, object]) -> CellConfiguration:
         parts={name: frozenset(filter(_is_group, entries)) for name, entries in expanded.items()},
         queues={name: parse_cell_queue(name, settings) for name, settings in _tables(table, QUEUES).items()},
         deferred=frozenset(_numbers(table.get(DEFERRED, []), DEFERRED)),
-        caps=_caps(table.get(CAPS, {})),
-        promised=_promised(table.get(PROMISED, {})),
+        caps={
+            _number(job, CAPS): _number(most, f"{CAPS}.{job}")
+            for job, most in _texts(table.get(CAPS, {}), CAPS).items()
+        },
+        promised={
+            name: _number(slots, f"{PROMISED}.{name}")
+            for name, slots in _texts(table.get(PROMISED, {}), PROMISED).items()
+        },
         user_lists={n: _user_list(row) for n, row in _tables(table, USER_LISTS).items()},
         projects=_by_job(table, PROJECTS) if PROJECTS in table else None,
         owners_groups=_by_job(table, JOB_GROUPS),
@@ -223,13 +218,10 @@ def _is_group(name: str) -> bool:
 
 
 def _resource(name: str, row: Texts) -> CellResourceDefinition:
-    relation = row.get("relation", "<=")
     return CellResourceDefinition(
         name=name,
         shortcut=row.get("shortcut", ""),
-        relation=RequestedValueComparison(relation)
-        if relation in {member.value for member in RequestedValueComparison}
-        else RequestedValueComparison.AT_MOST,
+        relation=RELATIONS.get(row.get("relation", ""), RequestedValueComparison.AT_MOST),
         counted=COUNTED.get(row.get("consumable", "NO").upper(), ConsumableKind.NO),
         is_forced=row.get("requestable", "YES").upper() == "FORCED",
         default=row.get("default", "0"),
@@ -239,26 +231,14 @@ def _resource(name: str, row: Texts) -> CellResourceDefinition:
 def _environment(name: str, settings: Texts) -> ParallelEnvironment:
     rule = settings.get("allocation_rule", "")
     slots = _number(settings.get("slots", "0"), f"{ENVIRONMENTS}.{name}.slots")
-    if rule.isascii() and rule.isdecimal():
-        fixed = max(1, int(rule))
-        return ParallelEnvironment(
-            name=name,
-            spread=ParallelSlotDistribution.FIXED,
-            per_host=fixed,
-            slots=slots,
-            access=parse_access_lists(settings),
-        )
+    is_fixed = rule.isascii() and rule.isdecimal()
     return ParallelEnvironment(
         name=name,
-        spread=SPREADS.get(rule, ParallelSlotDistribution.UNKNOWN),
+        spread=ParallelSlotDistribution.FIXED if is_fixed else SPREADS.get(rule, ParallelSlotDistribution.UNKNOWN),
+        per_host=max(1, int(rule)) if is_fixed else 0,
         slots=slots,
         access=parse_access_lists(settings),
     )
-
-
-def _row_settings(row: QconfComplexRow) -> dict[str, str]:
-    keys = ("shortcut", "relation", "requestable", "consumable", "default")
-    return {key: str(getattr(row, key)) for key in keys}
 
 
 def _settings(cell: GridEngineCellAccess, showing: str, name: str) -> dict[str, str]:
@@ -292,11 +272,6 @@ def _numbers(numbers: object, where: str) -> list[int]:
     return [_number(str(number), where) for number in numbers]
 
 
-def _caps(caps: object) -> dict[int, int]:
-    texts = _texts(caps, CAPS)
-    return {_number(job, CAPS): _number(most, f"{CAPS}.{job}") for job, most in texts.items()}
-
-
 def _user_list(settings: Texts) -> GridEngineUserList:
     is_access = ACL in parse_qconf_words(settings.get("type", ACL).upper())
     return GridEngineUserList(entries=parse_qconf_words(settings.get("entries", "")), is_access=is_access)
@@ -304,11 +279,6 @@ def _user_list(settings: Texts) -> GridEngineUserList:
 
 def _by_job(table: Mapping[str, object], key: str) -> dict[int, str]:
     return {_number(job, key): text for job, text in _texts(table.get(key, {}), key).items()}
-
-
-def _promised(promised: object) -> dict[str, int]:
-    texts = _texts(promised, PROMISED)
-    return {name: _number(slots, f"{PROMISED}.{name}") for name, slots in texts.items()}
 
 
 def _number(text: str, where: str) -> int:
@@ -328,17 +298,21 @@ GONE = b"do not exist"  # message of qrstat if all queried reservations have end
 
 def query_advance_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int]:
     """Return the reserved slots of each queue instance; empty if the cell has no program qrstat."""
+    program = f"{cell.binaries}/qrstat"
     try:
-        listed = run_client(cell, (_program(cell), "-u", "*", "-xml"))
+        listed = run_client(cell, (program, "-u", "*", "-xml"))
     except CommandFailed as error:
         if error.status == NO_PROGRAM:
             return {}
         raise
-    ids = [element.text or "" for element in _shown(listed.checked().stdout).iterfind("ar_summary/id")]
+    ids = [
+        element.text or ""
+        for element in parse.parse_short_xml(listed.checked().stdout, "qrstat").iterfind("ar_summary/id")
+    ]
     slots = Counter[str]()
     for start in range(0, len(ids), RESERVATIONS_AT_ONCE):
         portion = ",".join(ids[start : start + RESERVATIONS_AT_ONCE])
-        answer = run_client(cell, (_program(cell), "-ar", portion, "-xml"))
+        answer = run_client(cell, (program, "-ar", portion, "-xml"))
         if answer.status and GONE in answer.stdout + answer.stderr:
             continue
         slots.update(parse_advance_reserved_slots(answer.checked().stdout))
@@ -348,14 +322,6 @@ def query_advance_reserved_slots(cell: GridEngineCellAccess) -> Mapping[str, int
 def parse_advance_reserved_slots(data: bytes) -> Mapping[str, int]:
     """Parse the output of `qrstat -ar IDS -xml`; raise ParseError for other output."""
     slots = Counter[str]()
-    for element in _shown(data).iterfind("ar_summary/granted_slots_list/granted_slots"):
+    for element in parse.parse_short_xml(data, "qrstat").iterfind("ar_summary/granted_slots_list/granted_slots"):
         slots[element.get("queue_instance", "")] += int(element.get("slots", "0"))
     return slots
-
-
-def _shown(data: bytes) -> "_Element":
-    return parse_short_xml(data, "qrstat")
-
-
-def _program(cell: GridEngineCellAccess) -> str:
-    return f"{cell.binaries}/qrstat"

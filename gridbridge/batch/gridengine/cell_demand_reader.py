@@ -5,25 +5,15 @@ would make the balancer remove nodes.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from functools import partial
 from typing import NamedTuple
 
 from gridbridge.batch import qstat_state_letters
-from gridbridge.batch.gridengine import cell_configuration_reader, client_commands, qconf
-from gridbridge.batch.gridengine.parse import (
-    QUEUE,
-    count_tasks_in_ranges,
-    for_each_listed_job_and_queue,
-    free_parsed_element,
-    iterate_xml_elements,
-    parse_job_state_log_unknown,
-    parse_printed_time,
-    parse_repaired_xml,
-)
-from gridbridge.batch.gridengine.submit import run_client
+from gridbridge.batch.gridengine import cell_configuration_reader, client_commands, parse
+from gridbridge.batch.gridengine.status import query_in_utc, query_object
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedBatchProgramOutputs
@@ -41,11 +31,6 @@ from gridbridge.model.elastic.grid_engine_cell import (
 )
 from gridbridge.model.transfer_name import WRAP
 from gridbridge.model.transfer_route import GridEngineCellAccess
-from gridbridge.shell.program_runs import LIST_BYTES, CompletedProgram
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from lxml.etree import _Element
 
 HOST = "host"
 GLOBAL = "global"  # qhost(1)'s name for the whole cell
@@ -62,13 +47,12 @@ def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramO
 
     Raises CommandFailed or ParseError if a program fails.
     """
-    qstat = _list(cell, client_commands.list_all_jobs_command(cell)).checked().stdout
+    qstat = query_in_utc(cell, client_commands.list_jobs_command(cell, "-u", "*", "-xml", "-f", "-r")).checked().stdout
     table = cell_configuration_reader.query_cell_configuration(cell, qstat)
-    of_hosts = client_commands.list_execution_hosts_command(
-        cell, cell_configuration_reader.host_resources_to_query(qstat, table)
-    )
-    qhost = _list(cell, of_hosts).checked().stdout
-    master = run_client(cell, qconf.qconf_command(cell, "-sss")).checked().stdout
+    resources = cell_configuration_reader.host_resources_to_query(qstat, table)
+    shown = ("-F", ",".join(resources)) if resources else ()
+    qhost = query_in_utc(cell, (f"{cell.binaries}/qhost", *shown, "-xml")).checked().stdout
+    master = query_object(cell, "-sss")
     documents = SavedBatchProgramOutputs(qstat=qstat, qhost=qhost, qconf=table)
     return documents, master.decode("utf-8", "replace").strip()
 
@@ -80,16 +64,20 @@ def parse_cell_demand(
 
     `zone` is the time zone in which the programs ran.
     """
-    rows = parse_repaired_xml(qstat, partial(_read_rows, zone=zone, laid_out=laid_out))
-    hosts = parse_repaired_xml(qhost, parse_qhost, "qhost")
+    rows = parse.parse_repaired_xml(qstat, partial(_read_rows, zone=zone, laid_out=laid_out))
+    hosts = parse.parse_repaired_xml(qhost, parse_qhost, "qhost")
     listed = {instance.host for instance in rows.instances}
     if listed and not hosts:
         raise ParseError("qhost: no hosts printed, but qstat printed queue instances")
-    if not listed and _have_queues(hosts, laid_out):
+    if not listed and any(short_host_name(host.name) in laid_out.placed for host in hosts):
         raise ParseError("qstat: no queue on any host, but qconf prints queues with hosts")
     of_all = next((host for host in hosts if host.name == GLOBAL), CellExecutionHost(name=GLOBAL))
     return GridEngineCellSnapshot(
-        hosts=tuple(_with_values(host, of_all) for host in hosts if host is not of_all),
+        hosts=tuple(
+            replace(host, values=tuple((dict(of_all.values) | dict(host.values)).items()))  # complex(5)
+            for host in hosts
+            if host is not of_all
+        ),
         instances=tuple(rows.instances),
         waiting=rows.waiting,
         granted=tuple(sorted(rows.granted.items())),
@@ -97,37 +85,17 @@ def parse_cell_demand(
     )
 
 
-def _with_values(host: CellExecutionHost, of_all: CellExecutionHost) -> CellExecutionHost:
-    """Add the cell's resource values to a host's values; the host's values take precedence (complex(5))."""
-    if not of_all.values:
-        return host
-    return replace(host, values=tuple((dict(of_all.values) | dict(host.values)).items()))
-
-
-def _list(cell: GridEngineCellAccess, argv: client_commands.Argv) -> CompletedProgram:
-    return run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
-
-
-def _have_queues(hosts: Iterable[CellExecutionHost], laid_out: CellConfiguration) -> bool:
-    placed = laid_out.placed
-    return any(short_host_name(host.name) in placed for host in hosts)
-
-
 class _Group:
     """The waiting jobs that have the same owner, request and state."""
 
-    __slots__ = ("capped", "first", "jobs", "kinds", "oldest", "tasks")
-
     def __init__(self, submitted: str) -> None:
         self.jobs: list[int] = []
-        self.tasks = self.capped = 0
-        self.kinds = dict[tuple[str, str], int]()
+        self.kinds = Counter[tuple[str, str]]()  # tasks by owner and job name
         self.first = self.oldest = submitted
 
     def add(self, job: int, tasks: int, submitted: str, kind: tuple[str, str]) -> None:
         self.jobs.append(job)
-        self.tasks += tasks
-        self.kinds[kind] = self.kinds.get(kind, 0) + tasks
+        self.kinds[kind] += tasks
         if submitted and (submitted < self.oldest or not self.oldest):
             self.oldest = submitted  # times in the same format sort as texts
 
@@ -152,8 +120,12 @@ class _Rows:
         self._zone = zone
         self._deferred, self._caps = laid_out.deferred, laid_out.caps
         self._promised, self._long_name = laid_out.promised, laid_out.long_name
-        self._exclusive = _exclusive(laid_out)
-        self._identities = _Identities(laid_out)
+        rows = laid_out.resources.values()
+        self._exclusive = {row.name for row in rows if row.relation is RequestedValueComparison.EXCLUSIVE}
+        self._has_owner_lists = any(access.names_users for access in laid_out.accesses)
+        by_project = any(access.names_projects for access in laid_out.accesses)
+        self._projects = laid_out.projects if by_project else None
+        self._unix_groups, self._checkpoints = laid_out.owners_groups, laid_out.checkpoints
         self._running: list[int] = []  # slots of each running task read since the last queue instance
         self._slots_of: Counter[tuple[str, str, str]] = Counter()  # slots by owner, job name and start time
         self._is_taken = False  # whether a task uses the whole host
@@ -165,39 +137,38 @@ class _Rows:
         return tuple(self._waiting(key, group) for key, group in self._groups.items())
 
     def _waiting(self, key: _Key, group: _Group) -> WaitingJobGroup:
-        capped = 0
-        if self._caps:
-            (job, *_), most = group.jobs, self._caps.get(group.jobs[0])
-            capped = max(0, group.tasks + len(self._begun[job]) - most) if most else 0
+        tasks, job = group.kinds.total(), group.jobs[0]
+        most = self._caps.get(job)
+        capped = max(0, tasks + len(self._begun[job]) - most) if most else 0
         return WaitingJobGroup(
             shape=key.shape,
-            state=parse_job_state_log_unknown(key.state),
+            state=parse.parse_job_state_log_unknown(key.state),
             jobs=tuple(group.jobs),
-            tasks=group.tasks,
-            first_since=parse_printed_time(group.first, self._zone),
-            oldest_since=parse_printed_time(group.oldest, self._zone),
-            capped=min(capped, group.tasks),
+            tasks=tasks,
+            first_since=parse.parse_printed_time(group.first, self._zone),
+            oldest_since=parse.parse_printed_time(group.oldest, self._zone),
+            capped=min(capped, tasks),
             is_deferred=key.is_deferred,
             is_dependent=key.is_dependent,
             is_campaign=key.is_campaign,
             kinds=tuple((*kind, tasks) for kind, tasks in group.kinds.items()),
         )
 
-    def take(self, element: "_Element") -> None:
+    def take(self, element: parse.Element) -> None:
         """Read one row; the jobs of a queue instance precede the queue instance."""
         leafs = {str(child.tag): child.text or "" for child in element}
-        if element.tag == QUEUE:
+        if element.tag == parse.QUEUE:
             self.instances.append(self._instance(leafs))
             self._running, self._is_taken = [], False
             self._slots_of.clear()
             return
-        state = parse_job_state_log_unknown(leafs["state"])
+        state = parse.parse_job_state_log_unknown(leafs["state"])
         if state.is_running:
             self._run(element, leafs)
         else:
             self._wait(element, leafs)
 
-    def _run(self, element: "_Element", leafs: Mapping[str, str]) -> None:
+    def _run(self, element: parse.Element, leafs: Mapping[str, str]) -> None:
         slots = int(leafs["slots"])
         self._running.append(slots)
         begun = leafs.get("JAT_start_time", "")
@@ -223,65 +194,51 @@ class _Rows:
             running=tuple(self._running),
             is_taken=self._is_taken,
             begun=tuple(
-                RunningTaskGroup(owner=owner, name=name, slots=slots, since=parse_printed_time(since, self._zone))
+                RunningTaskGroup(owner=owner, name=name, slots=slots, since=parse.parse_printed_time(since, self._zone))
                 for (owner, name, since), slots in self._slots_of.items()
             ),
             promised=self._promised.get(leafs["name"], 0),
         )
 
-    def _wait(self, element: "_Element", leafs: Mapping[str, str]) -> None:
+    def _wait(self, element: parse.Element, leafs: Mapping[str, str]) -> None:
         submitted = leafs.get("JB_submission_time", "")
-        job, tasks = int(leafs["JB_job_number"]), leafs.get("tasks", "")
-        owner = leafs.get("JB_owner", "")
+        job, owner = int(leafs["JB_job_number"]), leafs.get("JB_owner", "")
         key = _Key(
             owner,
             leafs["state"],
             job in self._deferred,
             "predecessor_jobs" in leafs,
             is_campaign_job_name(leafs.get("JB_name", "")),
-            _shape(element, leafs, self._long_name, self._identities.of(job, leafs)),
+            _shape(element, leafs, self._long_name, self._access_identity(job, owner)),
         )
         if job in self._caps:
             key = key._replace(shape=replace(key.shape, array=job))
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _Group(submitted)
-        kind = owner, leafs.get("JB_name", "")
-        group.add(job, count_tasks_in_ranges(tasks), submitted, kind)
+        group.add(
+            job, parse.count_tasks_in_ranges(leafs.get("tasks", "")), submitted, (owner, leafs.get("JB_name", ""))
+        )
 
-
-class _Identities:
-    """The user, group, project and checkpointing environment of each job, for access lists."""
-
-    def __init__(self, laid_out: CellConfiguration) -> None:
-        accesses = laid_out.accesses
-        self._by_owner = any(access.names_users for access in accesses)
-        by_project = any(access.names_projects for access in accesses)
-        self._projects = laid_out.projects if by_project else None
-        self._groups, self._checkpoints = laid_out.owners_groups, laid_out.checkpoints
-
-    def of(self, job: int, leafs: Mapping[str, str]) -> JobAccessIdentity:
+    def _access_identity(self, job: int, owner: str) -> JobAccessIdentity:
+        """Return the user, group, project and checkpointing environment of a job, as far as access lists name them."""
         return JobAccessIdentity(
-            owner=leafs.get("JB_owner", "") if self._by_owner else "",
-            group=self._groups.get(job, "") if self._by_owner else "",
+            owner=owner if self._has_owner_lists else "",
+            group=self._unix_groups.get(job, "") if self._has_owner_lists else "",
             project=None if self._projects is None else self._projects.get(job, ""),
             checkpoint=self._checkpoints.get(job, ""),
         )
 
 
-def _exclusive(laid_out: CellConfiguration) -> frozenset[str]:
-    rows = laid_out.resources.values()
-    return frozenset(row.name for row in rows if row.relation is RequestedValueComparison.EXCLUSIVE)
-
-
 def _read_rows(document: bytes, *, zone: tzinfo, laid_out: CellConfiguration) -> _Rows:
     rows = _Rows(zone, laid_out)
-    for_each_listed_job_and_queue(document, rows.take)
+    for element in parse.iterate_job_list(document):
+        rows.take(element)
     return rows
 
 
 def _shape(
-    element: "_Element", leafs: Mapping[str, str], long_name: Callable[[str], str], identity: JobAccessIdentity
+    element: parse.Element, leafs: Mapping[str, str], long_name: Callable[[str], str], identity: JobAccessIdentity
 ) -> TaskResourceRequests:
     pe, requests, queues = "", list[tuple[str, str]](), list[str]()
     is_range = False
@@ -309,17 +266,17 @@ def _shape(
 
 def parse_qhost(document: bytes) -> tuple[CellExecutionHost, ...]:
     """Parse `qhost -xml`, which shows the whole cell as a host named `global`."""
-    walked = iterate_xml_elements(document, HOST)
+    walked = parse.iterate_xml_elements(document, HOST)
     hosts = list[CellExecutionHost]()
     for _, element in walked:
         hosts.append(_host(element))
-        free_parsed_element(element)
+        parse.free_parsed_element(element)
     if walked.root.tag != "qhost":
         raise ParseError(f"qhost: <{walked.root.tag}> is not a list of hosts")
     return tuple(hosts)
 
 
-def _host(element: "_Element") -> CellExecutionHost:
+def _host(element: parse.Element) -> CellExecutionHost:
     values = {child.get("name") or "": child.text or "" for child in element.iterfind("hostvalue")}
     name, resources = element.get("name") or "", list(element.iterfind("resourcevalue"))
     counted = LEFT if name == GLOBAL else LEFT[:1]
@@ -331,7 +288,7 @@ def _host(element: "_Element") -> CellExecutionHost:
     )
 
 
-def _pair(element: "_Element") -> tuple[str, str]:
+def _pair(element: parse.Element) -> tuple[str, str]:
     return element.get("name") or "", element.text or ""
 
 

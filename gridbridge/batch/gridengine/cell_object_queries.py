@@ -1,4 +1,4 @@
-"""Reads a cell's objects for `gridbridge setup`, such as queues, hosts and resources."""
+"""Reads a cell's objects for `gridbridge setup` and `gridbridge check`, such as queues, hosts and resources."""
 
 import re
 import socket
@@ -7,14 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
-from gridbridge.batch.gridengine import client_commands, qconf
-from gridbridge.batch.gridengine.parse import (
-    QUEUE,
-    free_parsed_element,
-    iterate_xml_elements,
-    parse_repaired_xml,
-    require_job_list,
-)
+from gridbridge.batch.gridengine import qconf
+from gridbridge.batch.gridengine.parse import QUEUE, iterate_job_list, parse_repaired_xml
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
     query_cluster_snapshot,
@@ -22,16 +16,24 @@ from gridbridge.batch.gridengine.status import (
     query_object,
 )
 from gridbridge.batch.gridengine.submit import run_client
-from gridbridge.errors import CommandFailed, StateError
+from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.elastic.elastic_nodes import is_same_host
-from gridbridge.model.qconf_attributes import QconfSettings, is_besteffort_queue, parse_qconf_words
+from gridbridge.model.qconf_attributes import (
+    QconfSettings,
+    is_besteffort_queue,
+    is_transfer_queue,
+    parse_qconf_words,
+)
 from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings, QconfComplexRow
+from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.transfer_route import GridEngineCellAccess
 from gridbridge.shell import local_host_facts
 
 AT_ONCE = 4  # number of simultaneous queries to a cell
 GLOBAL = "global"
+HAS_OPERATORS = True
+HAS_ENVIRONMENTS = True
 LISTS = {  # qconf options that list names
     "operators": "-so",
     "managers": "-sm",
@@ -46,8 +48,49 @@ PROBE_S = 5.0
 UNDEFINED = (b"not defined", b"can't resolve hostname")  # qconf(1)'s messages for a host without own configuration
 
 
-def query_cell_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettings:
-    """Query a cell's objects, and the settings of one host, for `gridbridge setup`.
+def query_cluster_facts(cell: GridEngineCellAccess, now: float) -> ClusterFacts:
+    """Return the qmaster's version and clock offset, or the reason for no answer."""
+    try:
+        master = read_acting_qmaster(cell)
+    except GridbridgeError as error:
+        return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
+    try:
+        query_object(cell, "-sql")
+        ahead_s = query_qmaster_clock_offset_s(cell, now)
+        return ClusterFacts(version=query_client_version(cell), ahead_s=ahead_s, master=master)
+    except GridbridgeError as error:
+        port = find_other_qmaster_port(cell) if master and not cell.login else 0
+        return ClusterFacts(trouble=str(error), master=master, other_port=port)
+
+
+def count_batch_slots(cell: GridEngineCellAccess) -> int:
+    """Return the number of slots in batch queues, without transfer and best-effort queues."""
+    transfers = {name for name, queue in query_queue_settings(cell).items() if is_transfer_queue(queue)}
+    queues = query_queue_instances(cell, "")
+    ours = (queue for queue in queues if not queue.is_besteffort)
+    own = (queue for queue in ours if queue.name.partition("@")[0] not in transfers)
+    return sum(queue.slots_total for queue in own if queue.takes_batch)
+
+
+def read_remote_setup(cell: GridEngineCellAccess, of_host: str, _home: CellQconfSettings) -> CellQconfSettings:
+    """Return the cell's queues, hosts and other objects that transfers from a host involve; fewer of an ssh cluster."""
+    if not cell.login:
+        return read_home_setup(cell, of_host)
+    return CellQconfSettings(
+        master=read_acting_qmaster(cell),
+        complexes={},
+        queues={},
+        environments=_environments(cell),
+        scheduler={},
+        common={},
+        exec_hosts={},
+        operators=query_names(cell, "-so"),
+        managers=query_names(cell, "-sm"),
+    )
+
+
+def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettings:
+    """Return the cell's queues, hosts and other objects that a transfer queue on a host involves.
 
     The first query runs alone: if it times out, no other query starts.
     """
@@ -74,21 +117,6 @@ def query_cell_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSetti
         exec_hosts=exec_hosts.result(),
         user_lists=user_lists.result(),
         **{field: future.result() for field, future in lists.items()},
-    )
-
-
-def query_remote_cell_setup(cell: GridEngineCellAccess) -> CellQconfSettings:
-    """Query the few objects that `gridbridge setup` needs of a remote cell."""
-    return CellQconfSettings(
-        master=read_acting_qmaster(cell),
-        complexes={},
-        queues={},
-        environments=_environments(cell),
-        scheduler={},
-        common={},
-        exec_hosts={},
-        operators=query_names(cell, "-so"),
-        managers=query_names(cell, "-sm"),
     )
 
 
@@ -131,11 +159,6 @@ def count_slots_on_host(cell: GridEngineCellAccess, name: str) -> Mapping[str, i
     """Return the number of slots of each queue on a host."""
     instances = query_queue_instances(cell, "")
     return {instance.queue: instance.slots_total for instance in instances if is_same_host(instance.host, name)}
-
-
-def require_qmaster_answer(cell: GridEngineCellAccess) -> None:
-    """Send the qmaster a small query; raise CommandFailed with the reason if no answer comes."""
-    query_object(cell, "-sql")
 
 
 def query_client_version(cell: GridEngineCellAccess) -> str:
@@ -228,7 +251,8 @@ def query_unrequested_consumables(
     A job without a request uses a consumable's default amount. Host `global` stands for the whole cell.
     """
     names = [row.name for row in complexes if _is_taken(row)]
-    answer = run_client(cell, client_commands.show_queue_resources_command(cell, names)).checked()
+    argv = (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
+    answer = run_client(cell, argv).checked()
     return parse_repaired_xml(answer.stdout, partial(parse_hosts_of_consumables, names=names))
 
 
@@ -240,13 +264,10 @@ def _is_taken(row: QconfComplexRow) -> bool:
 def parse_hosts_of_consumables(document: bytes, names: Container[str]) -> dict[str, tuple[str, ...]]:
     """Parse the hosts of each given consumable from `qstat -F ... -xml`."""
     holders_of: dict[str, set[str]] = {}
-    walked = iterate_xml_elements(document, QUEUE)
-    for _, queue in walked:
+    for queue in (element for element in iterate_job_list(document) if element.tag == QUEUE):
         host = (queue.findtext("name") or "").rpartition("@")[2]
         for resource in queue.iterfind("resource"):
-            name, holder = (resource.get("name") or "", {OF_HOST: host, OF_ALL: ALL}.get(resource.get("type")))
+            name, holder = (resource.get("name") or "", {OF_HOST: host, OF_ALL: ALL}.get(resource.get("type") or ""))
             if name in names and holder:
                 holders_of.setdefault(name, set()).add(holder)
-        free_parsed_element(queue)
-    require_job_list(walked.root)
     return {name: tuple(sorted(holders)) for name, holders in holders_of.items()}

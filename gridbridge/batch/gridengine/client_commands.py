@@ -6,26 +6,13 @@ The programs are called by path, because Debian's /usr/bin/qsub is a shell wrapp
 import time
 
 from gridbridge.errors import ParseError
+from gridbridge.model import job_request
 from gridbridge.model.fixed_paths import BEST_EFFORT, ENDED
-from gridbridge.model.job_request import (
-    FAR_S,
-    LIKE,
-    NOT_LIKE,
-    NOT_NULL,
-    OURS,
-    OWN_JOB,
-    OWN_QUEUES,
-    OWN_START,
-    YIELDS,
-    JobRequest,
-    JobSpec,
-    Pairs,
-    format_sql_condition_for_people,
-    is_home_only_resource,
-    resource_long_name,
-    split_property_and_sql_relation,
-)
 from gridbridge.model.transfer_route import GridEngineCellAccess
+
+TYPE_CHECKING = False  # importing typing takes as long as importing json
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Argv = tuple[str, ...]
 
@@ -34,26 +21,18 @@ ENDS = ("JB_END", "JB_TASK_END")  # qevent(1)'s events for ended jobs and tasks
 LAST = -1023  # lowest priority (qsub(1), -p)
 LONG_PAST_S = 86400  # a start time long past; qalter can't remove a start time
 ANY_PE = "*"  # any parallel environment (sge_types(1), wc_pe_name)
-STAYS = f"{OURS}stays"  # context variable of jobs that requested remote=false and are now restricted to one queue
-OF_STRINGS = ("=", "<>", LIKE, NOT_LIKE, NOT_NULL)  # comparisons that an expression can make (complex(5))
+# context variable of jobs that requested remote=false and are now restricted to one queue
+STAYS = f"{job_request.OURS}stays"
+OF_STRINGS = (
+    "=",
+    "<>",
+    job_request.LIKE,
+    job_request.NOT_LIKE,
+    job_request.NOT_NULL,
+)  # comparisons that an expression can make (complex(5))
 WILD = frozenset("*?[]!&|()")  # operators and wildcards of expressions (complex(5))
 STAY = (("remote", "false"),)  # request that keeps a job in local queues
 UNVERIFIED = ("-clear", "-@")  # qsub options that may cancel -verify
-
-
-def hold_job_command(cell: GridEngineCellAccess, job: str) -> Argv:
-    """Build the command that puts a user hold on a job or task."""
-    return (f"{cell.binaries}/qalter", "-h", "u", job)
-
-
-def release_job_command(cell: GridEngineCellAccess, job: str) -> Argv:
-    """Build the command that removes a job's user hold."""
-    return (f"{cell.binaries}/qalter", "-h", "U", job)
-
-
-def rename_and_release_command(cell: GridEngineCellAccess, job: str, name: str) -> Argv:
-    """Build the command that releases a held job and gives the job its final name."""
-    return (f"{cell.binaries}/qalter", "-N", name, "-h", "U", job)
 
 
 def defer_restart_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
@@ -61,14 +40,14 @@ def defer_restart_command(cell: GridEngineCellAccess, job: str, own: int) -> Arg
 
     The previous start time is saved in the job's context. A running job goes on; a requeued job does not start again.
     """
-    note = ("-ac", f"{OWN_START}={own}", "-ac", f"{OWN_JOB}={job}")
-    return (f"{cell.binaries}/qalter", "-a", _moment(FAR_S), *note, job)
+    note = ("-ac", f"{job_request.OWN_START}={own}", "-ac", f"{job_request.OWN_JOB}={job}")
+    return (f"{cell.binaries}/qalter", "-a", _moment(job_request.FAR_S), *note, job)
 
 
 def restore_start_time_command(cell: GridEngineCellAccess, job: str, own: int) -> Argv:
     """Build the command that restores a job's saved start time; without a saved time the job may start at once."""
     start = _moment(own or LONG_PAST_S)
-    return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{OWN_START},{OWN_JOB}", job)
+    return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{job_request.OWN_START},{job_request.OWN_JOB}", job)
 
 
 def _moment(seconds: int) -> str:
@@ -76,26 +55,28 @@ def _moment(seconds: int) -> str:
 
 
 def pin_to_queue_command(
-    cell: GridEngineCellAccess, job: str, queue: str, remember: str, hard: Pairs | None = None
+    cell: GridEngineCellAccess, job: str, queue: str, remember: str, hard: job_request.Pairs | None = None
 ) -> Argv:
     """Build the command that restricts a job to one queue and saves the job's queue list in its context.
 
     Blanks separate the saved queue names, because a comma would end the context variable. `hard` replaces the resources
     of a job that requests remote=false, because no transfer queue offers remote=false.
     """
-    note = f"{OWN_QUEUES}={remember.replace(',', ' ')}"
+    note = f"{job_request.OWN_QUEUES}={remember.replace(',', ' ')}"
     stay = (*_all_hard(hard), "-ac", f"{STAYS}=1") if hard is not None else ()
     return (f"{cell.binaries}/qalter", "-q", queue, "-ac", note, *stay, job)
 
 
-def restore_queue_list_command(cell: GridEngineCellAccess, job: str, queues: str, hard: Pairs | None = None) -> Argv:
+def restore_queue_list_command(
+    cell: GridEngineCellAccess, job: str, queues: str, hard: job_request.Pairs | None = None
+) -> Argv:
     """Build the command that restores a job's saved queue list; `*` stands for all queues."""
     stay = (*_all_hard(hard), "-dc", STAYS) if hard is not None else ()
     own = queues.replace(" ", ",")
-    return (f"{cell.binaries}/qalter", "-q", own, "-dc", OWN_QUEUES, *stay, job)
+    return (f"{cell.binaries}/qalter", "-q", own, "-dc", job_request.OWN_QUEUES, *stay, job)
 
 
-def _all_hard(pairs: Pairs) -> Argv:
+def _all_hard(pairs: job_request.Pairs) -> Argv:
     return qsub_resource_options("-hard", pairs) or ("-hard", "-l", "")
 
 
@@ -104,92 +85,32 @@ def show_job_detail_command(cell: GridEngineCellAccess, job: str) -> Argv:
     return (f"{cell.binaries}/qstat", "-j", job, "-xml")
 
 
+def list_jobs_command(cell: GridEngineCellAccess, *options: str) -> Argv:
+    """Build the command of qstat that lists the jobs in all states, by default the caller's jobs.
+
+    The list has one entry for all waiting tasks of an array, and one entry for each running task.
+    """
+    return (f"{cell.binaries}/qstat", *EVERY_STATE, *options)
+
+
+def host_queue_instances_command(cell: GridEngineCellAccess, hosts: "Sequence[str]") -> Argv:
+    """Build the command that shows the queue instances of hosts, and their jobs."""
+    shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
+    return (f"{cell.binaries}/qstat", *shown, "-q", ",".join(f"*@{host}" for host in hosts))
+
+
 def show_cell_status_command(cell: GridEngineCellAccess) -> Argv:
     """Build the command that lists all jobs, and all queue instances with their kind: local or best-effort.
 
     Two resources show an instance's kind. In a cell without these resources qstat reports no error (measured: 8.1.9).
     """
-    shown = f"remote,{BEST_EFFORT}"
-    return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-u", "*", "-xml")
-
-
-def list_all_jobs_command(cell: GridEngineCellAccess) -> Argv:
-    """Build the command that lists all jobs with their requests, and all queue instances."""
-    return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", "*", "-xml", "-f", "-r")
-
-
-def list_job_projects_command(cell: GridEngineCellAccess) -> Argv:
-    """Build the command that lists all waiting jobs with their projects."""
-    return (f"{cell.binaries}/qstat", "-s", "p", "-u", "*", "-ext", "-xml")
-
-
-def list_execution_hosts_command(cell: GridEngineCellAccess, names: tuple[str, ...] = ()) -> Argv:
-    """Build the command that lists the execution hosts with values of some resources."""
-    shown = ("-F", ",".join(names)) if names else ()
-    return (f"{cell.binaries}/qhost", *shown, "-xml")
-
-
-def show_queue_resources_command(cell: GridEngineCellAccess, names: list[str]) -> Argv:
-    """Build the command that shows some resources of all queue instances."""
-    return (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
-
-
-def show_blocked_jobs_command(cell: GridEngineCellAccess, names: list[str]) -> Argv:
-    """Build the command that lists all queue instances with resources, and all jobs with requests."""
-    shown = ",".join((*names, "remote", BEST_EFFORT))
-    return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-r", "-u", "*", "-xml")
-
-
-def list_possible_queues_command(cell: GridEngineCellAccess, owner: str, pe: str, queues: str, hard: Pairs) -> Argv:
-    """Build the command that lists the queue instances that a user's job may use, even full queue instances."""
-    among = _option("-pe", pe) + _option("-q", queues) + _option("-U", owner)
-    options = _option("-l", ",".join(f"{name}={value}" if value else name for name, value in hard))
-    return (f"{cell.binaries}/qselect", *options, *among)
-
-
-def list_own_jobs_command(cell: GridEngineCellAccess) -> Argv:
-    """Build the command that lists the caller's jobs.
-
-    The list has one entry for all waiting tasks of an array, and one entry for each running task.
-    """
-    return (f"{cell.binaries}/qstat", *EVERY_STATE, "-xml")
-
-
-def list_jobs_of_owner_command(cell: GridEngineCellAccess, owner: str) -> Argv:
-    """Build the command that lists a user's jobs.
-
-    The list has one entry for all waiting tasks of an array, and one entry for each running task.
-    """
-    return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", owner, "-xml")
-
-
-def why_job_waits_command(cell: GridEngineCellAccess, job: str) -> Argv:
-    """Build the command that queries why the scheduler does not start a waiting job (qalter -w p).
-
-    The job must not be held: for a held job qalter prints nothing and stores `-w p` in the job.
-    """
-    return (f"{cell.binaries}/qalter", "-w", "p", job)
-
-
-def list_deferred_jobs_command(cell: GridEngineCellAccess) -> Argv:
-    """Build the command that lists the jobs which wait for their start time."""
-    return (f"{cell.binaries}/qstat", "-s", "ha", "-u", "*", "-xml")
-
-
-def show_queue_command(cell: GridEngineCellAccess, name: str) -> Argv:
-    """Build the command that shows a queue's configuration."""
-    return (f"{cell.binaries}/qconf", "-sq", name)
+    return list_jobs_command(cell, "-F", f"remote,{BEST_EFFORT}", "-u", "*", "-xml")
 
 
 def end_watcher_command(cell: GridEngineCellAccess) -> Argv:
     """Build the command of qevent, which runs sge-methods/ended at the end of each job and task."""
     triggers = (word for event in ENDS for word in ("-trigger", event, ENDED))
     return (f"{cell.binaries}/qevent", *triggers)
-
-
-def qacct_command(cell: GridEngineCellAccess, job: str) -> Argv:
-    """Build the command that shows an ended job's accounting records; qacct reads the whole accounting file."""
-    return (f"{cell.binaries}/qacct", "-j", job)
 
 
 ROTATED = r'-mtime -2 \( -name "accounting.[01]" -o -name "accounting-[0-9]*" \) ! -name "*.*z*"'
@@ -221,44 +142,21 @@ def search_accounting_command(cell: GridEngineCellAccess, accounts: list[str]) -
     qacct(1) would read the whole file for each job, and reformat the lines. The search includes uncompressed files that
     logrotate(8) or Grid Engine's own script rotated recently.
     """
-    return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_in_lines(accounts))
+    return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_grep_patterns(accounts))
 
 
 def search_rotated_files_command(cell: GridEngineCellAccess, accounts: list[str], since_s: int) -> Argv:
     """Build the command that searches accounts in the accounting file, and in files rotated since an epoch time."""
     folder = f"{cell.root}/{cell.cell}/common"
-    return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_in_lines(accounts))
+    return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_grep_patterns(accounts))
 
 
-def _in_lines(accounts: list[str]) -> Argv:
-    return tuple(word for account in accounts for word in _in_line(account))
+def _grep_patterns(accounts: list[str]) -> Argv:
+    texts = (text for account in accounts for text in (f":{account}:", f'"account":"{account}"'))
+    return tuple(word for text in texts for word in ("-e", text))
 
 
-def _in_line(account: str) -> Argv:
-    return ("-e", f":{account}:", "-e", f'"account":"{account}"')
-
-
-def delete_job_command(cell: GridEngineCellAccess, job: str) -> Argv:
-    """Build the command that deletes a job."""
-    return (f"{cell.binaries}/qdel", job)
-
-
-def delete_array_tasks_command(cell: GridEngineCellAccess, array: str, indices: str) -> Argv:
-    """Build the command that deletes the tasks of an array with the given indices, such as `1-5,9`."""
-    return (f"{cell.binaries}/qdel", array, "-t", indices)
-
-
-def suspend_job_command(cell: GridEngineCellAccess, job: str) -> Argv:
-    """Build the command that suspends a running job."""
-    return (f"{cell.binaries}/qmod", "-sj", job)
-
-
-def unsuspend_job_command(cell: GridEngineCellAccess, job: str) -> Argv:
-    """Build the command that resumes a suspended job."""
-    return (f"{cell.binaries}/qmod", "-usj", job)
-
-
-def submit_held_job_command(cell: GridEngineCellAccess, spec: JobSpec) -> Argv:
+def submit_held_job_command(cell: GridEngineCellAccess, spec: job_request.JobSpec) -> Argv:
     """Build the command that submits a held job under its transfer's name, with the script on standard input.
 
     Without `-clear` and `-C ''` qsub would apply default requests and script directives a second time. The wrapper and
@@ -271,7 +169,7 @@ def submit_held_job_command(cell: GridEngineCellAccess, spec: JobSpec) -> Argv:
     options += _option("-wd", spec.cwd)
     options += ("-pe", spec.pe or ANY_PE, str(spec.slots)) if spec.pe or spec.slots > 1 else ()
     options += ("-notify",) if request.notify else ()
-    is_yielding = YIELDS in request.types
+    is_yielding = job_request.YIELDS in request.types
     options += _option("-q", "" if is_yielding else request.targets)
     options += qsub_resource_options("-hard", ((BEST_EFFORT, "true"),)) if is_yielding else ()
     options += _option("-P", request.project) + _option("-ckpt", request.checkpoint)
@@ -279,13 +177,13 @@ def submit_held_job_command(cell: GridEngineCellAccess, spec: JobSpec) -> Argv:
     options += _option("-p", str(priority or ""))
     options += _option("-js", str(request.share or ""))
     for name, value in request.context:
-        options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()
+        options += ("-ac", f"{name}={value}") if not name.startswith(job_request.OURS) else ()
     stays = request.stays and not is_yielding  # a best-effort queue transfers no jobs, so its jobs need not ask to stay
     options += replacement_resource_options(_hard(request), request.soft, stays)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
 
 
-def _hard(request: JobRequest) -> Pairs:
+def _hard(request: job_request.JobRequest) -> job_request.Pairs:
     """Return the requested conditions, with all conditions on a resource joined into one expression (complex(5)).
 
     qsub uses only the last of several requests for a resource; the qmaster treats a resource's name and shortcut as two
@@ -294,10 +192,12 @@ def _hard(request: JobRequest) -> Pairs:
     names: dict[str, str] = {}
     expressions: dict[str, dict[str, None]] = {}
     for clause in (*((pair,) for pair in request.hard), *request.either):
-        text = "|".join(_expression(split_property_and_sql_relation(name)[1], value) for name, value in clause)
-        name = split_property_and_sql_relation(clause[0][0])[0]
-        names.setdefault(resource_long_name(name), name)
-        expressions.setdefault(resource_long_name(name), {})[text] = None
+        text = "|".join(
+            _expression(job_request.split_property_and_sql_relation(name)[1], value) for name, value in clause
+        )
+        name = job_request.split_property_and_sql_relation(clause[0][0])[0]
+        names.setdefault(job_request.resource_long_name(name), name)
+        expressions.setdefault(job_request.resource_long_name(name), {})[text] = None
     return tuple((names[resource], _all_of([*texts])) for resource, texts in expressions.items())
 
 
@@ -310,46 +210,48 @@ def _within(text: str) -> str:
 
 
 def _expression(relation: str, value: str) -> str:
-    if relation == NOT_NULL:
+    if relation == job_request.NOT_NULL:
         return "*"
-    text = value.replace("%", "*").replace("_", "?") if relation in (LIKE, NOT_LIKE) else value
-    return f"!{_within(text)}" if relation in ("<>", NOT_LIKE) else text
+    text = value.replace("%", "*").replace("_", "?") if relation in (job_request.LIKE, job_request.NOT_LIKE) else value
+    return f"!{_within(text)}" if relation in ("<>", job_request.NOT_LIKE) else text
 
 
-def explain_request_refusal(request: JobRequest) -> str:
+def explain_request_refusal(request: job_request.JobRequest) -> str:
     """Return the reason why no cell can satisfy a request; empty if no reason is known."""
     conditions = [pair for clause in (request.hard, *request.either) for pair in clause]
-    if odd := [format_sql_condition_for_people(*pair) for pair in conditions if not _is_expressible(*pair)]:
+    if odd := [job_request.format_sql_condition_for_people(*pair) for pair in conditions if not _is_expressible(*pair)]:
         return f"Grid Engine accepts only requests NAME=VALUE, not {', '.join(odd)}"
     if unequal := _unequal(request.hard):
         return f"Grid Engine accepts one value of a resource, not {' and '.join(unequal)}"
-    bare = [[split_property_and_sql_relation(name)[0] for name, _ in clause] for clause in request.either]
+    bare = [[job_request.split_property_and_sql_relation(name)[0] for name, _ in clause] for clause in request.either]
     pairs = zip(request.either, bare, strict=True)
     several = [clause for clause, names in pairs if len({*names}) > 1]
-    text = " or ".join(format_sql_condition_for_people(*pair) for clause in several[:1] for pair in clause)
+    text = " or ".join(job_request.format_sql_condition_for_people(*pair) for clause in several[:1] for pair in clause)
     return f"Grid Engine accepts no alternatives of resources, such as {text}" if text else ""
 
 
-def _unequal(hard: Pairs) -> list[str]:
+def _unequal(hard: job_request.Pairs) -> list[str]:
     """Return the conditions that request different values of one resource.
 
     No text equals two values, and a number can be requested only once (complex(5)).
     """
     conditions: dict[str, dict[str, str]] = {}
     for name, value in hard:
-        if split_property_and_sql_relation(name)[1] == "=" and WILD.isdisjoint(value):
-            conditions.setdefault(resource_long_name(name), {})[value] = format_sql_condition_for_people(name, value)
+        if job_request.split_property_and_sql_relation(name)[1] == "=" and WILD.isdisjoint(value):
+            conditions.setdefault(job_request.resource_long_name(name), {})[value] = (
+                job_request.format_sql_condition_for_people(name, value)
+            )
     return next(([*texts.values()] for texts in conditions.values() if len(texts) > 1), [])
 
 
 def _is_expressible(name: str, value: str) -> bool:
-    _, relation = split_property_and_sql_relation(name)
-    if relation in (LIKE, NOT_LIKE) and not WILD.isdisjoint(value):
+    _, relation = job_request.split_property_and_sql_relation(name)
+    if relation in (job_request.LIKE, job_request.NOT_LIKE) and not WILD.isdisjoint(value):
         return False
-    return relation == NOT_NULL or (relation in OF_STRINGS and value != "")
+    return relation == job_request.NOT_NULL or (relation in OF_STRINGS and value != "")
 
 
-def preemptible_as_lowest_priority(spec: JobSpec) -> JobSpec:
+def preemptible_as_lowest_priority(spec: job_request.JobSpec) -> job_request.JobSpec:
     """Return a preemptible job as an ordinary job of lowest priority, for cells without best-effort queues."""
     return spec.but(request=spec.request.but(types=(), priority=LAST))
 
@@ -367,31 +269,24 @@ def preview_submission_command(cell: GridEngineCellAccess, words: Argv) -> Argv:
     return (f"{cell.binaries}/qsub", "-verify", *words)
 
 
-def alter_job_command(cell: GridEngineCellAccess, job: str, options: Argv) -> Argv:
-    """Build the command that changes a job's request by options of qalter."""
-    return (f"{cell.binaries}/qalter", *options, job)
-
-
-def replacement_resource_options(hard: Pairs, soft: Pairs, stays: bool = False) -> Argv:
-    """Return the options that replace the resources of a remote job."""
+def replacement_resource_options(hard: job_request.Pairs, soft: job_request.Pairs, stays: bool = False) -> Argv:
+    """Return the options that replace the resources of a remote job; home hosts and queues are left out."""
+    remote_hard, remote_soft = (
+        tuple(pair for pair in pairs if not job_request.is_home_only_resource(pair[0])) for pairs in (hard, soft)
+    )
     stay = qsub_resource_options("-hard", STAY if stays else ())
-    return options_without_home_resources("-hard", hard) + stay + options_without_home_resources("-soft", soft)
+    return qsub_resource_options("-hard", remote_hard) + stay + qsub_resource_options("-soft", remote_soft)
 
 
 def _option(option: str, value: str) -> Argv:
     return (option, value) if value else ()
 
 
-def options_without_home_resources(strictness: str, pairs: Pairs) -> Argv:
-    """Return the resource options, without resources that name hosts or queues of the home cluster."""
-    return qsub_resource_options(strictness, tuple(pair for pair in pairs if not is_home_only_resource(pair[0])))
-
-
-def qsub_resource_options(strictness: str, pairs: Pairs) -> Argv:
+def qsub_resource_options(strictness: str, pairs: job_request.Pairs) -> Argv:
     """Return options such as `-hard -l a=1 -hard -l b=2`; a resource without a value has no `=`.
 
     If a resource is requested both by name and by shortcut, the last request counts, as for qsub.
     """
-    last = {resource_long_name(name): (name, value) for name, value in pairs}
+    last = {job_request.resource_long_name(name): (name, value) for name, value in pairs}
     texts = [f"{name}={value}" if value else name for name, value in last.values()]
     return tuple(word for text in texts for word in (strictness, "-l", text))

@@ -8,10 +8,10 @@ import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gridbridge.batch.gridengine import client_commands, qconf
+from gridbridge.batch.gridengine import qconf
 from gridbridge.batch.gridengine.cell_demand_reader import parse_qhost
-from gridbridge.batch.gridengine.client_commands import Argv
-from gridbridge.batch.gridengine.parse import TRUE, parse_short_xml
+from gridbridge.batch.gridengine.client_commands import host_queue_instances_command
+from gridbridge.batch.gridengine.parse import TRUE, Element, parse_short_xml
 from gridbridge.batch.gridengine.status import query_all_queue_settings, query_names, query_object
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
@@ -24,11 +24,6 @@ from gridbridge.model.qconf_attributes import (
 )
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCellAccess
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from lxml.etree import _Element
-
 
 LIMIT_S = 60.0
 DISABLED = "d"  # state letter of a queue instance that qmod disabled; a calendar sets D
@@ -64,18 +59,12 @@ class HostQueueInstance:
     tasks: tuple[str, ...] = ()  # ids of the present tasks, as JOB or JOB.TASK
 
 
-def host_queue_instances_command(cell: GridEngineCellAccess, host: str) -> Argv:
-    """Build the command that shows a host's queue instances and their jobs."""
-    shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
-    return (f"{cell.binaries}/qstat", *shown, "-q", _all_on(host))
-
-
 def parse_host_queue_instances(data: bytes) -> tuple[HostQueueInstance, ...]:
     """Parse a host's queue instances; raise ParseError for any other output."""
     return tuple(_instance(element) for element in parse_short_xml(data).iterfind("queue_info/Queue-List"))
 
 
-def _instance(element: "_Element") -> HostQueueInstance:
+def _instance(element: Element) -> HostQueueInstance:
     used = [int(element.findtext(key) or 0) for key in ("slots_used", "slots_resv")]
     values = {resource.get("name"): resource.text for resource in element.iterfind("resource")}
     return HostQueueInstance(
@@ -89,7 +78,7 @@ def _instance(element: "_Element") -> HostQueueInstance:
     )
 
 
-def _task(element: "_Element") -> str:
+def _task(element: Element) -> str:
     """Return a task's id for qdel; a bare array id would delete all tasks."""
     job, task = element.findtext("JB_job_number", ""), element.findtext("tasks", "")
     return f"{job}.{task}" if task else job
@@ -103,7 +92,7 @@ def has_execd_reported_load(data: bytes, host: str) -> bool:
 
 def query_host_queue_instances(cell: GridEngineCellAccess, host: str) -> tuple[HostQueueInstance, ...]:
     """Return a host's queue instances; empty if the cell does not know the host."""
-    answer = run_client(cell, host_queue_instances_command(cell, host))
+    answer = run_client(cell, host_queue_instances_command(cell, [host]))
     if answer.status == NONE_LEFT and not (answer.stdout + answer.stderr).strip():
         return ()
     return parse_host_queue_instances(answer.checked().stdout)
@@ -111,9 +100,7 @@ def query_host_queue_instances(cell: GridEngineCellAccess, host: str) -> tuple[H
 
 def is_execd_up(cell: GridEngineCellAccess, host: str) -> bool:
     """Say whether a host's execution daemon reports its load."""
-    return has_execd_reported_load(
-        run_client(cell, client_commands.list_execution_hosts_command(cell)).checked().stdout, host
-    )
+    return has_execd_reported_load(run_client(cell, (f"{cell.binaries}/qhost", "-xml")).checked().stdout, host)
 
 
 def list_execution_hosts(cell: GridEngineCellAccess) -> tuple[str, ...]:
@@ -222,7 +209,7 @@ def _switch(
 
     if not (queues := wrong()):
         return
-    targets = [f"{queue}@{host}" for queue in queues] if but else [_all_on(host)]
+    targets = [f"{queue}@{host}" for queue in queues] if but else [f"*@{host}"]
     argv = (f"{cell.binaries}/qmod", option, *targets)
     answer = run_client(cell, argv).checked()
     if wrong():
@@ -292,10 +279,6 @@ def _do(cell: GridEngineCellAccess, *options: str) -> None:
     run_client(cell, qconf.qconf_command(cell, *options)).checked()
 
 
-def _all_on(host: str) -> str:
-    return f"*@{host}"
-
-
 NAME = "gb_tags"
 BETWEEN = "+"  # separator of tags; a comma and = are special in complex_values
 COMPLEX = f"{NAME} {NAME} RESTRING == NO NO NONE 0"
@@ -308,13 +291,7 @@ def query_host_tags(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]
     Tags are a value of complex gb_tags, which jobs can't request. The cell keeps the value while a host is off,
     and deletes the value with the host.
     """
-    document = run_client(cell, client_commands.list_execution_hosts_command(cell, (NAME,))).checked().stdout
-    return parse_cell_host_tags(document)
-
-
-def list_taggable_hosts(cell: GridEngineCellAccess) -> tuple[str, ...]:
-    """Return the names of all execution hosts."""
-    return list_execution_hosts(cell)
+    return parse_cell_host_tags(run_client(cell, (f"{cell.binaries}/qhost", "-F", NAME, "-xml")).checked().stdout)
 
 
 def parse_cell_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
@@ -325,7 +302,7 @@ def parse_cell_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
 
 def replace_host_tags(cell: GridEngineCellAccess, host: str, host_tags: tuple[str, ...]) -> None:
     """Replace all tags of a host; raise CommandFailed if the cell refuses the change."""
-    complexes = qconf.parse_complex_table(run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout)
+    complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
     if NAME not in complexes:
         line = qconf.setup_edit_shell_line(SetupEdit(verb=SetupEditVerb.SET_COMPLEX, name=NAME, value=COMPLEX))
         answer = run_client(cell, ("/bin/sh", "-c", f"{qconf.cell_environment_shell_line(cell)}; {line}"))
@@ -333,6 +310,6 @@ def replace_host_tags(cell: GridEngineCellAccess, host: str, host_tags: tuple[st
             raise CommandFailed(("qconf", "-Mc"), answer.status, answer.stdout, answer.stderr)
     if host_tags:
         options = ("-mattr", "exechost", VALUES, f"{NAME}={BETWEEN.join(host_tags)}", host)
-        run_client(cell, qconf.qconf_command(cell, *options)).checked()
+        _do(cell, *options)
     elif host in query_host_tags(cell):
-        run_client(cell, qconf.qconf_command(cell, "-dattr", "exechost", VALUES, NAME, host)).checked()
+        _do(cell, "-dattr", "exechost", VALUES, NAME, host)

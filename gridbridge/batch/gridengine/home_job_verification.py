@@ -26,7 +26,7 @@ def keep_refused_job_home(
     """Mark a refused job, which then stays at home; return False if no local queue could run the job."""
     for hard, queues in variants:
         if could_run_at_home(cell, request_with_replaced_lists(own, hard, queues)):
-            mark_refused_job(cell, job, hard=hard, queues=queues, reason=reason)
+            run_client(cell, mark_refused_job_command(cell, job, hard=hard, queues=queues, reason=reason)).checked()
             return True
     return False
 
@@ -74,17 +74,10 @@ def verify_request_command(cell: GridEngineCellAccess, request: JobRequest) -> A
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", "-w", "v", *options)
 
 
-def mark_refused_job(
-    cell: GridEngineCellAccess, job: str, *, hard: Pairs | None, queues: str | None, reason: str
-) -> None:
-    """Replace a job's resources and queues, and write the refusal into the job's context for `qstat -j`."""
-    run_client(cell, mark_refused_job_command(cell, job, hard=hard, queues=queues, reason=reason)).checked()
-
-
 def mark_refused_job_command(
     cell: GridEngineCellAccess, job: str, *, hard: Pairs | None, queues: str | None, reason: str
 ) -> Argv:
-    """Build the command that replaces a refused job's resources and queues, and writes its context."""
+    """Build the command that replaces a refused job's resources and queues, and notes the refusal for `qstat -j`."""
     options: Argv = client_commands.qsub_resource_options("-hard", hard) if hard is not None else ()
     options += ("-hard", "-q", queues) if queues is not None else ()
     note = "".join(" " if character in "\n\t" else ";" if character == "," else character for character in reason)

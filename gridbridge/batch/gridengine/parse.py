@@ -7,12 +7,12 @@ elements are those of Grid Engine's clients/qstat/qstat_xml.c and sge_cull_xml.c
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache, partial
 from io import BytesIO
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from lxml import etree
 
@@ -24,11 +24,7 @@ from gridbridge.model.jobs_and_accounting import JobAccountAndErrors
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.model.transfer_name import PREFIX, parse_qstat_task_ranges
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from lxml.etree import _Element
-
-
+Element: TypeAlias = etree._Element
 ROW, QUEUE = "job_list", "Queue-List"
 _PARTS = {"queue_info", "job_info"}  # elements that qstat prints even without content
 _Value = TypeVar("_Value")
@@ -82,14 +78,14 @@ def parse_short_xml(data: bytes, program: str = "qstat") -> etree._Element:
     return parse_repaired_xml(data, etree.fromstring, program)
 
 
-def for_each_listed_job_and_queue(document: bytes, take: Callable[[etree._Element], None]) -> None:
-    """Call `take` with each job and queue instance of qstat's list; raise ParseError for any other document.
+def iterate_job_list(document: bytes) -> Iterator[Element]:
+    """Yield each job and queue instance of qstat's list; raise ParseError at the end of any other document.
 
     The jobs of a queue instance precede the queue instance.
     """
     walked = iterate_xml_elements(document, ROW, QUEUE)
     for _, element in walked:
-        take(element)
+        yield element
         free_parsed_element(element)
     require_job_list(walked.root)
 
@@ -108,13 +104,6 @@ def require_job_list(root: etree._Element) -> None:
         return
     words = " ".join(word for text in root.itertext() for word in str(text).split())
     raise ParseError(f"qstat: <{root.tag}> is not a job list: {words[:100] or 'no text'}")
-
-
-def iterate_leaf_texts(walk: Iterable[tuple[str, etree._Element]]) -> Iterator[tuple[str, str]]:
-    """Yield the tag and text of each element without child elements."""
-    for _, element in walk:
-        if len(element) == 0:
-            yield str(element.tag), element.text or ""
 
 
 def unescape_less_than(raw: str) -> str:
@@ -142,14 +131,11 @@ def _repair(data: bytes) -> bytes:
 
 _LOG = logging.getLogger(__name__)
 _OURS = f"{PREFIX}."
-_TIMES = (
-    "JAT_start_time",
-    "JB_submission_time",
-    "JAT_submission_time",
-)  # start and submission time
+_TIMES = ("JAT_start_time", "JB_submission_time", "JAT_submission_time")
 TRUE = frozenset(("1.000000", "1", "TRUE", "true"))  # true values of a BOOL resource
 _FALSE = frozenset(("0.000000", "0", "FALSE", "false"))
 FIXED = "qf"  # type of a fixed resource value of a queue (qstat(1), -F)
+_JOB, _TASK = "JB_job_number", "JAT_task_number"
 BATCH = "B"  # letter of batch queues in a queue's type
 
 
@@ -170,50 +156,39 @@ def parse_cluster_snapshot(
     a ~/.sge_qstat cancels -F, the snapshot has no queues. Raises ParseError for an incomplete document.
     """
     read = partial(_read_lists, job_ids=job_ids, uncounted=uncounted, zone=zone)
-    lists = parse_repaired_xml(data, read)
-    own = (queue for queue in lists.queues if not queue.sends_away and queue.queue not in transfer_queues)
+    queues, jobs, pending = parse_repaired_xml(data, read)
+    own = (queue for queue in queues if not queue.sends_away and queue.queue not in transfer_queues)
+    free_besteffort = [queue.free_slots for queue in queues if queue.is_besteffort]
     return ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
-        queues=tuple(lists.queues),
-        jobs=lists.jobs,
-        pending=lists.pending,
+        queues=tuple(queues),
+        jobs=jobs,
+        pending=pending,
         free_slots=sum(queue.free_for_others for queue in own),
-        besteffort_slots=_besteffort(lists.queues),
+        besteffort_slots=sum(free_besteffort) if free_besteffort else None,
     )
 
 
-def _besteffort(queues: Iterable[QueueInstanceStatus]) -> int | None:
-    free = [queue.free_slots for queue in queues if queue.is_besteffort]
-    return sum(free) if free else None
-
-
-class _Lists:
-    """Collects queue instances and jobs from the rows of qstat's list."""
-
-    def __init__(self, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None) -> None:
-        self.queues: list[QueueInstanceStatus] = []
-        self.jobs: dict[int, tuple[JobListRow, ...]] = {}
-        self._wanted = job_ids
-        self._uncounted = uncounted
-        self._zone = zone
-        self._tasks: Counter[str] = Counter()
-
-    @property
-    def pending(self) -> int:
-        return sum(n for text, n in self._tasks.items() if parse_job_state_log_unknown(text).can_start)
-
-    def take(self, element: "_Element") -> None:
-        leafs = {child.tag: child.text or "" for child in element}
+def _read_lists(
+    document: bytes, *, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None
+) -> tuple[list[QueueInstanceStatus], dict[int, tuple[JobListRow, ...]], int]:
+    """Return the queue instances, the rows of each wanted job, and the number of pending tasks."""
+    queues, jobs = list[QueueInstanceStatus](), dict[int, tuple[JobListRow, ...]]()
+    tasks_in_state = Counter[str]()
+    for element in iterate_job_list(document):
+        leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == QUEUE:
-            self.queues.append(_queue(leafs, _values(element)))
-            return
+            queues.append(_queue(leafs, element))
+            continue
         job_id = int(leafs["JB_job_number"])
-        if job_id not in self._uncounted:
-            self._tasks[leafs["state"]] += count_tasks_in_ranges(leafs.get("tasks", ""))
-        if job_id in self._wanted or leafs["JB_name"].startswith(_OURS):
-            row = _job(leafs, _queue_around(element, leafs), self._zone)
-            self.jobs[job_id] = _joined(self.jobs.get(job_id, ()), row)
+        if job_id not in uncounted:
+            tasks_in_state[leafs["state"]] += count_tasks_in_ranges(leafs.get("tasks", ""))
+        if job_id in job_ids or leafs["JB_name"].startswith(_OURS):
+            row = _job(leafs, _queue_around(element, leafs), zone)
+            jobs[job_id] = _joined(jobs.get(job_id, ()), row)
+    pending = sum(n for text, n in tasks_in_state.items() if parse_job_state_log_unknown(text).can_start)
+    return queues, jobs, pending
 
 
 def _joined(rows: tuple[JobListRow, ...], row: JobListRow) -> tuple[JobListRow, ...]:
@@ -225,13 +200,10 @@ def _joined(rows: tuple[JobListRow, ...], row: JobListRow) -> tuple[JobListRow, 
     return tuple(whole if earlier is parts[0] else earlier for earlier in rows)
 
 
-def _read_lists(document: bytes, *, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None) -> _Lists:
-    lists = _Lists(job_ids, uncounted, zone)
-    for_each_listed_job_and_queue(document, lists.take)
-    return lists
-
-
-def _queue(leafs: dict[str, str], values: dict[str | None, str | None]) -> QueueInstanceStatus:
+def _queue(leafs: dict[str, str], queue: Element) -> QueueInstanceStatus:
+    """Parse a queue instance with its fixed resource values; Grid Engine 8.1.9 prints a BOOL as a number."""
+    own = (resource for resource in queue.iterfind("resource") if resource.get("type") == FIXED)
+    values = {resource.get("name"): resource.text for resource in own}
     remote = values.get("remote")
     return QueueInstanceStatus(
         name=leafs["name"],
@@ -246,12 +218,6 @@ def _queue(leafs: dict[str, str], values: dict[str | None, str | None]) -> Queue
     )
 
 
-def _values(queue: "_Element") -> dict[str | None, str | None]:
-    """Return a queue instance's fixed resource values; Grid Engine 8.1.9 prints a BOOL as a number."""
-    own = (resource for resource in queue.iterfind("resource") if resource.get("type") == FIXED)
-    return {resource.get("name"): resource.text for resource in own}
-
-
 def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobListRow:
     return JobListRow(
         job_id=int(leafs["JB_job_number"]),
@@ -260,7 +226,7 @@ def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobListRow:
         owner=unescape_less_than(leafs["JB_owner"]),
         state=parse_job_state_log_unknown(leafs["state"]),
         queue=queue,
-        since=_since(leafs, zone),
+        since=parse_printed_time(next((leafs[name] for name in _TIMES if leafs.get(name)), ""), zone),
         slots=int(leafs["slots"]),
     )
 
@@ -274,16 +240,12 @@ def parse_job_state_log_unknown(text: str) -> JobState:
     return state
 
 
-def _queue_around(row: "_Element", leafs: dict[str, str]) -> str:
+def _queue_around(row: Element, leafs: dict[str, str]) -> str:
     """Return the queue instance of a job: the enclosing element, else the element in the job's row."""
     parent = row.getparent()
     if parent is not None and parent.tag == QUEUE:
         return parent.findtext("name") or ""
     return leafs.get("queue_name", "")
-
-
-def _since(leafs: dict[str, str], zone: tzinfo | None) -> datetime | None:
-    return parse_printed_time(next((leafs[name] for name in _TIMES if leafs.get(name)), ""), zone)
 
 
 def parse_printed_time(text: str, zone: tzinfo | None) -> datetime | None:
@@ -313,27 +275,59 @@ def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
     return parse_repaired_xml(data, _read_details)
 
 
+def _read_details(document: bytes) -> tuple[JobAccountAndErrors, ...]:
+    jobs, root = _split_jobs(document)
+    if not jobs and root.tag != "unknown_jobs":
+        raise ParseError(f"qstat: <{root.tag}> contains no job")
+    messages = jobs[-1].get("MES_message", []) if jobs else []  # qstat prints the messages after the last job
+    return tuple(_detail(job, messages) for job in jobs)
+
+
+def _split_jobs(document: bytes, *tags: str) -> tuple[list[_Leafs], Element]:
+    """Return the texts of each job's leaf elements, by default of all, and the document's root element.
+
+    In every version JB_job_number is a job's first element.
+    """
+    jobs: list[_Leafs] = []
+    walked = iterate_xml_elements(document, *((_JOB, *tags) if tags else ()))
+    for _, element in walked:
+        if element.tag == _JOB:
+            jobs.append({})
+        if jobs and len(element) == 0:
+            jobs[-1].setdefault(str(element.tag), []).append(unescape_less_than(element.text or ""))
+    return jobs, walked.root
+
+
+def _detail(leafs: _Leafs, messages: list[str]) -> JobAccountAndErrors:
+    first = {tag: texts[0] for tag, texts in leafs.items()}
+    return JobAccountAndErrors(
+        job_id=int(first[_JOB]),
+        name=first["JB_job_name"],
+        owner=first["JB_owner"],
+        account=first.get("JB_account", ""),
+        begun=tuple(map(int, leafs.get(_TASK, ()))),
+        errors=tuple(leafs.get("QIM_message", ())),
+        messages=tuple(messages),
+    )
+
+
 def parse_begun_tasks(data: bytes) -> list[int]:
     """Parse the tasks in the output of `qstat -j ARRAY -xml`, which prints only tasks that have begun."""
     return parse_repaired_xml(data, _read_begun)
 
 
+def _read_begun(document: bytes) -> list[int]:
+    return [int(text) for job in _split_jobs(document, _TASK)[0] for text in job.get(_TASK, ())]
+
+
 def parse_unix_groups_and_ckpts(data: bytes) -> dict[int, tuple[str, str]]:
     """Parse each job's group and checkpointing environment from `qstat -j JOB,JOB -xml`."""
-    return parse_repaired_xml(data, _read_judged)
+    return parse_repaired_xml(data, _read_groups_and_ckpts)
 
 
-def _read_judged(document: bytes) -> dict[int, tuple[str, str]]:
-    judgements, job = dict[int, tuple[str, str]](), 0
-    for tag, text in iterate_leaf_texts(iterate_xml_elements(document)):
-        if tag == "JB_job_number":
-            job = int(text)
-            judgements[job] = "", ""
-        elif job and tag == "JB_group":
-            judgements[job] = unescape_less_than(text), judgements[job][1]
-        elif job and tag == "JB_checkpoint_name":
-            judgements[job] = judgements[job][0], unescape_less_than(text)
-    return judgements
+def _read_groups_and_ckpts(document: bytes) -> dict[int, tuple[str, str]]:
+    jobs, _ = _split_jobs(document, "JB_group", "JB_checkpoint_name")
+    return {int(job[_JOB][0]): (job.get("JB_group", [""])[-1], job.get("JB_checkpoint_name", [""])[-1]) for job in jobs}
 
 
 def parse_array_concurrency_limits(data: bytes) -> dict[int, int]:
@@ -344,43 +338,7 @@ def parse_array_concurrency_limits(data: bytes) -> dict[int, int]:
     return parse_repaired_xml(data, _read_caps)
 
 
-def _read_details(document: bytes) -> tuple[JobAccountAndErrors, ...]:
-    """Split the document into jobs; in every version JB_job_number is a job's first element."""
-    jobs: list[_Leafs] = []
-    walked = iterate_xml_elements(document)
-    for tag, text in iterate_leaf_texts(walked):
-        if tag == "JB_job_number":
-            jobs.append({})
-        if jobs:
-            jobs[-1].setdefault(tag, []).append(unescape_less_than(text))
-    if not jobs and walked.root.tag != "unknown_jobs":
-        raise ParseError(f"qstat: <{walked.root.tag}> contains no job")
-    messages = jobs[-1].get("MES_message", []) if jobs else []  # qstat prints the messages after the last job
-    return tuple(_detail(job, messages) for job in jobs)
-
-
-def _read_begun(document: bytes) -> list[int]:
-    return [int(text) for tag, text in iterate_leaf_texts(iterate_xml_elements(document)) if tag == "JAT_task_number"]
-
-
 def _read_caps(document: bytes) -> dict[int, int]:
-    caps, job = dict[int, int](), 0
-    for tag, text in iterate_leaf_texts(iterate_xml_elements(document)):
-        if tag == "JB_job_number":
-            job = int(text)
-        elif tag == "JB_ja_task_concurrency" and int(text) > 0:
-            caps[job] = int(text)
-    return caps
-
-
-def _detail(leafs: _Leafs, messages: list[str]) -> JobAccountAndErrors:
-    first = {tag: texts[0] for tag, texts in leafs.items()}
-    return JobAccountAndErrors(
-        job_id=int(first["JB_job_number"]),
-        name=first["JB_job_name"],
-        owner=first["JB_owner"],
-        account=first.get("JB_account", ""),
-        begun=tuple(map(int, leafs.get("JAT_task_number", ()))),
-        errors=tuple(leafs.get("QIM_message", ())),
-        messages=tuple(messages),
-    )
+    jobs, _ = _split_jobs(document, "JB_ja_task_concurrency")
+    caps = {int(job[_JOB][0]): int(job.get("JB_ja_task_concurrency", ["0"])[-1]) for job in jobs}
+    return {job: most for job, most in caps.items() if most > 0}

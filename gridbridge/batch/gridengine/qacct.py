@@ -7,7 +7,7 @@ microseconds.
 
 import json
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
@@ -51,19 +51,9 @@ HEAD = re.compile(rb"(?:[^:]*:){5}\d+:[^:]*:-?\d+:\d+:\d+:\d+:\d+:\d+:")  # firs
 TIMES = ("qsub_time", "start_time", "end_time")
 MILLISECONDS, MICROSECONDS = 10**11, 10**14  # smallest times in milliseconds, and in microseconds
 OF_OBJECT = {  # field names of accounting(5), and of accounting.jsonl
-    "qname": "qname",
-    "hostname": "hostname",
-    "owner": "owner",
-    "jobname": "job_name",
-    "jobnumber": "job_number",
-    "account": "account",
-    "qsub_time": "submission_time",
-    "start_time": "start_time",
-    "end_time": "end_time",
-    "failed": "failed",
-    "exit_status": "exit_status",
-    "slots": "slots",
-    "taskid": "task_number",
+    **{name: name for name in ("qname", "hostname", "owner", "account", "start_time", "end_time")},
+    **{name: name for name in ("failed", "exit_status", "slots")},
+    **{"jobname": "job_name", "jobnumber": "job_number", "qsub_time": "submission_time", "taskid": "task_number"},
 }
 USED = ("ru_wallclock", "ru_utime", "ru_stime", "ru_maxrss")
 OPTIONAL = {"granted_pe": NONE, "pe_taskid": NONE, "deleted_by": ""}
@@ -85,7 +75,7 @@ def parse_accounting_line(line: str) -> dict[str, str]:
     if line.startswith("{"):
         return _of_object(line)
     fields = line.split(":", len(FRONT))
-    match = next((candidate for form in _forms(fields) if (candidate := form.search(f":{fields[-1]}"))), None)
+    match = _match_record_end(fields)
     if match is None or len(fields) <= len(FRONT):
         raise ParseError(f"accounting: {line[:60]!r} has an unknown format")
     return dict(zip(FRONT, fields, strict=False)) | {"pe_taskid": match["pe_taskid"]}
@@ -119,27 +109,23 @@ def is_line_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
     after = data[end : data.find(b"\n", end) if end < len(data) else end]
     if line.startswith(JSON):
         return not all(beside.startswith(OF_OBJECTS) for beside in (before, after) if beside)
-    form = _form(line.decode("utf-8", "replace"))
-    if form is None:
+    match = _match_record_end(line.decode("utf-8", "replace").split(":", len(FRONT)))
+    if match is None:
         return True
-    goes_on = before and not before.startswith(b"#") and not ENDS[form].search(before)
+    goes_on = before and not before.startswith(b"#") and not ENDS[match.re].search(before)
     return bool(goes_on or (after and not after.startswith(b"#") and not HEAD.match(after)))
 
 
-def _form(line: str) -> re.Pattern[str] | None:
-    fields = line.split(":", len(FRONT))
-    return next((form for form in _forms(fields) if form.search(f":{fields[-1]}")), None)
-
-
-def _forms(fields: list[str]) -> Iterable[re.Pattern[str]]:
-    """Return the formats of accounting lines, in the order in which a line is compared with the formats.
+def _match_record_end(fields: list[str]) -> re.Match[str] | None:
+    """Match the end of an accounting line with the known formats.
 
     A line with times in milliseconds is first compared with Univa Grid Engine's format: its last field, a command line,
     may look like another format.
     """
     submitted = fields[SUBMITTED] if len(fields) > SUBMITTED else ""
     is_univa = submitted.isdigit() and int(submitted) > MILLISECONDS
-    return (UNIVA, *ENDS) if is_univa else ENDS
+    matches = (form.search(f":{fields[-1]}") for form in ((UNIVA, *ENDS) if is_univa else ENDS))
+    return next(filter(None, matches), None)
 
 
 def _of_object(line: str) -> dict[str, str]:
@@ -177,18 +163,13 @@ def job_end_of_accounting_record(record: JobRunAccounting | RemoteJobRunAccounti
     )
     if record.failed == 0 and record.has_usage:
         return replace(end, exit_status=record.exit_status)
-    reason = f"failed {record.failed}, exit status {record.exit_status}"
-    status = record.exit_status or 0
-    if status > SIGNALLED and record.has_usage:
-        signal = status - SIGNALLED
-        return replace(end, signal=signal, reason=reason, killed_for=_killed_for(record, signal))
-    return replace(end, reason=reason)
-
-
-def _killed_for(record: JobRunAccounting | RemoteJobRunAccounting, signal: int) -> JobKillReason:
-    """Return DELETION if the record names the user who deleted the job; 8.1.9 does not record deletions."""
-    is_deleted = isinstance(record, JobRunAccounting) and bool(_set(record.deleted_by))
-    return JobKillReason.DELETION if is_deleted and signal == SIGKILL else JobKillReason.UNKNOWN
+    end = replace(end, reason=f"failed {record.failed}, exit status {record.exit_status}")
+    signal = (record.exit_status or 0) - SIGNALLED
+    if signal <= 0 or not record.has_usage:
+        return end
+    # 8.1.9 does not record deletions
+    is_deleted = isinstance(record, JobRunAccounting) and record.deleted_by not in ("", NONE) and signal == SIGKILL
+    return replace(end, signal=signal, killed_for=JobKillReason.DELETION if is_deleted else JobKillReason.UNKNOWN)
 
 
 def parse_accounting_records(data: bytes, *, zone: tzinfo | None = None) -> tuple[JobRunAccounting, ...]:
@@ -218,12 +199,10 @@ def read_accounting_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, Jo
         try:
             record = _record(parse_accounting_line(text), UTC)
         except ParseError:
+            record = None
+        if record is None or is_line_inside_other_record(data, begin, line):
             skipped += 1
-            continue
-        if is_line_inside_other_record(data, begin, line):
-            skipped += 1
-            continue
-        if record.account.startswith(prefix):
+        elif record.account.startswith(prefix):
             records.append((text, record))
     return tuple(records), skipped
 
@@ -300,7 +279,7 @@ def _filled(fields: dict[str, str], zone: tzinfo | None) -> JobRunAccounting:
         system_s=_amount(fields["ru_stime"]),
         max_rss_kb=_amount(fields["ru_maxrss"]),
         pe=fields.get("granted_pe", ""),
-        pe_task=_set(fields.get("pe_taskid", "")),
+        pe_task="" if fields.get("pe_taskid") == NONE else fields.get("pe_taskid", ""),
         deleted_by=fields.get("deleted_by", ""),
     )
 
@@ -315,10 +294,6 @@ def _number(text: str) -> int:
 
 def _task(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < _DIGITS else NO_TASK
-
-
-def _set(text: str) -> str:
-    return "" if text == NONE else text
 
 
 def _time(text: str, zone: tzinfo | None) -> datetime | None:

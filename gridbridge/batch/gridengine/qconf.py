@@ -1,13 +1,13 @@
 """Parses qconf(1)'s output, and builds the sh lines by which `gridbridge setup` edits a cell.
 
-Edits are sh text, because set-up runs exactly the text that it prints. All values pass through `_quoted` or
+Edits are sh text, because set-up runs exactly the text that it prints. All values pass through `quote` or
 `_sed_text`. qconf opens its input file twice, so tables go through a private folder. A table that could not be read is
 never written back, because `qconf -Mc` deletes missing rows.
 """
 
 import re
-import shlex
 from collections.abc import Callable, Mapping
+from shlex import quote
 from types import MappingProxyType
 
 from gridbridge.batch.gridengine.client_commands import Argv
@@ -77,18 +77,14 @@ def setup_edit_shell_line(edit: SetupEdit) -> str:
 def cell_environment_shell_line(cell: GridEngineCellAccess) -> str:
     """Return the sh line that exports the variables by which qconf finds a cell."""
     words = (
-        f"SGE_ROOT={_quoted(cell.root)}",
-        f"SGE_CELL={_quoted(cell.cell)}",
-        f"SGE_QMASTER_PORT={_quoted(cell.qmaster_port)}",
-        f"SGE_EXECD_PORT={_quoted(cell.execd_port)}",
+        f"SGE_ROOT={quote(cell.root)}",
+        f"SGE_CELL={quote(cell.cell)}",
+        f"SGE_QMASTER_PORT={quote(cell.qmaster_port)}",
+        f"SGE_EXECD_PORT={quote(cell.execd_port)}",
         "SGE_SINGLE_LINE=1",
-        f"PATH={_quoted(cell.binaries)}:/usr/sbin:/usr/bin:/sbin:/bin",
+        f"PATH={quote(cell.binaries)}:/usr/sbin:/usr/bin:/sbin:/bin",
     )
     return f"export {' '.join(words)}"
-
-
-def _quoted(text: str) -> str:
-    return shlex.quote(text)
 
 
 def _sed_text(text: str) -> str:
@@ -96,39 +92,35 @@ def _sed_text(text: str) -> str:
 
 
 def _set_complex(edit: SetupEdit) -> str:
-    other_rows = _quoted(f"/^{edit.name}[[:space:]]/d")
-    return (
-        f'({FOLDER} && qconf -sc >"$d/now" && {{ sed {other_rows} "$d/now" &&'
-        f' echo {_quoted(edit.value)}; }} >"$d/new" && qconf -Mc "$d/new")'
-    )
+    return _with_other_complexes(edit, "{ sed", f" && echo {quote(edit.value)}; }}")
 
 
-def _drop_complex(edit: SetupEdit) -> str:
-    other_rows = _quoted(f"/^{edit.name}[[:space:]]/d")
-    return f'({FOLDER} && qconf -sc >"$d/now" && sed {other_rows} "$d/now" >"$d/new" && qconf -Mc "$d/new")'
+def _with_other_complexes(edit: SetupEdit, sed: str = "sed", more: str = "") -> str:
+    other_rows = quote(f"/^{edit.name}[[:space:]]/d")
+    return f'({FOLDER} && qconf -sc >"$d/now" && {sed} {other_rows} "$d/now"{more} >"$d/new" && qconf -Mc "$d/new")'
 
 
 def _add_queue(edit: SetupEdit) -> str:
     edits = " ".join(_sed_setting(*line.split(" ", 1)) for line in edit.value.splitlines())
-    copied = f" {_quoted(edit.attribute)}" if edit.attribute else ""
+    copied = f" {quote(edit.attribute)}" if edit.attribute else ""
     return f'({FOLDER} && qconf -sq{copied} >"$d/now" && sed {edits} "$d/now" >"$d/new" && qconf -Aq "$d/new")'
 
 
 def _sed_setting(attribute: str, value: str) -> str:
-    return f"-e {_quoted(f's|^{attribute} .*|{attribute} {_sed_text(value)}|')}"
+    return f"-e {quote(f's|^{attribute} .*|{attribute} {_sed_text(value)}|')}"
 
 
 def _attribute(option: str) -> Callable[[SetupEdit], str]:
     def line(edit: SetupEdit) -> str:
-        return f"qconf {option} {edit.kind} {edit.attribute} {_quoted(edit.value)} {edit.name}"
+        return f"qconf {option} {edit.kind} {edit.attribute} {quote(edit.value)} {edit.name}"
 
     return line
 
 
 def _set_host(edit: SetupEdit) -> str:
-    file = f'"$d"/{_quoted(edit.name)}'
+    file = f'"$d"/{quote(edit.name)}'
     other_settings = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
-    setting = _quoted(f"{edit.attribute} {edit.value}")
+    setting = quote(f"{edit.attribute} {edit.value}")
     return (
         f'({FOLDER} && if qconf -sconf {edit.name} >"$d/now" 2>/dev/null; then'
         f" {{ {other_settings} && echo {setting}; }} >{file} && qconf -Mconf {file};"
@@ -137,7 +129,7 @@ def _set_host(edit: SetupEdit) -> str:
 
 
 def _drop_host(edit: SetupEdit) -> str:
-    file = f'"$d"/{_quoted(edit.name)}'
+    file = f'"$d"/{quote(edit.name)}'
     other_settings = f"sed -e '/^#/d' -e '/^$/d' -e '/^{edit.attribute} /d' \"$d/now\""
     return (
         f'({FOLDER} && qconf -sconf {edit.name} >"$d/now" && {other_settings} >{file} &&'
@@ -160,17 +152,17 @@ def _exempt(edit: SetupEdit) -> str:
 
 def _with_rules(edit: SetupEdit, more: str = "") -> str:
     other_rules = f"/^ *limit +{edit.attribute} /{{next}} {{print}} {more}".strip()
-    name = _quoted(edit.name)
+    name = quote(edit.name)
     return (
         f'({FOLDER} && qconf -srqs {name} >"$d/now" &&'
-        f' awk {_quoted(other_rules)} "$d/now" >"$d/new" && qconf -Mrqs "$d/new" {name})'
+        f' awk {quote(other_rules)} "$d/now" >"$d/new" && qconf -Mrqs "$d/new" {name})'
     )
 
 
 RENDERERS: Mapping[SetupEditVerb, Callable[[SetupEdit], str]] = MappingProxyType(
     {
         SetupEditVerb.SET_COMPLEX: _set_complex,
-        SetupEditVerb.DROP_COMPLEX: _drop_complex,
+        SetupEditVerb.DROP_COMPLEX: _with_other_complexes,
         SetupEditVerb.ADD_QUEUE: _add_queue,
         SetupEditVerb.DROP_QUEUE: lambda edit: f"qconf -dq {edit.name}",
         SetupEditVerb.REPLACE: _attribute("-rattr"),
@@ -182,8 +174,8 @@ RENDERERS: Mapping[SetupEditVerb, Callable[[SetupEdit], str]] = MappingProxyType
         SetupEditVerb.SET_SCHEDULER: _set_scheduler,
         SetupEditVerb.ADMIT: lambda edit: f"qconf -a{LISTS[edit.kind]} {edit.name}",
         SetupEditVerb.DISMISS: lambda edit: f"qconf -d{LISTS[edit.kind]} {edit.name}",
-        SetupEditVerb.ALLOW: lambda edit: f"qconf -au {_quoted(edit.value)} {edit.name}",
-        SetupEditVerb.DISALLOW: lambda edit: f"qconf -du {_quoted(edit.value)} {edit.name}",
+        SetupEditVerb.ALLOW: lambda edit: f"qconf -au {quote(edit.value)} {edit.name}",
+        SetupEditVerb.DISALLOW: lambda edit: f"qconf -du {quote(edit.value)} {edit.name}",
         SetupEditVerb.DROP_LIST: lambda edit: f"qconf -dul {edit.name}",
         SetupEditVerb.EXEMPT: _exempt,
         SetupEditVerb.INCLUDE: _with_rules,

@@ -59,7 +59,7 @@ def query_cluster_snapshot(
     The snapshot's time is the time before the query. Raises CommandFailed or ParseError without a complete answer.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(cell, client_commands.show_cell_status_command(cell)).checked()
+    answer = query_in_utc(cell, client_commands.show_cell_status_command(cell)).checked()
     took_s = time.monotonic() - began
     snapshot = parse_cluster_snapshot(
         answer.stdout,
@@ -98,12 +98,9 @@ def query_array_ends(cell: GridEngineCellAccess, arrays: Sequence[ArrayEndQuery]
     for record in records:
         by_array.setdefault(record.account, []).append(record)
     for array in () if is_read else arrays:
-        by_array.setdefault(array.account, []).extend(_by_qacct(cell, array))
+        of_job = query_accounting_records(cell, array.job_id)
+        by_array.setdefault(array.account, []).extend(record for record in of_job if record.account == array.account)
     return {account: _ends(array_records) for account, array_records in by_array.items()}
-
-
-def _by_qacct(cell: GridEngineCellAccess, array: ArrayEndQuery) -> list[JobRunAccounting]:
-    return [record for record in query_accounting_records(cell, array.job_id) if record.account == array.account]
 
 
 def _ends(records: Iterable[JobRunAccounting]) -> Ends:
@@ -119,7 +116,7 @@ def query_begun_indices(cell: GridEngineCellAccess, arrays: Mapping[int, str]) -
 
     `qstat -j` does not show waiting tasks.
     """
-    answer = _ask(cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))).checked()
+    answer = query_in_utc(cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))).checked()
     return {
         detail.job_id: frozenset(detail.begun)
         for detail in parse_job_detail(answer.stdout)
@@ -152,7 +149,7 @@ def _flush_s(reporting: str) -> float:
 
 def query_job_details(cell: GridEngineCellAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the qmaster's data about a job; empty for an unknown job."""
-    answer = _ask(cell, client_commands.show_job_detail_command(cell, str(job_id)))
+    answer = query_in_utc(cell, client_commands.show_job_detail_command(cell, str(job_id)))
     return parse_job_detail(answer.checked().stdout)
 
 
@@ -208,7 +205,7 @@ def query_names(cell: GridEngineCellAccess, option: str) -> tuple[str, ...]:
     return qconf.parse_name_list(answer.checked().stdout)
 
 
-def _ask(cell: GridEngineCellAccess, argv: client_commands.Argv) -> CompletedProgram:
+def query_in_utc(cell: GridEngineCellAccess, argv: client_commands.Argv) -> CompletedProgram:
     """Run a client program in UTC, because client programs print local times without a zone."""
     return run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
 
@@ -237,7 +234,7 @@ def final_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | F
     A past exit status is the job's end. After a failed run in the past, a record in the future counts: the job may have
     been requeued, and execd's clock may be ahead.
     """
-    final = [record for record in records if _is_final(record)]
+    final = [record for record in records if record.failed not in RESCHEDULED and not record.pe_task]
     future = [record for record in final if record.ended_at and record.ended_at > now + CLOCKS_DIFFER]
     past = [record for record in final if record not in future]
     if future and not any(job_end_of_accounting_record(record).exit_status is not None for record in past):
@@ -257,33 +254,20 @@ def _agreed(ends: Sequence[JobEnd]) -> tuple[JobEnd | None, bool]:
     observed = [end for end in ends if not end.is_unseen] or ends
     if len(_kinds(observed)) > 1:
         return None, True
-    return (max(reversed(observed), key=_run_s) if observed else None), False
-
-
-def _run_s(end: JobEnd) -> float:
-    """Return a run's duration, by which the longest of several equal ends is chosen.
-
-    So a forged record can't reduce the usage of a job.
-    """
-    return end.wallclock_s or 0.0
+    # the longest of several equal ends, so that a forged record can't reduce the usage of a job
+    return max(reversed(observed), key=lambda end: end.wallclock_s or 0.0, default=None), False
 
 
 def _kinds(ends: Sequence[JobEnd]) -> set[tuple[int | None, int | None]]:
     return {(end.exit_status, end.signal) for end in ends}
 
 
-def _is_final(record: JobRunAccounting | RemoteJobRunAccounting) -> bool:
-    return record.failed not in RESCHEDULED and not record.pe_task
-
-
 def query_accounting_records(cell: GridEngineCellAccess, job_id: int) -> tuple[JobRunAccounting, ...]:
     """Return the accounting records of all tasks and runs of a job.
 
-    qacct runs in UTC, because it prints local times without a zone. An unreadable accounting file raises an error,
-    although qacct prints the same text as for an empty file.
+    An unreadable accounting file raises an error, although qacct prints the same text as for an empty file.
     """
-    argv = client_commands.qacct_command(cell, str(job_id))
-    answer = run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
+    answer = query_in_utc(cell, (f"{cell.binaries}/qacct", "-j", str(job_id)))
     is_empty = b"no jobs running since startup" in answer.stdout
     if b"not found" in answer.stderr or (is_empty and not UNREADABLE.search(answer.stderr)):
         return ()

@@ -9,14 +9,8 @@ from gridbridge.batch.batch_submission_outcome import (
     JobSubmissionResult,
     failed_submission_result,
 )
-from gridbridge.batch.gridengine import client_commands
+from gridbridge.batch.gridengine import client_commands, submitted_request
 from gridbridge.batch.gridengine.client_commands import Argv
-from gridbridge.batch.gridengine.submitted_request import (
-    parse_array_indices,
-    parse_job_ids_by_name,
-    parse_job_request,
-    parse_owner_and_account,
-)
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.campaigns.campaign_names import PREFIX
 from gridbridge.model.fixed_paths import BEST_EFFORT
@@ -54,7 +48,8 @@ NO_ANSWER = (  # errors after which a job may have been submitted
 NO_BEST_EFFORT = f'unknown resource "{BEST_EFFORT}"'.encode()
 A_CALL = 2000  # maximal number of task ranges in one command
 OF_ARRAY = f"{PREFIX}."
-MARK = "MAIL"  # environment variable of qsub; qsub records the value, a submission name, in the job
+MARK = "MAIL"  # environment variable of qsub; qsub records the value, a submission name, in the job (qsub(1))
+RECORDED_MARK = b"__SGE_PREFIX__O_MAIL"  # name of the recorded variable SGE_O_MAIL in `qstat -j -xml`
 JOB_NUMBER = b"<JB_job_number>"
 UNKNOWN_JOB = b"<unknown_jobs"
 END_OF_DETAIL = b"</detailed_job_info>"
@@ -135,21 +130,18 @@ def _named(cell: GridEngineCellAccess, transfer: str, owner: str) -> list[int]:
     """Return the ids of a user's jobs that were submitted under a name.
 
     Only the user's own jobs are queried: in the output of `qstat -j NAME`, other users' jobs could exceed the size
-    limit.
+    limit. An array is found even if an operator has renamed the array: operators can change a job's name, account,
+    context and arguments, but qalter removes no variable SGE_O_* (measured: 8.1.9).
     """
-    listed = run_client(cell, client_commands.list_jobs_of_owner_command(cell, owner)).checked().stdout
-    jobs = _bearing(cell, listed, transfer, owner)
+    listed = run_client(cell, client_commands.list_jobs_command(cell, "-u", owner, "-xml")).checked().stdout
+    shown = query_job_details_xml(cell, submitted_request.parse_job_ids_by_name(listed, transfer, owner))
+    jobs = {number for number, job in shown if submitted_request.parse_owner_and_account(job) == (owner, transfer)}
     if transfer.startswith(OF_ARRAY):
-        from gridbridge.batch.gridengine.arrays_by_submitted_name import find_arrays_by_submitted_name
-
-        jobs = sorted({*jobs, *find_arrays_by_submitted_name(cell, listed, transfer, owner)})
-    return jobs
-
-
-def _bearing(cell: GridEngineCellAccess, listed: bytes, transfer: str, owner: str) -> list[int]:
-    jobs = tuple(parse_job_ids_by_name(listed, transfer, owner))
-    shown = query_job_details_xml(cell, jobs) if jobs else ()
-    return [number for number, job in shown if parse_owner_and_account(job) == (owner, transfer)]
+        for number, job in query_job_details_xml(cell, submitted_request.parse_array_ids(listed)):
+            names = submitted_request.recorded_submit_variable(job, RECORDED_MARK)
+            if submitted_request.parse_owner_and_account(job)[0] == owner and transfer.encode() in names:
+                jobs.add(number)
+    return sorted(jobs)
 
 
 def query_owner_and_account(cell: GridEngineCellAccess, job: str) -> tuple[str, str]:
@@ -157,12 +149,12 @@ def query_owner_and_account(cell: GridEngineCellAccess, job: str) -> tuple[str, 
     xml = query_job_xml(cell, job)
     if UNKNOWN_JOB in xml:
         return "", ""
-    return parse_owner_and_account(xml)
+    return submitted_request.parse_owner_and_account(xml)
 
 
 def query_live_indices(cell: GridEngineCellAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
     """Return, by array id, the indices of the caller's array tasks that wait or run."""
-    return parse_array_indices(run_client(cell, client_commands.list_own_jobs_command(cell)).checked().stdout, arrays)
+    return submitted_request.parse_array_indices(_own_jobs(cell), arrays)
 
 
 def hold_array_tasks(
@@ -171,8 +163,8 @@ def hold_array_tasks(
     """Put a user hold on array tasks; return the indices of all waiting tasks that are held."""
     for tasks in _in_calls(array, indices):
         hold_job(cell, tasks, gone_is_fine=True)
-    listed = run_client(cell, client_commands.list_own_jobs_command(cell)).checked().stdout
-    return parse_array_indices(listed, (array,), b"pending", "h")[array]
+    listed = _own_jobs(cell)
+    return submitted_request.parse_array_indices(listed, (array,), b"pending", "h")[array]
 
 
 def release_array_tasks(cell: GridEngineCellAccess, array: str, indices: tuple[range, ...]) -> None:
@@ -189,17 +181,19 @@ def _in_calls(array: str, indices: tuple[range, ...]) -> "Iterator[str]":
 
 def query_job_request(cell: GridEngineCellAccess, job: str) -> JobRequest:
     """Return a job's request."""
-    return parse_job_request(query_job_xml(cell, job))
+    return submitted_request.parse_job_request(query_job_xml(cell, job))
 
 
 def query_job_requests(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
     """Return the requests of several jobs by one query; jobs that no longer exist are left out."""
-    return {number: parse_job_request(part) for number, part in query_job_details_xml(cell, jobs)}
+    return {number: submitted_request.parse_job_request(part) for number, part in query_job_details_xml(cell, jobs)}
 
 
 def query_job_accounts(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> dict[int, str]:
     """Return the accounts of several jobs by one query; jobs that no longer exist are left out."""
-    return {number: parse_owner_and_account(part)[1] for number, part in query_job_details_xml(cell, jobs)}
+    return {
+        number: submitted_request.parse_owner_and_account(part)[1] for number, part in query_job_details_xml(cell, jobs)
+    }
 
 
 def query_job_details_xml(cell: GridEngineCellAccess, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
@@ -221,7 +215,7 @@ def query_job_xml(cell: GridEngineCellAccess, job: str) -> bytes:
 
 def query_deferred_jobs(cell: GridEngineCellAccess) -> frozenset[int]:
     """Return the ids of jobs that wait for their start time; raise ParseError for a truncated answer."""
-    xml = run_client(cell, client_commands.list_deferred_jobs_command(cell)).checked().stdout
+    xml = run_client(cell, (f"{cell.binaries}/qstat", "-s", "ha", "-u", "*", "-xml")).checked().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -s ha: the answer is truncated")
     numbers = (part.partition(b"<")[0] for part in xml.split(JOB_NUMBER)[1:])
@@ -230,12 +224,12 @@ def query_deferred_jobs(cell: GridEngineCellAccess) -> frozenset[int]:
 
 def hold_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False) -> None:
     """Put a user hold on a job or task."""
-    _do(cell, client_commands.hold_job_command(cell, job), gone_is_fine)
+    _do(cell, "qalter", "-h", "u", job, gone_is_fine=gone_is_fine)
 
 
 def release_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False) -> None:
     """Remove the user hold from a job or task."""
-    _do(cell, client_commands.release_job_command(cell, job), gone_is_fine)
+    _do(cell, "qalter", "-h", "U", job, gone_is_fine=gone_is_fine)
 
 
 def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> None:
@@ -259,29 +253,29 @@ def restore_start_time(cell: GridEngineCellAccess, job: str) -> str:
 
 def rename_and_release(cell: GridEngineCellAccess, job: str, name: str) -> None:
     """Release a held job and give the job its final name."""
-    _do(cell, client_commands.rename_and_release_command(cell, job, name))
+    _do(cell, "qalter", "-N", name, "-h", "U", job)
 
 
 def release_arrays(cell: GridEngineCellAccess, arrays: tuple[str, ...], name: str) -> None:
     """Release held arrays and give the arrays their final name, in one request."""
-    _do(cell, client_commands.rename_and_release_command(cell, ",".join(arrays), name))
+    rename_and_release(cell, ",".join(arrays), name)
 
 
 def delete_array(cell: GridEngineCellAccess, array: str) -> None:
     """Delete all tasks of an array; a missing array is no error."""
-    _do(cell, client_commands.delete_job_command(cell, array), gone_is_fine=True)
+    _do(cell, "qdel", array, gone_is_fine=True)
 
 
 def delete_array_tasks(cell: GridEngineCellAccess, array: str, _name: str, indices: str) -> None:
     """Delete the array tasks with the given indices; missing tasks are no error."""
-    _do(cell, client_commands.delete_array_tasks_command(cell, array, indices), gone_is_fine=True)
+    _do(cell, "qdel", array, "-t", indices, gone_is_fine=True)
 
 
 def pin_job_to_queue(
     cell: GridEngineCellAccess, job: str, queue: str, remember: str, hard: Pairs | None = None
 ) -> None:
     """Restrict a whole job to one queue; Grid Engine can't restrict a single task."""
-    _do(cell, client_commands.pin_to_queue_command(cell, job, queue, remember, hard))
+    run_client(cell, client_commands.pin_to_queue_command(cell, job, queue, remember, hard)).checked()
 
 
 def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: Pairs | None = None) -> str:
@@ -291,7 +285,7 @@ def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: 
     """
     answer = run_client(cell, client_commands.restore_queue_list_command(cell, job, queues, hard))
     if answer.status and any(sign in answer.stdout + answer.stderr for sign in NO_QUEUES):
-        _do(cell, client_commands.restore_queue_list_command(cell, job, ANY_QUEUE, hard))
+        run_client(cell, client_commands.restore_queue_list_command(cell, job, ANY_QUEUE, hard)).checked()
         return queues
     answer.checked()
     return ""
@@ -299,12 +293,12 @@ def restore_queue_list(cell: GridEngineCellAccess, job: str, queues: str, hard: 
 
 def alter_job(cell: GridEngineCellAccess, job: str, options: Argv) -> None:
     """Change a job's request by options of qalter."""
-    _do(cell, client_commands.alter_job_command(cell, job, options))
+    _do(cell, "qalter", *options, job)
 
 
 def delete_job(cell: GridEngineCellAccess, job: str) -> None:
     """Delete a job; a missing job is no error."""
-    _do(cell, client_commands.delete_job_command(cell, job), gone_is_fine=True)
+    _do(cell, "qdel", job, gone_is_fine=True)
 
 
 def delete_waiting_job(cell: GridEngineCellAccess, job: str) -> bool | None:
@@ -312,7 +306,7 @@ def delete_waiting_job(cell: GridEngineCellAccess, job: str) -> bool | None:
 
     The qmaster answers in different words for waiting and for started jobs.
     """
-    answer = run_client(cell, client_commands.delete_job_command(cell, job))
+    answer = run_client(cell, (f"{cell.binaries}/qdel", job))
     words = answer.stdout + answer.stderr
     if any(sign in words for sign in DENIED_UNKNOWN):
         return None
@@ -330,7 +324,7 @@ def suspend_or_hold_job(cell: GridEngineCellAccess, job: str) -> None:
     now = query_job_state(cell, job)
     is_stopped = now.is_waiting or now.is_by_hand or now.is_deleting
     if now.is_listed and not is_stopped:
-        _do(cell, client_commands.suspend_job_command(cell, job), gone_is_fine=True)
+        _do(cell, "qmod", "-sj", job, gone_is_fine=True)
 
 
 def resume_or_release_job(cell: GridEngineCellAccess, job: str) -> None:
@@ -340,7 +334,7 @@ def resume_or_release_job(cell: GridEngineCellAccess, job: str) -> None:
     """
     now = query_job_state(cell, job)
     if now.is_held and now.is_by_hand:
-        _do(cell, client_commands.unsuspend_job_command(cell, job), gone_is_fine=True)
+        _do(cell, "qmod", "-usj", job, gone_is_fine=True)
     release_job(cell, job, gone_is_fine=True)
 
 
@@ -352,7 +346,7 @@ def query_job_state(cell: GridEngineCellAccess, job: str) -> "JobState":
     from gridbridge.batch.qstat_state_letters import parse_job_state_letters
     from gridbridge.model.states import UNSEEN
 
-    xml = run_client(cell, client_commands.list_own_jobs_command(cell)).checked().stdout
+    xml = _own_jobs(cell)
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -xml: the answer is truncated")
     number, _, task = job.partition(".")
@@ -373,17 +367,21 @@ def _names(tasks: str, task: str) -> bool:
 
 def query_queue_limit(cell: GridEngineCellAccess, queue: str, name: str, host: str) -> str:
     """Return the value of a queue's limit, such as h_rt, on a host (queue_conf(5))."""
-    lines = run_client(cell, client_commands.show_queue_command(cell, queue)).checked().stdout.decode().splitlines()
+    lines = run_client(cell, (f"{cell.binaries}/qconf", "-sq", queue)).checked().stdout.decode().splitlines()
     values = next((line.split()[1] for line in lines if line.split()[:1] == [name]), "")
     general, _, special = values.partition(",[")
     own = special.partition(f"{host}=")[2]
     return own.partition("]")[0] if own else general
 
 
-def _do(cell: GridEngineCellAccess, argv: Argv, gone_is_fine: bool = False) -> None:
-    answer = run_client(cell, argv)
-    words = answer.stdout + answer.stderr
-    if answer.status and not (gone_is_fine and any(sign in words for sign in DENIED_UNKNOWN)):
+def _own_jobs(cell: GridEngineCellAccess) -> bytes:
+    return run_client(cell, client_commands.list_jobs_command(cell, "-xml")).checked().stdout
+
+
+def _do(cell: GridEngineCellAccess, program: str, *words: str, gone_is_fine: bool = False) -> None:
+    answer = run_client(cell, (f"{cell.binaries}/{program}", *words))
+    is_gone = any(sign in answer.stdout + answer.stderr for sign in DENIED_UNKNOWN)
+    if answer.status and not (gone_is_fine and is_gone):
         answer.checked()
 
 
@@ -397,7 +395,7 @@ def run_client(
 ) -> CompletedProgram:
     """Run a client program of the cell, locally or by ssh.
 
-    `zone` is the time zone of printed times. qsub records `mark` in the submitted job (arrays_by_submitted_name). Only
+    `zone` is the time zone of printed times. qsub records `mark` in the submitted job. Only
     remote logins import the ssh module, because each starter pays for its imports.
     """
     env = cell.environment() | ({"TZ": zone} if zone else {}) | ({MARK: mark} if mark else {})

@@ -8,17 +8,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gridbridge.batch.gridengine.client_commands import Argv
-from gridbridge.batch.gridengine.parse import TRUE, parse_short_xml
+from gridbridge.batch.gridengine.client_commands import host_queue_instances_command
+from gridbridge.batch.gridengine.parse import TRUE, Element, parse_short_xml
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.batch.gridengine.submitted_request import INTERACTIVE
 from gridbridge.model.elastic.grid_engine_cell import JobAccessIdentity, TaskResourceRequests
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.transfer_route import GridEngineCellAccess
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from lxml.etree import _Element
 
 AT_ONCE = 100  # maximal number of hosts or jobs in one command
 CE_VALUE = "CE_stringval"  # XML element with the requested value
@@ -47,13 +43,6 @@ class RunningHostTask:
         return f"{self.job}.{self.task}" if self.task else self.job
 
 
-def tasks_on_hosts_command(cell: GridEngineCellAccess, hosts: Sequence[str]) -> Argv:
-    """Build the command that lists the tasks of hosts, in all queues."""
-    where = ",".join(f"*@{host}" for host in hosts)
-    shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
-    return (f"{cell.binaries}/qstat", *shown, "-q", where)
-
-
 def parse_tasks_on_hosts(data: bytes) -> Mapping[str, tuple[RunningHostTask, ...]]:
     """Parse the tasks of each host, without preemptible tasks."""
     by_host = defaultdict[str, list[RunningHostTask]](list)
@@ -65,7 +54,7 @@ def parse_tasks_on_hosts(data: bytes) -> Mapping[str, tuple[RunningHostTask, ...
     return {host: tuple(tasks) for host, tasks in by_host.items()}
 
 
-def _task(row: "_Element") -> RunningHostTask:
+def _task(row: Element) -> RunningHostTask:
     return RunningHostTask(
         job=row.findtext("JB_job_number", ""),
         task=row.findtext("tasks", ""),
@@ -83,7 +72,7 @@ def parse_reschedulable_jobs(data: bytes, now_s: float) -> Mapping[str, TaskReso
     }
 
 
-def _shape(job: "_Element") -> TaskResourceRequests:
+def _shape(job: Element) -> TaskResourceRequests:
     """Parse a job's requests; after a qalter the lists in qstat's XML lack inner tags."""
     names, values = (_leafs(job, "JB_hard_resource_list", tag) for tag in ("CE_name", CE_VALUE))
     return TaskResourceRequests(
@@ -98,12 +87,12 @@ def _shape(job: "_Element") -> TaskResourceRequests:
     )
 
 
-def _leafs(job: "_Element", section: str, tag: str) -> tuple[str, ...]:
+def _leafs(job: Element, section: str, tag: str) -> tuple[str, ...]:
     element = job.find(section)
     return () if element is None else tuple(leaf.text or "" for leaf in element.iter(tag))
 
 
-def _may_move(job: "_Element", now_s: float) -> bool:
+def _may_move(job: Element, now_s: float) -> bool:
     reruns = job.findtext("JB_restart") == RERUNS or bool(job.findtext("JB_checkpoint_name"))
     is_interactive = int(job.findtext("JB_type") or 0) & INTERACTIVE
     is_deferred = int(job.findtext("JB_execution_time") or 0) > now_s
@@ -143,7 +132,7 @@ def query_tasks_on_hosts(cell: GridEngineCellAccess, hosts: Sequence[str]) -> Ma
     """Return the running tasks of each host."""
     by_host = dict[str, tuple[RunningHostTask, ...]]()
     for at in range(0, len(hosts), AT_ONCE):
-        answer = run_client(cell, tasks_on_hosts_command(cell, hosts[at : at + AT_ONCE]))
+        answer = run_client(cell, host_queue_instances_command(cell, hosts[at : at + AT_ONCE]))
         by_host |= parse_tasks_on_hosts(answer.checked().stdout)
     return by_host
 

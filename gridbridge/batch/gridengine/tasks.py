@@ -8,7 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from gridbridge.batch.gridengine import cell_object_queries, home_job_verification, submit
 from gridbridge.batch.gridengine.client_commands import STAYS
-from gridbridge.batch.gridengine.submit import ANY_QUEUE, query_deferred_jobs, query_job_requests
+from gridbridge.batch.gridengine.submit import ANY_QUEUE
+from gridbridge.batch.gridengine.submit import query_deferred_jobs as query_deferred_jobs
+from gridbridge.batch.gridengine.submit import query_job_requests as query_job_requests
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.job_request import OWN_HOLD, OWN_QUEUES, OWN_START, JobRequest, Variant
 from gridbridge.model.transfer import claim_and_guard
@@ -16,18 +18,6 @@ from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer_message import shorten_reason_for_storage
 from gridbridge.model.transfer_name import TransferAttemptId
 from gridbridge.model.transfer_route import GridEngineCellAccess
-
-__all__ = (
-    "keep_job_off_queues",
-    "query_deferred_jobs",
-    "query_job_requests",
-    "query_job_rerun",
-    "release_into_queue",
-    "remove_task_guard",
-    "require_runnable_variant",
-    "restore_queue_list",
-    "set_task_guard",
-)
 
 _log = logging.getLogger(__name__)
 

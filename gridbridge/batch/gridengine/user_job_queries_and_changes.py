@@ -5,22 +5,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from html import escape
 
-from gridbridge.batch.gridengine import client_commands, qconf
+from gridbridge.batch.gridengine import client_commands, qconf, submitted_request
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_detail
 from gridbridge.batch.gridengine.status import query_object
 from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, query_job_xml, run_client
 from gridbridge.batch.gridengine.submit import alter_job as alter_job
-from gridbridge.batch.gridengine.submitted_request import (
-    PRIORITY_ZERO,
-    has_array_task,
-    is_interactive_job,
-    parse_job_cwd,
-    parse_job_request,
-    parse_minimum_slots,
-    parse_owner_and_account,
-    parse_parallel_request,
-)
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ListedJobStatus
 from gridbridge.model.job_request import Pairs
@@ -38,7 +28,7 @@ GROUP = "@"  # first character of host group names
 def query_submitted_job(cell: GridEngineCellAccess, job: int, task: int = 0) -> JobRequestAndSubmitOptions:
     """Return a job's request and options; raise ParseError if the job or the task does not exist."""
     xml = query_job_xml(cell, str(job))
-    if task and not has_array_task(xml, task):
+    if task and not submitted_request.has_array_task(xml, task):
         raise ParseError("qstat -j: the job or task does not exist, or qstat did not answer")
     return _read(xml)
 
@@ -53,9 +43,8 @@ def query_job_standing(cell: GridEngineCellAccess, job: int) -> ListedJobStatus 
     if UNKNOWN_JOB in answer.stdout:  # some versions of qstat also exit with status 1
         return None
     detail = parse_job_detail(answer.checked().stdout)[0]
-    listed = (
-        run_client(cell, client_commands.list_jobs_of_owner_command(cell, detail.owner), zone="UTC").checked().stdout
-    )
+    argv = client_commands.list_jobs_command(cell, "-u", detail.owner, "-xml")
+    listed = run_client(cell, argv, zone="UTC").checked().stdout
     taken_at = datetime.now(UTC)
     snapshot = parse_cluster_snapshot(listed, cluster="", taken_at=taken_at, job_ids=(job,), zone=UTC)
     rows = snapshot.jobs.get(job, ())
@@ -66,8 +55,11 @@ def query_job_standing(cell: GridEngineCellAccess, job: int) -> ListedJobStatus 
 
 
 def _verified(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
-    """Return the reasons why a job waits, by `qalter -w p`; empty if the caller lacks the permission."""
-    answer = run_client(cell, client_commands.why_job_waits_command(cell, job))
+    """Return the reasons why a job waits, by `qalter -w p`; empty if the caller lacks the permission.
+
+    The job must not be held: for a held job qalter prints nothing and stores `-w p` in the job.
+    """
+    answer = run_client(cell, (f"{cell.binaries}/qalter", "-w", "p", job))
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
     heads = (f"Job {job} ", "verification: ")
     reasons = (line for line in lines if not line.startswith(heads[1]))
@@ -117,7 +109,7 @@ def preview_submitted_job(cell: GridEngineCellAccess, argv: Argv, person: str) -
 
 def build_alter_command(cell: GridEngineCellAccess, job: str, options: Argv) -> Argv:
     """Build the command line that changes a job."""
-    return client_commands.alter_job_command(cell, job, options)
+    return (f"{cell.binaries}/qalter", *options, job)
 
 
 def build_resource_options(hard: Pairs, soft: Pairs, stays: bool) -> Argv:
@@ -126,15 +118,15 @@ def build_resource_options(hard: Pairs, soft: Pairs, stays: bool) -> Argv:
 
 
 def _read(xml: bytes) -> JobRequestAndSubmitOptions:
-    pe, slots = parse_parallel_request(xml)
+    pe, slots = submitted_request.parse_parallel_request(xml)
     return JobRequestAndSubmitOptions(
-        request=parse_job_request(xml),
-        account=parse_owner_and_account(xml)[1],
+        request=submitted_request.parse_job_request(xml),
+        account=submitted_request.parse_owner_and_account(xml)[1],
         pe=pe,
         slots=slots,
-        fewest=parse_minimum_slots(xml),
-        cwd=parse_job_cwd(xml),
-        is_interactive=is_interactive_job(xml),
+        fewest=submitted_request.parse_minimum_slots(xml),
+        cwd=submitted_request.parse_job_cwd(xml),
+        is_interactive=submitted_request.is_interactive_job(xml),
     )
 
 
@@ -163,7 +155,7 @@ def convert_qsub_verify_to_xml(output: bytes, owner: str) -> bytes:
         _element("JB_owner", owner),
         _element("JB_account", fields.get("account", "")),
         _element("JB_notify", fields.get("notify", "").lower()),
-        _element("JB_priority", str(PRIORITY_ZERO + int(fields.get("priority", 0)))),
+        _element("JB_priority", str(submitted_request.PRIORITY_ZERO + int(fields.get("priority", 0)))),
         *(_element(tag, fields.get(word, "")) for word, tag in LEAVES.items()),
         _resources("JB_hard_resource_list", fields.get("hard resource_list", "")),
         _resources("JB_soft_resource_list", fields.get("soft resource_list", "")),

@@ -35,10 +35,10 @@ NO_LIMIT = ("INFINITY", "NONE")  # values without a time limit, in upper or lowe
 NODES = "nodes"  # oarsub's name of level network_address
 LEVEL = "/"  # first character of a level in oarsub's option -l
 ENDED = "--notify=exec:.gridbridge/ended"  # far.sh inserts the job's own path
-TELL_TIME = ("/bin/date", "+%s.%N")
 SUSPEND, RESUME = "TSTP", "CONT"  # names of signals that keeper.pl handles
 END_OF_KEEPER = b"__END__\n"
 OVER = "('Terminated', 'Error')"  # states of ended jobs, as an SQL list
+LIVE_COPY = f"resubmit_job_id <> 0 AND state NOT IN {OVER}"  # condition for a live job that OAR has resubmitted
 
 
 def submit_held_job_command(server: OarServerAccess, spec: JobSpec, size: int) -> Argv:
@@ -46,7 +46,7 @@ def submit_held_job_command(server: OarServerAccess, spec: JobSpec, size: int) -
     program, *words = oarsub_command(server, spec)
     argv = time_limited_oar_command(server, program.rpartition("/")[2], *words)
     verb = "submit_array" if spec.tasks else "submit"
-    return _far(server, verb, str(size), *argv, ends=server.ends)
+    return oar_frontend_script_command(server, verb, str(size), *argv, ends=server.ends)
 
 
 def oarsub_command(server: OarServerAccess, spec: JobSpec) -> Argv:
@@ -181,60 +181,21 @@ def show_job_end_and_usage_command(server: OarServerAccess, job: str) -> Argv:
     return ("/bin/sh", "-c", f"{show} && printf %s {quote_for_sh(BREAK.decode())} && {{ {used} || :; }}")
 
 
-def show_held_jobs_command(server: OarServerAccess, transfer: str, owner: str) -> Argv:
-    """Build the command that shows a user's held jobs with a name."""
-    own_jobs = f"job_name = {quote_for_sql(transfer)} AND job_user = {quote_for_sql(owner)}"
-    condition = f"{own_jobs} AND state = 'Hold'"
+def show_named_jobs_command(server: OarServerAccess, name: str, owner: str, condition: str) -> Argv:
+    """Build the command that shows those jobs of a user and a name that meet an SQL condition."""
+    own_jobs = f"job_name = {quote_for_sql(name)} AND job_user = {quote_for_sql(owner)}"
+    return show_jobs_by_sql_command(server, f"{own_jobs} AND {condition}")
+
+
+def show_jobs_by_sql_command(server: OarServerAccess, condition: str) -> Argv:
+    """Build the command that shows the jobs that meet an SQL condition, with all details."""
     return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", condition)
-
-
-def show_resubmitted_jobs_command(server: OarServerAccess, transfer: str, owner: str) -> Argv:
-    """Build the command that shows the live jobs into which OAR has resubmitted a user's job of a given name."""
-    own_jobs = f"job_name = {quote_for_sql(transfer)} AND job_user = {quote_for_sql(owner)}"
-    condition = f"{own_jobs} AND resubmit_job_id <> 0 AND state NOT IN {OVER}"
-    return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", condition)
-
-
-def show_oar_version_command(server: OarServerAccess) -> Argv:
-    """Build the command that shows OAR's version without a database query."""
-    return time_limited_oar_command(server, "oarstat", "-V")
-
-
-def list_waiting_scripts_command(server: OarServerAccess) -> Argv:
-    """Build the command that lists the stored scripts of jobs that have not started."""
-    return _far(server, "ls", ".")
-
-
-def hold_job_command(server: OarServerAccess, job: str) -> Argv:
-    """Build the command that holds a waiting job."""
-    return time_limited_oar_command(server, "oarhold", job)
-
-
-def release_job_command(server: OarServerAccess, job: str) -> Argv:
-    """Build the command that releases a held job."""
-    return time_limited_oar_command(server, "oarresume", job)
-
-
-def release_arrays_command(server: OarServerAccess, arrays: Argv) -> Argv:
-    """Build the command that releases all held tasks of arrays."""
-    return time_limited_oar_command(server, "oarresume", "--array", *arrays)
-
-
-def delete_array_command(server: OarServerAccess, array: str) -> Argv:
-    """Build the command that deletes all tasks of an array."""
-    return _far(server, "delete_array", array, *time_limited_oar_command(server, "oardel", "--array", array))
-
-
-def delete_array_tasks_command(server: OarServerAccess, array: str, jobs: dict[str, int]) -> Argv:
-    """Build the command that deletes some tasks of an array and keeps the stored script for the remaining tasks."""
-    about = " ".join((array, *map(str, jobs.values())))
-    return _far(server, "delete_tasks", about, *time_limited_oar_command(server, "oardel", *jobs))
 
 
 def show_live_array_tasks_command(server: OarServerAccess, *arrays: str) -> Argv:
     """Build the command that shows all array tasks that have not ended."""
-    condition = f"array_id IN ({', '.join(str(int(array)) for array in arrays)}) AND state NOT IN {OVER}"
-    return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", condition)
+    numbers = ", ".join(str(int(array)) for array in arrays)
+    return show_jobs_by_sql_command(server, f"array_id IN ({numbers}) AND state NOT IN {OVER}")
 
 
 def show_ended_array_tasks_command(server: OarServerAccess, arrays: "Iterable[tuple[int, Iterable[int]]]") -> Argv:
@@ -242,17 +203,7 @@ def show_ended_array_tasks_command(server: OarServerAccess, arrays: "Iterable[tu
     condition = " OR ".join(
         f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})" for array, indices in arrays
     )
-    return time_limited_oar_command(server, "oarstat", "-f", "-J", "--sql", f"({condition}) AND state IN {OVER}")
-
-
-def signal_job_command(server: OarServerAccess, signal: str, job: str) -> Argv:
-    """Build the command that signals the first process of a running job."""
-    return time_limited_oar_command(server, "oardel", "-s", signal, job)
-
-
-def delete_job_command(server: OarServerAccess, job: str) -> Argv:
-    """Build the command that deletes a job and its stored script."""
-    return _far(server, "delete", job, *time_limited_oar_command(server, "oardel", job))
+    return show_jobs_by_sql_command(server, f"({condition}) AND state IN {OVER}")
 
 
 def _requested(request: JobRequest) -> list[tuple[str, str]]:
@@ -264,7 +215,8 @@ def _is_property(name: str) -> bool:
     return bare.isascii() and bare.replace("_", "a").isalnum() and not bare[:1].isdigit()
 
 
-def _far(server: OarServerAccess, verb: str, about: str, *words: str, ends: str = "") -> Argv:
+def oar_frontend_script_command(server: OarServerAccess, verb: str, about: str, *words: str, ends: str = "") -> Argv:
+    """Build the command that runs a verb of far.sh on OAR's frontend, with a command line of OAR."""
     oarstat = f"{server.binaries}/oarstat"
     with open(FAR, encoding="ascii") as body:
         return ("/bin/sh", "-c", body.read(), "sh", verb, about, oarstat, ends, *words)

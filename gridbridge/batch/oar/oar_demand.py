@@ -13,30 +13,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from gridbridge.batch.oar import oar_server_queries
+from gridbridge.batch.oar import oar_output, oar_request_slots, oar_server_queries
 from gridbridge.batch.oar.oar_commands import WHOLE
-from gridbridge.batch.oar.oar_output import (
-    BEST_EFFORT,
-    OarJob,
-    OarResource,
-    OarstatJobLine,
-    parse_oar_resources,
-    parse_oarstat_jobs,
-    parse_oarstat_lines,
-    split_combined_oar_answer,
-)
-from gridbridge.batch.oar.oar_request_slots import (
-    ANY,
-    EVERY,
-    NODES,
-    ONE,
-    SLOTS,
-    OarNodeSlotCounts,
-    OarSlotDistribution,
-    oar_slot_distributions,
-    requested_oar_levels,
-    slots_per_node_in_pe_name,
-)
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.batch.qstat_state_letters import render_queue_state_letters
 from gridbridge.errors import ParseError
@@ -86,7 +64,7 @@ class _OarJobGroup(NamedTuple):
 class _JobSample(NamedTuple):
     """A job with full details, which stands for all tasks of its array in the same state."""
 
-    job: OarJob
+    job: oar_output.OarJob
     tasks: tuple[int, ...]
 
 
@@ -98,7 +76,7 @@ def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutp
     answer = (
         run_client(server, oar_server_queries.oar_demand_query_command(server), most_bytes=LIST_BYTES).checked().stdout
     )
-    resources = parse_oar_resources(split_combined_oar_answer(answer)[0])
+    resources = oar_output.parse_oar_resources(oar_output.split_combined_oar_answer(answer)[0])
     halted = sorted({resource.host for resource in resources if resource.is_halted})
     return SavedBatchProgramOutputs(
         oar=answer + encode_reachable_hosts(_reachable(halted))
@@ -129,9 +107,9 @@ def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapsho
     `queue` is the name of the queue for ordinary jobs.
     """
     answer, whole, up = document.rpartition(WHOLE)
-    nodes, shown, *more = split_combined_oar_answer(answer + whole)
-    resources, jobs = parse_oar_resources(nodes), parse_oarstat_jobs(shown)
-    lines = [line for part in more for line in parse_oarstat_lines(part)]
+    nodes, shown, *more = oar_output.split_combined_oar_answer(answer + whole)
+    resources, jobs = oar_output.parse_oar_resources(nodes), oar_output.parse_oarstat_jobs(shown)
+    lines = [line for part in more for line in oar_output.parse_oarstat_lines(part)]
     slots = [resource for resource in resources if resource.is_slot]
     if not slots:
         raise ParseError("oarnodes: no resources printed")
@@ -149,9 +127,9 @@ def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapsho
     return cell, _layout(queue, {part.pe for part in parts if part.pe})
 
 
-def _of_host(slots: Iterable[OarResource]) -> dict[str, list[OarResource]]:
+def _of_host(slots: Iterable[oar_output.OarResource]) -> dict[str, list[oar_output.OarResource]]:
     """Return the living resources of each node, or all resources of a node without living resources."""
-    all_resources = defaultdict[str, list[OarResource]](list)
+    all_resources = defaultdict[str, list[oar_output.OarResource]](list)
     for slot in slots:
         all_resources[slot.host].append(slot)
     living = {host: [slot for slot in host_slots if slot.is_alive] for host, host_slots in all_resources.items()}
@@ -159,19 +137,23 @@ def _of_host(slots: Iterable[OarResource]) -> dict[str, list[OarResource]]:
 
 
 def _sizes(
-    of_host: Mapping[str, Sequence[OarResource]], facts: Mapping[str, frozenset[str]], jobs: Iterable[OarJob]
-) -> OarNodeSlotCounts:
-    named = {level for job in jobs if not job.is_over for level in requested_oar_levels(job.wanted)}
+    of_host: Mapping[str, Sequence[oar_output.OarResource]],
+    facts: Mapping[str, frozenset[str]],
+    jobs: Iterable[oar_output.OarJob],
+) -> oar_request_slots.OarNodeSlotCounts:
+    named = {level for job in jobs if not job.is_over for level in oar_request_slots.requested_oar_levels(job.wanted)}
     cell_resources = [resource for resources in of_host.values() for resource in resources]
-    slots_inside = {level: _inside(level, cell_resources) for level in named - {*NODES, *SLOTS}}
-    return OarNodeSlotCounts(
+    slots_inside = {
+        level: _inside(level, cell_resources) for level in named - {*oar_request_slots.NODES, *oar_request_slots.SLOTS}
+    }
+    return oar_request_slots.OarNodeSlotCounts(
         inside={level: slots for level, slots in slots_inside.items() if slots},
         every=[len(resources) for resources in of_host.values()],
         usable=[len(resources) for host, resources in of_host.items() if not facts[host]],
     )
 
 
-def _inside(level: str, resources: Iterable[OarResource]) -> int:
+def _inside(level: str, resources: Iterable[oar_output.OarResource]) -> int:
     """Return the number of slots of the smallest unit of a level such as /cpu; 0 if a unit spans several nodes."""
     hosts, slots = dict[object, set[str]](), Counter[object]()
     for resource in resources:
@@ -182,7 +164,7 @@ def _inside(level: str, resources: Iterable[OarResource]) -> int:
     return min(slots.values(), default=0) if all(len(unit_hosts) == 1 for unit_hosts in hosts.values()) else 0
 
 
-def _facts(resources: Iterable[OarResource], is_reachable: bool) -> frozenset[str]:
+def _facts(resources: Iterable[oar_output.OarResource], is_reachable: bool) -> frozenset[str]:
     facts = set[str]()
     for resource in resources:
         if resource.is_drained or resource.is_halted:
@@ -197,8 +179,8 @@ def _host(name: str, facts: frozenset[str]) -> CellExecutionHost:
 
 
 def _instances(
-    of_host: Mapping[str, Sequence[OarResource]],
-    jobs: Iterable[OarJob],
+    of_host: Mapping[str, Sequence[oar_output.OarResource]],
+    jobs: Iterable[oar_output.OarJob],
     facts: Mapping[str, frozenset[str]],
     queue: str,
 ) -> Iterator[QueueInstance]:
@@ -211,7 +193,7 @@ def _instances(
     running = defaultdict[tuple[str, str], list[RunningTaskGroup]](list)
     reserved, shared = Counter[str](), defaultdict[str, set[str]](set)
     for job in jobs:
-        kind = BEST_EFFORT if job.is_besteffort else queue
+        kind = oar_output.BEST_EFFORT if job.is_besteffort else queue
         slots_on = Counter(where[resource_id] for resource_id in job.resources - shared[kind] if resource_id in where)
         if job.is_active:
             shared[kind] |= job.resources
@@ -221,7 +203,7 @@ def _instances(
             reserved.update(where[resource_id] for resource_id in job.reserved | job.resources if resource_id in where)
     for host, resources in of_host.items():
         state = QueueInstanceState(facts[host], render_queue_state_letters(facts[host]))
-        for kind, total in ((queue, len(resources)), (BEST_EFFORT, len(resources))):
+        for kind, total in ((queue, len(resources)), (oar_output.BEST_EFFORT, len(resources))):
             begun = tuple(running[kind, host])
             tasks = tuple(start.slots for start in begun)
             yield QueueInstance(
@@ -236,13 +218,15 @@ def _instances(
             )
 
 
-def _begun(job: OarJob, slots: int) -> RunningTaskGroup:
+def _begun(job: oar_output.OarJob, slots: int) -> RunningTaskGroup:
     since = datetime.fromtimestamp(job.started_at, UTC) if job.started_at else None
     return RunningTaskGroup(owner=job.owner, name=job.name, slots=slots, since=since)
 
 
 def _waiting(
-    jobs: Sequence[OarJob], lines: Iterable[OarstatJobLine], sizes: OarNodeSlotCounts
+    jobs: Sequence[oar_output.OarJob],
+    lines: Iterable[oar_output.OarstatJobLine],
+    sizes: oar_request_slots.OarNodeSlotCounts,
 ) -> tuple[WaitingJobGroup, ...]:
     """Return the waiting jobs; equal jobs form one group.
 
@@ -307,18 +291,18 @@ def _row(key: _OarJobGroup, requests: Sequence[_JobSample]) -> WaitingJobGroup:
     )
 
 
-def _shape(job: OarJob, sizes: OarNodeSlotCounts) -> TaskResourceRequests:
-    ways = dict.fromkeys(oar_slot_distributions(job.wanted, sizes, job.message))
+def _shape(job: oar_output.OarJob, sizes: oar_request_slots.OarNodeSlotCounts) -> TaskResourceRequests:
+    ways = dict.fromkeys(oar_request_slots.oar_slot_distributions(job.wanted, sizes, job.message))
     least, *alternatives = (_way(job, distribution) for distribution in ways)
     return replace(least, others=tuple(alternatives))
 
 
-def _way(job: OarJob, distribution: OarSlotDistribution) -> TaskResourceRequests:
+def _way(job: oar_output.OarJob, distribution: oar_request_slots.OarSlotDistribution) -> TaskResourceRequests:
     return TaskResourceRequests(
         slots=distribution.slots,
         pe=distribution.pe,
         requests=((WHOLE_NODES, "1"),) if distribution.is_whole else (),
-        queues=(BEST_EFFORT,) if job.is_besteffort else (),
+        queues=(oar_output.BEST_EFFORT,) if job.is_besteffort else (),
         is_on_all=distribution.is_on_all,
         groups=tuple(_way(job, group) for group in distribution.groups),
     )
@@ -327,18 +311,22 @@ def _way(job: OarJob, distribution: OarSlotDistribution) -> TaskResourceRequests
 def _layout(queue: str, environments: Iterable[str]) -> CellConfiguration:
     parallel_environments = {name: _environment(name) for name in sorted(environments)}
     usual = CellQueue(name=queue, environments=tuple(parallel_environments))
-    besteffort = CellQueue(name=BEST_EFFORT, is_best_effort=True)
+    besteffort = CellQueue(name=oar_output.BEST_EFFORT, is_best_effort=True)
     whole = Complex(name=WHOLE_NODES, relation=RequestedValueComparison.EXCLUSIVE)
     return CellConfiguration(
         resources={WHOLE_NODES: whole},
         environments=parallel_environments,
-        queues={queue: usual, BEST_EFFORT: besteffort},
+        queues={queue: usual, oar_output.BEST_EFFORT: besteffort},
     )
 
 
 def _environment(name: str) -> ParallelEnvironment:
-    if name in (ONE, ANY, EVERY):
-        spread = ParallelSlotDistribution.ONE_HOST if name == ONE else ParallelSlotDistribution.ANY_HOSTS
+    if name in (oar_request_slots.ONE, oar_request_slots.ANY, oar_request_slots.EVERY):
+        spread = (
+            ParallelSlotDistribution.ONE_HOST if name == oar_request_slots.ONE else ParallelSlotDistribution.ANY_HOSTS
+        )
         return ParallelEnvironment(name=name, spread=spread, slots=ENOUGH)
     fixed = ParallelSlotDistribution.FIXED
-    return ParallelEnvironment(name=name, spread=fixed, per_host=slots_per_node_in_pe_name(name), slots=ENOUGH)
+    return ParallelEnvironment(
+        name=name, spread=fixed, per_host=oar_request_slots.slots_per_node_in_pe_name(name), slots=ENOUGH
+    )

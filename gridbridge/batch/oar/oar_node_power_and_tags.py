@@ -5,13 +5,13 @@ absent kills its jobs: so the caller first drains the node, and checks again aft
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.batch.oar import oar_commands, oar_server_queries
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.batch.oar.oar_output import MAY_REST, OarResource, parse_oar_nodes_and_jobs, parse_oar_resources
+from gridbridge.batch.oar.oar_output import MAY_REST, parse_oar_nodes_and_jobs, parse_oar_resources
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.model.transfer_route import OarServerAccess
 
@@ -95,7 +95,7 @@ def query_host_tags(server: OarServerAccess) -> Mapping[str, tuple[str, ...]]:
     return parse_oar_node_tags(run_client(server, oar_commands.show_nodes_command(server)).checked().stdout)
 
 
-def list_taggable_hosts(server: OarServerAccess) -> tuple[str, ...]:
+def list_execution_hosts(server: OarServerAccess) -> tuple[str, ...]:
     """Return the names of all nodes of the OAR server."""
     resources = parse_oar_resources(run_client(server, oar_commands.show_nodes_command(server)).checked().stdout)
     return tuple(dict.fromkeys(resource.host for resource in resources))
@@ -103,16 +103,10 @@ def list_taggable_hosts(server: OarServerAccess) -> tuple[str, ...]:
 
 def parse_oar_node_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
     """Parse the tags of nodes that are alive or can be woken."""
-    return {host: tuple(text.split(BETWEEN)) for host, text in _tags_of_hosts(parse_oar_resources(document))}
-
-
-def _tags_of_hosts(resources: list[OarResource]) -> Iterator[tuple[str, str]]:
-    for resource in resources:
-        if resource.tags and (resource.is_halted or resource.is_alive):
-            yield resource.host, resource.tags
+    usable = (node for node in parse_oar_resources(document) if node.tags and (node.is_halted or node.is_alive))
+    return {node.host: tuple(node.tags.split(BETWEEN)) for node in usable}
 
 
 def replace_host_tags(server: OarServerAccess, host: str, host_tags: tuple[str, ...]) -> None:
     """Replace all tags of a node; raise CommandFailed if root's command fails."""
-    del server
     run_oar_node_verb_as_root("tag", host, *filter(None, (BETWEEN.join(host_tags),)))

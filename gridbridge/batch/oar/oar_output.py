@@ -59,30 +59,6 @@ class OarstatJobLine(NamedTuple):
 class OarJob:
     """A job as `oarstat -f -J` prints it, with state, resources, events and exit code."""
 
-    __slots__ = (
-        "after",
-        "array",
-        "copy_of",
-        "events",
-        "exit_code",
-        "hosts",
-        "id",
-        "is_inner",
-        "is_reservation",
-        "message",
-        "name",
-        "owner",
-        "place",
-        "queue",
-        "reserved",
-        "resources",
-        "started_at",
-        "state",
-        "stopped_at",
-        "submitted_at",
-        "wanted",
-    )
-
     def __init__(self, shown: dict[str, object]) -> None:
         """Read the fields that oarstat printed; raise ParseError if a field is missing."""
         try:
@@ -199,21 +175,6 @@ class OarJob:
 
 class OarResource:
     """An OAR resource as oarnodes prints it; one resource is one slot."""
-
-    __slots__ = (
-        "host",
-        "id",
-        "is_alive",
-        "is_drained",
-        "is_settled",
-        "is_slot",
-        "is_suspected",
-        "jobs",
-        "properties",
-        "standby_until",
-        "tags",
-        "upto",
-    )
 
     def __init__(self, shown: dict[str, object]) -> None:
         """Read the fields that oarnodes printed; raise ParseError if a field is missing."""

@@ -7,14 +7,7 @@ each. `--sql` takes a condition on table `jobs` (oarstat(1)).
 
 from collections.abc import Iterable
 
-from gridbridge.batch.oar.oar_commands import (
-    BREAK,
-    WHOLE,
-    Argv,
-    quote_for_sql,
-    show_nodes_command,
-    time_limited_oar_command,
-)
+from gridbridge.batch.oar import oar_commands
 from gridbridge.model.transfer_name import PREFIX
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.program_runs import quote_for_sh
@@ -28,9 +21,9 @@ WAITS = "state IN ('Waiting', 'toAckReservation')"
 IDLE = "state IN ('Waiting', 'toAckReservation', 'Hold')"
 ACTIVE = "state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')"  # jobs with slots
 DELETED = "EXISTS (SELECT 1 FROM frag_jobs WHERE frag_id_job = jobs.job_id)"
-YIELDS = f"queue_name = {quote_for_sql('besteffort')}"
+YIELDS = f"queue_name = {oar_commands.quote_for_sql('besteffort')}"
 FORGEABLE = (  # jobs held since their submission, and jobs that OAR resubmitted
-    f"job_name LIKE {quote_for_sql(f'{PREFIX}.%')}"
+    f"job_name LIKE {oar_commands.quote_for_sql(f'{PREFIX}.%')}"
     f" AND (state = 'Hold' AND NOT {DELETED} OR resubmit_job_id <> 0 AND ({IDLE} OR {ACTIVE}))"
 )
 OURS = (
@@ -52,7 +45,9 @@ LINES = (
 )
 
 
-def oar_status_query_command(server: OarServerAccess, job_ids: Iterable[int], uncounted: Iterable[int]) -> Argv:
+def oar_status_query_command(
+    server: OarServerAccess, job_ids: Iterable[int], uncounted: Iterable[int]
+) -> oar_commands.Argv:
     """Build the query for nodes, gridbridge's jobs in full, and other users' jobs in one line each.
 
     Waiting jobs are queried before running jobs, so that a job which starts meanwhile is in at least one list.
@@ -60,29 +55,29 @@ def oar_status_query_command(server: OarServerAccess, job_ids: Iterable[int], un
     ours = f"array_id IN ({_numbers(job_ids)})"
     begun = f"{ours} AND ({ACTIVE} OR {IDLE} AND {DELETED})"
     return _answer(
-        show_nodes_command(server),
+        oar_commands.show_nodes_command(server),
         _listed(server, f"{ours} AND {IDLE} AND NOT {DELETED}", "-J"),
         _listed(server, f"{begun} OR {OURS}", "-f", "-J"),
         _listed(server, _counted(uncounted), "--format", "1"),
     )
 
 
-def oar_demand_query_command(server: OarServerAccess) -> Argv:
+def oar_demand_query_command(server: OarServerAccess) -> oar_commands.Argv:
     """Build the query for nodes, running jobs, waiting jobs in lines, and one waiting job of each request in full.
 
     Only `oarstat -f` shows a job's request.
     """
     return _answer(
-        show_nodes_command(server),
+        oar_commands.show_nodes_command(server),
         _listed(server, f"{ACTIVE} OR {RESERVED} OR {REQUESTS}", "-f", "-J"),
         _listed(server, LINES, "--array", "--format", "1"),
     )
 
 
-def oar_busy_nodes_query_command(server: OarServerAccess) -> Argv:
+def oar_busy_nodes_query_command(server: OarServerAccess) -> oar_commands.Argv:
     """Build the query for nodes, and for jobs that have or reserve slots."""
     jobs = _listed(server, f"{ACTIVE} OR {RESERVED}", "-f", "-J")
-    return _answer(show_nodes_command(server), jobs)
+    return _answer(oar_commands.show_nodes_command(server), jobs)
 
 
 def _counted(uncounted: Iterable[int]) -> str:
@@ -96,11 +91,11 @@ def _numbers(ids: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(ids))) or "-1"
 
 
-def _listed(server: OarServerAccess, condition: str, *how: str) -> Argv:
-    return time_limited_oar_command(server, "oarstat", *how, "--sql", condition)
+def _listed(server: OarServerAccess, condition: str, *how: str) -> oar_commands.Argv:
+    return oar_commands.time_limited_oar_command(server, "oarstat", *how, "--sql", condition)
 
 
-def _answer(*questions: Argv) -> Argv:
-    between, after = (quote_for_sh(mark.decode()) for mark in (BREAK, WHOLE))
+def _answer(*questions: oar_commands.Argv) -> oar_commands.Argv:
+    between, after = (quote_for_sh(mark.decode()) for mark in (oar_commands.BREAK, oar_commands.WHOLE))
     commands = (" ".join(map(quote_for_sh, question)) for question in questions)
     return ("/bin/sh", "-c", f"{f' && printf %s {between} && '.join(commands)} && printf %s {after}")

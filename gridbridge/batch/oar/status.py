@@ -1,4 +1,4 @@
-"""Queries an OAR server's snapshot, job ends and resource names for the services."""
+"""Queries an OAR server's snapshot, job ends, resource names and set-up for the services."""
 
 import logging
 import time
@@ -27,7 +27,7 @@ from gridbridge.batch.oar.oar_output import (
 )
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.batch.qstat_state_letters import render_queue_state_letters
-from gridbridge.errors import GridbridgeError, ParseError
+from gridbridge.errors import GridbridgeError, ParseError, SshAccessRejected
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.jobs_and_accounting import (
     ArrayEndQuery,
@@ -37,6 +37,8 @@ from gridbridge.model.jobs_and_accounting import (
     JobKillReason,
 )
 from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
+from gridbridge.model.site.setup_findings_and_edits import CellQconfSettings
+from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.states import JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.model.transfer_name import PREFIX, job_ids_in_pushed_report
 from gridbridge.model.transfer_route import OarServerAccess
@@ -97,7 +99,49 @@ def query_cluster_snapshot(
     return snapshot, took_s
 
 
-def count_oar_slots(server: OarServerAccess) -> int:
+HAS_OPERATORS = False
+HAS_ENVIRONMENTS = False
+
+
+def query_cluster_facts(server: OarServerAccess, now: float) -> ClusterFacts:
+    """Return an OAR server's version, clock offset and slots, or the reason for no answer."""
+    try:
+        return ClusterFacts(
+            version=_oar_version(server),
+            ahead_s=_query_client_host_clock_s(server) - now,
+            slots=count_batch_slots(server),
+            master=_host_of_oar_clients(server),
+        )
+    except GridbridgeError as error:
+        return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
+
+
+def read_remote_setup(server: OarServerAccess, _of_host: str, home: CellQconfSettings) -> CellQconfSettings:
+    """Return an OAR server's set-up, in which each parallel environment of the home cluster means slots of one node."""
+    _oar_version(server)
+    return CellQconfSettings.bare(_host_of_oar_clients(server), home.environments)
+
+
+def _host_of_oar_clients(server: OarServerAccess) -> str:
+    return server.login.host if server.login else "this host"
+
+
+def _oar_version(server: OarServerAccess) -> str:
+    """Return the version of OAR's client programs, for example `OAR 2.5.9`; the query needs no database."""
+    argv = oar_commands.time_limited_oar_command(server, "oarstat", "-V")
+    text = run_client(server, argv).checked().stdout.decode("utf-8", "replace")
+    return f"OAR {text.partition(':')[2].split('(')[0].strip()}" if ":" in text else text.strip()
+
+
+def _query_client_host_clock_s(server: OarServerAccess) -> float:
+    text = run_client(server, ("/bin/date", "+%s.%N")).checked().stdout.decode("utf-8", "replace").strip()
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ParseError(f"date: {text[:40]!r} is not a time") from error
+
+
+def count_batch_slots(server: OarServerAccess) -> int:
     """Return the number of slots of all nodes, without a query about jobs."""
     resources = parse_oar_resources(_ask(server, oar_commands.show_nodes_command(server)))
     return sum(queue.slots_total for queue in _queues(resources, (), time.time()))

@@ -20,7 +20,7 @@ from gridbridge.shell.program_runs import ANSWER_BYTES, CompletedProgram
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from gridbridge.batch.oar.oar_output import OarJob
     from gridbridge.model.states import JobState
@@ -92,7 +92,8 @@ def find_held_job(server: OarServerAccess, transfer: str, owner: str) -> str:
     held = _held(server, transfer, owner)
     if not held:
         return ""
-    scripts = run_client(server, oar_commands.list_waiting_scripts_command(server)).checked().stdout.decode().split()
+    answer = run_client(server, oar_commands.oar_frontend_script_command(server, "ls", "."))
+    scripts = answer.checked().stdout.decode().split()
     return next((job for job, script in held.items() if script in scripts), "")
 
 
@@ -102,8 +103,8 @@ def find_duplicate_arrays(server: OarServerAccess, transfer: str, owner: str, ar
 
 
 def _held(server: OarServerAccess, transfer: str, owner: str) -> dict[str, str]:
-    jobs = [job for job in _jobs(server, oar_commands.show_held_jobs_command(server, transfer, owner)) if job.is_new]
-    return {job.array if job.is_of_array else job.id: job.script for job in sorted(jobs, key=lambda job: int(job.id))}
+    jobs = _jobs(server, oar_commands.show_named_jobs_command(server, transfer, owner, "state = 'Hold'"))
+    return {job.array if job.is_of_array else job.id: job.script for job in jobs if job.is_new}
 
 
 def query_owner_and_account(server: OarServerAccess, job: str) -> tuple[str, str]:
@@ -126,12 +127,12 @@ def query_job_state(server: OarServerAccess, job: str) -> "JobState":
 
 def rename_and_release(server: OarServerAccess, job: str, _name: str) -> None:
     """Release a held job; OAR can't rename jobs."""
-    run_client(server, oar_commands.release_job_command(server, job)).checked()
+    _run_oar(server, "oarresume", job).checked()
 
 
 def release_arrays(server: OarServerAccess, arrays: tuple[str, ...], _name: str) -> None:
     """Release the held tasks of arrays; tasks that are not held are no error."""
-    answer = run_client(server, oar_commands.release_arrays_command(server, arrays))
+    answer = _run_oar(server, "oarresume", "--array", *arrays)
     lines = answer.stderr.splitlines()
     if not (lines and all(NOT_HELD in line for line in lines)):
         answer.checked()
@@ -139,7 +140,7 @@ def release_arrays(server: OarServerAccess, arrays: tuple[str, ...], _name: str)
 
 def delete_array(server: OarServerAccess, array: str) -> None:
     """Delete all tasks of an array; ended tasks are no error."""
-    _delete(server, oar_commands.delete_array_command(server, array))
+    _delete(server, "delete_array", array, "--array", array)
 
 
 def delete_array_tasks(server: OarServerAccess, array: str, name: str, indices: str) -> None:
@@ -147,55 +148,58 @@ def delete_array_tasks(server: OarServerAccess, array: str, name: str, indices: 
     from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges
 
     ranges = parse_array_index_ranges(indices)
-    living = [
-        job for job in _jobs(server, oar_commands.show_live_array_tasks_command(server, array)) if not job.is_over
-    ]
-    ours = [job for job in living if job.account == name]
-    jobs = {job.id: job.place for job in ours if any(job.place in span for span in ranges)}
+    living = _live_tasks(server, array)
+    jobs = {job.id: str(job.place) for job in _ours_at(living, name, ranges)}
     if len(jobs) == len(living):
         delete_array(server, array)
     elif jobs:
-        _delete(server, oar_commands.delete_array_tasks_command(server, array, jobs))
+        _delete(server, "delete_tasks", " ".join((array, *jobs.values())), *jobs)
 
 
 def hold_array_tasks(server: OarServerAccess, array: str, name: str, indices: tuple[range, ...]) -> tuple[range, ...]:
     """Hold array tasks; return the indices of the tasks that are held afterwards."""
-    for job in _at(server, array, name, indices):
-        if job.is_waiting:
-            _try_to_hold(server, job.id)
-    held = (job.place for job in _at(server, array, name, indices) if job.is_held)
+    for job in _ours_at(_live_tasks(server, array), name, indices):
+        try:
+            if job.is_waiting:
+                hold_job(server, job.id)
+        except CommandFailed:  # the job has started or ended meanwhile
+            continue
+    held = (job.place for job in _ours_at(_live_tasks(server, array), name, indices) if job.is_held)
     return tuple(range(index, index + 1) for index in held)
-
-
-def _try_to_hold(server: OarServerAccess, job: str) -> None:
-    try:
-        hold_job(server, job)
-    except CommandFailed:  # the job has started or ended meanwhile
-        return
 
 
 def release_array_tasks(server: OarServerAccess, array: str, indices: tuple[range, ...]) -> None:
     """Release the held array tasks with the given indices."""
-    for job in _jobs(server, oar_commands.show_live_array_tasks_command(server, array)):
+    for job in _live_tasks(server, array):
         if job.is_held and any(job.place in span for span in indices):
             release_job(server, job.id)
 
 
-def _at(server: OarServerAccess, array: str, name: str, indices: tuple[range, ...]) -> "list[OarJob]":
-    living = _jobs(server, oar_commands.show_live_array_tasks_command(server, array))
-    ours = (job for job in living if job.account == name and not job.is_over)
-    return [job for job in ours if any(job.place in span for span in indices)]
+def _live_tasks(server: OarServerAccess, *arrays: str) -> "list[OarJob]":
+    jobs = _jobs(server, oar_commands.show_live_array_tasks_command(server, *arrays))
+    return [job for job in jobs if not job.is_over]
 
 
-def _delete(server: OarServerAccess, argv: oar_commands.Argv) -> None:
-    answer = run_client(server, argv)
+def _ours_at(jobs: "list[OarJob]", account: str, indices: "Iterable[range]") -> "list[OarJob]":
+    spans = tuple(indices)
+    return [job for job in jobs if job.account == account and any(job.place in span for span in spans)]
+
+
+def _delete(server: OarServerAccess, verb: str, about: str, *words: str) -> None:
+    answer = run_client(server, _deletion(server, verb, about, *words))
     if answer.status not in (0, KILLED_BEFORE):
         answer.checked()
 
 
+def _deletion(server: OarServerAccess, verb: str, about: str, *words: str) -> oar_commands.Argv:
+    """Return the command line of oardel, within the verb of far.sh that also deletes stored scripts."""
+    oardel = oar_commands.time_limited_oar_command(server, "oardel", *words)
+    return oar_commands.oar_frontend_script_command(server, verb, about, *oardel)
+
+
 def hold_job(server: OarServerAccess, job: str) -> None:
     """Hold a waiting job."""
-    answer = run_client(server, oar_commands.hold_job_command(server, job))
+    answer = _run_oar(server, "oarhold", job)
     oar_job = _settled(server, job, lambda current: not current.is_waiting)
     if answer.status and (oar_job is None or not oar_job.is_held):
         answer.checked()
@@ -203,7 +207,7 @@ def hold_job(server: OarServerAccess, job: str) -> None:
 
 def release_job(server: OarServerAccess, job: str) -> None:
     """Release a held job."""
-    answer = run_client(server, oar_commands.release_job_command(server, job))
+    answer = _run_oar(server, "oarresume", job)
     if NOT_HELD not in answer.stderr:
         answer.checked()
 
@@ -214,8 +218,8 @@ def query_live_indices(server: OarServerAccess, arrays: dict[str, str]) -> dict[
     `arrays` maps array ids to accounts; another array's tasks with a reused id do not count.
     """
     indices: dict[str, list[range]] = {array: [] for array in arrays}
-    for job in _jobs(server, oar_commands.show_live_array_tasks_command(server, *arrays)):
-        if arrays.get(job.array) == job.account and not job.is_over:
+    for job in _live_tasks(server, *arrays):
+        if arrays.get(job.array) == job.account:
             indices[job.array].append(range(job.place, job.place + 1))
     return {array: tuple(spans) for array, spans in indices.items()}
 
@@ -227,28 +231,32 @@ def suspend_or_hold_job(server: OarServerAccess, job: str) -> None:
     """
     oar_job = _listed(server, job)
     if oar_job and oar_job.is_waiting:
-        # oarhold rejects a job that has just started
-        run_client(server, oar_commands.hold_job_command(server, job))
+        _run_oar(server, "oarhold", job)  # oarhold rejects a job that has just started
     if oar_job and oar_job.is_starting:
         oar_job = _settled(server, job, lambda current: not current.is_starting)
     if oar_job and oar_job.is_running and not oar_job.is_suspended:
-        _unless_over(server, job, oar_commands.signal_job_command(server, oar_commands.SUSPEND, job))
+        _signal(server, job, oar_commands.SUSPEND)
 
 
 def resume_or_release_job(server: OarServerAccess, job: str) -> None:
     """Resume or release a job after `suspend_or_hold_job`; a missing job is no error."""
     oar_job = _listed(server, job)
     if oar_job and oar_job.is_running and oar_job.is_suspended:
-        _unless_over(server, job, oar_commands.signal_job_command(server, oar_commands.RESUME, job))
+        _signal(server, job, oar_commands.RESUME)
     elif oar_job and (oar_job.is_held or oar_job.is_suspended):
         release_job(server, job)
 
 
 def delete_job(server: OarServerAccess, job: str) -> None:
     """Delete a job; if the job has ended, delete the jobs into which OAR has resubmitted the job."""
-    if not _unless_over(server, job, oar_commands.delete_job_command(server, job), KILLED_BEFORE):
+    if not _unless_over(server, job, _deletion(server, "delete", job, job), KILLED_BEFORE):
         for copy in _copies(server, job):
-            _unless_over(server, copy.id, oar_commands.delete_job_command(server, copy.id), KILLED_BEFORE)
+            _unless_over(server, copy.id, _deletion(server, "delete", copy.id, copy.id), KILLED_BEFORE)
+
+
+def _signal(server: OarServerAccess, job: str, signal: str) -> None:
+    """Signal the first process of a running job."""
+    _unless_over(server, job, oar_commands.time_limited_oar_command(server, "oardel", "-s", signal, job))
 
 
 def _unless_over(server: OarServerAccess, job: str, argv: oar_commands.Argv, fine: int = 0) -> bool:
@@ -264,15 +272,13 @@ def _copies(server: OarServerAccess, job: str) -> "list[OarJob]":
     jobs = _jobs(server, oar_commands.show_job_command(server, job))
     if not jobs or not jobs[0].is_over:
         return []
-    return _jobs(server, oar_commands.show_resubmitted_jobs_command(server, jobs[0].name, jobs[0].owner))
+    argv = oar_commands.show_named_jobs_command(server, jobs[0].name, jobs[0].owner, oar_commands.LIVE_COPY)
+    return _jobs(server, argv)
 
 
 def _living(server: OarServerAccess, array: str) -> "OarJob | None":
     first = _jobs(server, oar_commands.show_job_command(server, array))
-    if not first or not first[0].is_of_array:
-        return None
-    jobs = _jobs(server, oar_commands.show_live_array_tasks_command(server, array))
-    return next((task for task in jobs if not task.is_over), None)
+    return next(iter(_live_tasks(server, array)), None) if first and first[0].is_of_array else None
 
 
 def _settled(server: OarServerAccess, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":
@@ -298,6 +304,10 @@ def _jobs(server: OarServerAccess, argv: oar_commands.Argv) -> "list[OarJob]":
     from gridbridge.batch.oar.oar_output import parse_oarstat_jobs  # imports json, which submissions do not need
 
     return parse_oarstat_jobs(run_client(server, argv).checked().stdout)
+
+
+def _run_oar(server: OarServerAccess, program: str, *words: str) -> CompletedProgram:
+    return run_client(server, oar_commands.time_limited_oar_command(server, program, *words))
 
 
 def run_client(

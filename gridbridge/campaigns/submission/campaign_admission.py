@@ -175,9 +175,7 @@ def _unsupported_properties(policy: Policy, cluster: str, text: str) -> str:
         return ""
     required, either = parse_required_host_properties(text), parse_alternative_host_properties(text)
     request = JobRequest(hard=required, either=either)
-    reason = batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).explains.explain_request_refusal(
-        request
-    )
+    reason = batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).explain_request_refusal(request)
     return f"{cluster}.properties: {reason}" if reason else ""
 
 

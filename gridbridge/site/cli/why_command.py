@@ -92,7 +92,7 @@ def find_untransferred_home_job(
 
 def _standing(policy: Policy, job: int) -> ListedJobStatus | None:
     home = configured_cluster_address(policy, policy.site.cluster).within(LIMIT_S)
-    shows = batch_adapter_of_cluster(home).shows_requests
+    shows = batch_adapter_of_cluster(home).user_jobs
     try:
         return shows.query_job_standing(home, job) if shows else None
     except GridbridgeError as error:

@@ -15,7 +15,7 @@ from gridbridge.model.transfer_route import Away
 from gridbridge.state import published_json
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_adapter_protocols import UserJobRequestReader
+    from gridbridge.batch.optional_adapter_protocols import UserJobQueriesAndChanges
 
 LIMIT_S = 10.0  # timeout of a query while a user waits
 
@@ -35,9 +35,9 @@ def reach_cluster_as_caller(policy: Policy, cluster: str) -> Away:
     return configured_cluster_address(policy, cluster).within(LIMIT_S)
 
 
-def require_job_request_reader(home: Away) -> "UserJobRequestReader[Away]":
+def require_job_request_reader(home: Away) -> "UserJobQueriesAndChanges[Away]":
     """Return the reader of job requests at home; RemoteJobActNotDone if this kind of cluster has none."""
-    if ability := batch_adapter_of_cluster(home).shows_requests:
+    if ability := batch_adapter_of_cluster(home).user_jobs:
         return ability
     raise RemoteJobActNotDone(f"a cluster of kind {home.kind} does not show the requests of its jobs")
 

@@ -41,7 +41,7 @@ from gridbridge.transfer.request_translation import (
 )
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_adapter_protocols import UserJobAlterer
+    from gridbridge.batch.optional_adapter_protocols import UserJobQueriesAndChanges
 
 
 Argv = tuple[str, ...]
@@ -92,9 +92,9 @@ def _alter(
     return replace_control_characters(f"job {local}: job {job} at {transfer.remote} changed: {shlex.join(options)}")
 
 
-def require_job_alterer(where: Away, cluster: str) -> "UserJobAlterer[Away]":
+def require_job_alterer(where: Away, cluster: str) -> "UserJobQueriesAndChanges[Away]":
     """Return the adapter that changes a cluster's waiting jobs; RemoteJobActNotDone if none exists."""
-    if alterer := batch_adapter_of_cluster(where).alters:
+    if alterer := batch_adapter_of_cluster(where).user_jobs:
         return alterer
     raise RemoteJobActNotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")
 
@@ -118,7 +118,7 @@ def _options(
     change: RemoteJobRequestChange,
     policy: Policy,
     folder: str,
-    alters: "UserJobAlterer[Away]",
+    alters: "UserJobQueriesAndChanges[Away]",
 ) -> Argv:
     options: Argv = ()
     if change.priority is not None:

@@ -54,7 +54,7 @@ class ReusedRemoteJobIdDetector:
         """Check the job ids in new job lists, before decisions use these lists."""
         for answer in came:
             where = policy.clusters.get(answer.cluster)
-            if where is None or not ADAPTERS[where.kind].tells_accounts:
+            if where is None or not ADAPTERS[where.kind].query_job_accounts:
                 continue
             if answer.snapshot is None:
                 self._doubt(answer.cluster)

@@ -256,10 +256,10 @@ def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
 def _push(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | OarJobEndListener:
     cluster, far = policy.clusters[name], configured_cluster_address(policy, name)
     adapter, limit_per_s = batch_adapter_of_cluster(far), cluster.push_limit_per_s
-    if adapter.listens:
-        return OarJobEndListener(name, partial(adapter.listens.listen_for_job_ends, far), limit_per_s, clock.steady_s)
-    assert adapter.watches  # the configuration allows no other kind of push
-    argv = adapter.watches.end_watcher_command(far)
+    if adapter.listen_for_job_ends:
+        return OarJobEndListener(name, partial(adapter.listen_for_job_ends, far), limit_per_s, clock.steady_s)
+    assert adapter.end_watcher_command  # the configuration allows no other kind of push
+    argv = adapter.end_watcher_command(far)
     folder = f"{HOME}/push/{name}"
     return QeventJobEndReceiver(argv, far.environment(), limit_per_s, folder, clock.steady_s)
 

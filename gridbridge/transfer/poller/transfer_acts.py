@@ -100,8 +100,8 @@ class RemoteJobActs:
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Return the account names of those given jobs that a remote cluster still lists."""
         where = configured_cluster_address(self._policy, cluster)
-        system = batch_adapter_of_cluster(where).tells_accounts
-        return system.query_job_accounts(where, jobs) if system else {}
+        query_accounts = batch_adapter_of_cluster(where).query_job_accounts
+        return query_accounts(where, jobs) if query_accounts else {}
 
     def delete_orphan(self, orphan: OrphanRemoteJob) -> None:
         """Delete a held remote job that belongs to no transfer, as an operator and not as its owner."""

@@ -15,7 +15,7 @@ PROGRAM = (sys.executable, "-I", "-m", "gridbridge.batch.embedded")
 KILLED = """
 import os, runpy, signal, sys
 last, calls = int(sys.argv.pop(1)), 0
-VALUES = "encode_for_sqlite", "decode_from_sqlite", "_bytes", "decode_stored_text", "_fill"
+VALUES = "encode_text_as_bytes", "decode_from_sqlite"
 def count(frame, event, _):
     global calls
     is_ours = frame.f_globals.get("__name__", "").startswith("gridbridge.batch.embedded")

@@ -13,7 +13,7 @@ from gridbridge.batch.embedded.embedded_command_lines_and_answers import (
     PrintedEmbeddedJobEnd,
     encode_embedded_answer,
     parse_embedded_cluster_and_jobs,
-    parse_embedded_job_end,
+    parse_embedded_job_ends,
 )
 from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec
@@ -47,12 +47,11 @@ def test_an_answer_that_is_cut_anywhere_is_none() -> None:
 def test_no_end_is_an_answer_and_silence_is_none() -> None:
     end = PrintedEmbeddedJobEnd(account="a", exit_status="0", host="h")
 
-    assert parse_embedded_job_end(encode_embedded_answer()) is None
-    read = parse_embedded_job_end(encode_embedded_answer(end))
-    assert read is not None
+    assert parse_embedded_job_ends(encode_embedded_answer()) == []
+    (read,) = parse_embedded_job_ends(encode_embedded_answer(end))
     assert vars(read) == vars(end)
     with pytest.raises(ParseError):
-        parse_embedded_job_end(b"")
+        parse_embedded_job_ends(b"")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,6 @@ def test_words_of_others_are_never_options() -> None:
     argv = embedded_command_lines_and_answers.submit_held_job_command(FOLDER, spec)
 
     assert {"--name=-gb", "--shell=--held", "--cwd="} <= set(argv)
-    assert "--name=-x" in embedded_command_lines_and_answers.rename_and_release_command(FOLDER, "7", "-x")
 
 
 def test_a_job_has_the_slots_that_it_was_granted() -> None:

@@ -72,7 +72,7 @@ def test_a_dead_job_of_which_nothing_was_made_is_gone(monkeypatch: pytest.Monkey
 def test_what_oar_made_is_asked_for_by_name_and_account() -> None:
     from gridbridge.batch.oar import oar_commands
 
-    assert oar_commands.show_resubmitted_jobs_command(SERVER, "gb.alpha.12.0.1", "o'x")[-1] == (
+    assert oar_commands.show_named_jobs_command(SERVER, "gb.alpha.12.0.1", "o'x", oar_commands.LIVE_COPY)[-1] == (
         "job_name = 'gb.alpha.12.0.1' AND job_user = 'o''x' AND resubmit_job_id <> 0"
         " AND state NOT IN ('Terminated', 'Error')"
     )

@@ -32,7 +32,7 @@ class Frontend:
         """Submit a script; return the status, what was said, and the files that wait."""
         self.tell(self.oarsub, says)
         count = str(len(script) if size < 0 else size)
-        argv = oar_commands._far(self.server, verb, count, str(self.oarsub))
+        argv = oar_commands.oar_frontend_script_command(self.server, verb, count, str(self.oarsub))
         done = subprocess.run(argv, input=script, env=self.env, capture_output=True, check=False)
         return done.returncode, done.stdout.decode(), self.scripts()
 
@@ -83,7 +83,7 @@ def test_a_deleted_jobs_script_is_removed_once_oar_has_taken_that(
     frontend: Frontend, status: int, left: list[str]
 ) -> None:
     frontend.submit("echo OAR_JOB_ID=12", b"exit 0\n")
-    argv = oar_commands._far(frontend.server, "delete", "12", "/bin/sh", "-c", f"exit {status}")
+    argv = oar_commands.oar_frontend_script_command(frontend.server, "delete", "12", "/bin/sh", "-c", f"exit {status}")
     done = subprocess.run(argv, env=frontend.env, check=False)
 
     assert (done.returncode, frontend.scripts()) == (status, left)
@@ -149,7 +149,9 @@ def test_a_deleted_task_counts_as_one_that_has_ended_and_never_starts(
     begun = frontend.home / ".gridbridge" / "array.12.begun"
     (begun / "2").mkdir(parents=True)
     words = ("delete_tasks", "12 2 3", "/bin/sh", "-c", f"exit {status}")
-    done = subprocess.run(oar_commands._far(frontend.server, *words), env=frontend.env, check=False)
+    done = subprocess.run(
+        oar_commands.oar_frontend_script_command(frontend.server, *words), env=frontend.env, check=False
+    )
 
     marks = ["2", "2.ended", "3", "3.ended"] if counted else ["2"]
     assert (done.returncode, sorted(path.name for path in begun.iterdir())) == (status, marks)

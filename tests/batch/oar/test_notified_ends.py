@@ -72,7 +72,11 @@ def submitted(tmp_path: Path, path: Path, home: str = "home") -> tuple[str, ...]
     place.mkdir()
     server = OarServerAccess(timeout_s=5, binaries=str(tmp_path), ends=str(path))
     oarsub = (oar_commands.ENDED, "command")
-    argv = list(oar_commands._far(server, "submit", "0", "/bin/sh", "-c", PRETEND, *oarsub, ends=str(path)))
+    argv = list(
+        oar_commands.oar_frontend_script_command(
+            server, "submit", "0", "/bin/sh", "-c", PRETEND, *oarsub, ends=str(path)
+        )
+    )
     argv[2] = argv[2].replace('"$(getent passwd "$(id -u)" | cut -d: -f6)"', '"$HOME"')
     env = {"PATH": "/usr/bin:/bin", "HOME": str(place)}
     subprocess.run(argv, env=env, check=True, capture_output=True, input=b"")

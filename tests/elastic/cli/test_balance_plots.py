@@ -159,7 +159,7 @@ def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
     """Nothing is asked of the cell but which hosts it has."""
-    monkeypatch.setattr(execution_hosts, "list_taggable_hosts", lambda _: ("alpha-n1.cluster",))
+    monkeypatch.setattr(execution_hosts, "list_execution_hosts", lambda _: ("alpha-n1.cluster",))
     change = Mock(return_value=())
     monkeypatch.setattr(host_membership_and_tags, "change_home_cluster_host_tag", change)
     config = ("--config", site(tmp_path))
