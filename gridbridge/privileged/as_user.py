@@ -21,23 +21,14 @@ import sys
 from typing import NoReturn
 
 from gridbridge.batch import load_submit_adapter
-from gridbridge.errors import GridbridgeError, RemoteJobNotOurs, describe_error
+from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model import transfer_message
 from gridbridge.model.fixed_paths import CONFIG, SPOOL
 from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.model.transfer_route import Away, remote_cluster_access_of_person
-from gridbridge.privileged.as_user_request_steps import (
-    LIMIT_S,
-    AsUserRequestRefusal,
-    continue_in_time_limited_child,
-    print_as_user_error_and_exit,
-    raise_as_user_limits,
-    read_root_configuration,
-    require_existing_account,
-    require_ordinary_account,
-    switch_to_user,
-)
+from gridbridge.model.transfer_route import remote_cluster_access_of_person
+from gridbridge.privileged import as_user_request_steps as steps
+from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
 from gridbridge.shell import program_startup, remote_stage_folder, safe_files
 from gridbridge.state import spool
 
@@ -49,7 +40,6 @@ VERBS = {
     "delete": "delete_job",
     "unstage": "",  # removes the transfer's remote folder of staged files
 }
-NOTIFY = "notify-owner"
 REPLICA_VERBS = ("look", "verify", "copy", "drop")  # verbs of module as_user_replica_verbs
 ARRAY_VERBS = (  # verbs of module as_user_array_verbs
     *("send-arrays", "send-copies", "release-array", "delete-array", "delete-waiting"),
@@ -64,44 +54,48 @@ def main() -> None:
     os.chdir("/")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        raise_as_user_limits()
+        # low limits could cut answers short
+        if (files_open := program_startup.raise_resource_limits()) < program_startup.FEWEST_FILES:
+            raise steps.OwnerRequestNotYetPossible(f"the limit of open files is {files_open}; expected more")
         perform_as_user_request(sys.argv[1:])
     except (GridbridgeError, OSError) as error:
-        print_as_user_error_and_exit(error)
+        steps.print_as_user_error_and_exit(error)
 
 
 def perform_as_user_request(arguments: list[str]) -> NoReturn:
     """Check a request, then act on the remote job in a process of the job's owner."""
-    if arguments and arguments[0] in ARRAY_VERBS:
+    verb = arguments[0] if arguments else ""
+    if verb in ARRAY_VERBS:
         from gridbridge.privileged import as_user_array_verbs
 
         as_user_array_verbs.perform_as_user_array_verb(arguments)
-    if arguments and arguments[0] == NOTIFY:
+    if verb == "notify-owner":
         from gridbridge.privileged import notify_owner
 
         notify_owner.run_owner_notification_program(arguments[1:])
-    if arguments and arguments[0] in REPLICA_VERBS:
+    if verb in REPLICA_VERBS:
         from gridbridge.privileged import as_user_replica_verbs
 
         as_user_replica_verbs.perform_as_user_replica_verb(arguments)
-    if len(arguments) != 2 or arguments[0] not in VERBS:
+    if len(arguments) != 2 or verb not in VERBS:
         raise AsUserRequestRefusal(f"usage: gridbridge-as-user {'|'.join(VERBS)} RECORD")
-    verb, name = arguments
-    config = read_root_configuration(CONFIG)
+    name, config = arguments[1], steps.read_root_configuration(CONFIG)
     record, uid = read_spool_record_and_owner(name)
-    require_ordinary_account(config, name, uid)
+    steps.require_ordinary_account(config, name, uid)
     cluster = configured_cluster_of_record(config, record)
-    require_existing_account(uid)
-    continue_in_time_limited_child()
-    person = switch_to_user(uid)
+    steps.require_existing_account(uid)
+    steps.continue_in_time_limited_child()
+    person = steps.switch_to_user(uid)
     remote = remote_cluster_access_of_person(cluster, record.remote, person)
     if verb == "unstage":
-        remote_stage_folder.remove_remote_transfer_folder(remote.login, record.stage, record.transfer, LIMIT_S)
+        remote_stage_folder.remove_remote_transfer_folder(remote.login, record.stage, record.transfer, steps.LIMIT_S)
         os._exit(0)
     adapter, owner = load_submit_adapter(remote), remote.login.user if remote.login else person
     remote_id = record.remote_id or adapter.find_held_job(remote, record.transfer, owner)
-    if remote_id and require_owned_remote_job(remote, remote_id, owner, record.transfer):
-        getattr(adapter, VERBS[verb])(remote, remote_id)
+    if remote_id:
+        found = adapter.query_owner_and_account(remote, remote_id)
+        if steps.require_owned_remote_job(remote_id, found, (owner, record.transfer)):
+            getattr(adapter, VERBS[verb])(remote, remote_id)
     os._exit(0)
 
 
@@ -111,8 +105,7 @@ def read_spool_record_and_owner(name: str) -> tuple[TransferMessage, int]:
     if unique == name or not (unique.isascii() and unique.isalnum()):
         raise AsUserRequestRefusal(f"{name!r} is not the name of a spool record")
     try:
-        path, limit = f"{SPOOL}/{name}", transfer_message.MAX_BYTES
-        data, facts = safe_files.read_file_only_owner_writes(path, limit)
+        data, facts = safe_files.read_file_only_owner_writes(f"{SPOOL}/{name}", transfer_message.MAX_BYTES)
         record = transfer_message.decode_transfer_message(data)
         parse_transfer_name(record.transfer)
     except (OSError, GridbridgeError) as error:
@@ -129,14 +122,6 @@ def configured_cluster_of_record(config: "dict[str, dict[str, object]]", record:
     if not isinstance(cluster, dict) or record.remote == config.get("site", {}).get("cluster"):
         raise AsUserRequestRefusal(f"{CONFIG}: {record.remote!r} is not a remote cluster")
     return cluster
-
-
-def require_owned_remote_job(remote: Away, remote_id: str, theirs: str, transfer: str) -> bool:
-    """Say whether a remote job exists; raise RemoteJobNotOurs if the job has another owner or account."""
-    owner, account = load_submit_adapter(remote).query_owner_and_account(remote, remote_id)
-    if owner and (owner, account) != (theirs, transfer):
-        raise RemoteJobNotOurs(f"job {remote_id} of {owner} has account {account!r}; expected {transfer} of {theirs}")
-    return bool(owner)
 
 
 if __name__ == "__main__":  # without root, batch/privileged_helper_calls runs this module

@@ -7,10 +7,7 @@ from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.transfer_name import is_valid_cluster_name
 from gridbridge.model.transfer_route import Away, remote_cluster_access_of_person
 from gridbridge.privileged import as_user_request_steps
-from gridbridge.privileged.as_user_request_steps import (
-    AsUserRequestRefusal,
-    OwnerRequestNotYetPossible,
-)
+from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal, OwnerRequestNotYetPossible
 
 SEND, SEND_COPIES, RELEASE, DELETE = "send-arrays", "send-copies", "release-array", "delete-array"
 DELETE_WAITING = "delete-waiting"
@@ -33,26 +30,21 @@ class AsUserArrayArguments:
         self.section = self.config.get("cluster", {}).get(cluster)
         site = str(self.config.get("site", {}).get("cluster", ""))
         campaign = file.removeprefix("c.")
-        numbers, self._told = words[::2], words[1::2]
+        numbers = words[::2]
+        self.tasks = tuple(words[1::2])  # the task attempts of each array, as texts such as `0-9:1,12:2`
         if not (is_short_ascii_number(campaign) and file != campaign and self._is_whole(numbers)):
-            raise AsUserRequestRefusal(f"usage: gridbridge-as-user {self.verb} c.CAMPAIGN CLUSTER {self._usage}")
+            raise AsUserRequestRefusal(f"usage: gridbridge-as-user {self.verb} c.CAMPAIGN CLUSTER {USAGE[self.verb]}")
         if not isinstance(self.section, dict) or not is_valid_cluster_name(site):
             raise OwnerRequestNotYetPossible(f"{CONFIG}: no cluster {cluster!r}")
         self.file, self.campaign, self.cluster = file, int(campaign), cluster
         self.is_of_copies = self.verb == SEND_COPIES
         self.arrays = tuple(CampaignArrayId(site, self.campaign, int(number)) for number in numbers)
-        if self.verb in (DELETE, DELETE_WAITING) and self._told:
-            _require_places(self._told[0])  # an empty text would delete the whole array
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """The task attempts of each array, as texts such as `0-9:1,12:2`."""
-        return tuple(self._told)
-
-    @property
-    def indices(self) -> str:
-        """The array indices of tasks to delete, such as `1-5,9`; empty for the whole array."""
-        return "".join(self._told)
+        self.indices = "".join(self.tasks)  # indices of tasks to delete, as `1-5,9`; empty for the whole array
+        if self.verb in (DELETE, DELETE_WAITING) and self.tasks:
+            try:
+                parse_array_index_ranges(self.indices)  # an empty text would delete the whole array
+            except ParseError as error:
+                raise AsUserRequestRefusal(str(error)) from error
 
     def knows(self, cluster: str) -> bool:
         """Say whether the configuration has a cluster."""
@@ -72,12 +64,8 @@ class AsUserArrayArguments:
         far = remote_cluster_access_of_person(self.section, self.cluster, person)
         return far, far.login.user if far.login else person
 
-    @property
-    def _usage(self) -> str:
-        return USAGE[self.verb]
-
     def _is_whole(self, numbers: list[str]) -> bool:
-        words, most = len(self._told), 100_000 if self.verb == SEND else 1
+        words, most = len(self.tasks), 100_000 if self.verb == SEND else 1
         least = 0 if self.verb in (RELEASE, DELETE) else len(numbers)
         expected = 0 if self.verb == RELEASE else len(numbers)
         are_numbers = all(map(is_short_ascii_number, numbers)) and len(set(numbers)) == len(numbers)
@@ -95,13 +83,6 @@ def read_config_or_not_yet_possible() -> "dict[str, dict[str, object]]":
         return as_user_request_steps.read_root_configuration(CONFIG)
     except (AsUserRequestRefusal, FileWritableByOthers) as error:
         raise OwnerRequestNotYetPossible(str(error)) from error
-
-
-def _require_places(text: str) -> None:
-    try:
-        parse_array_index_ranges(text)
-    except ParseError as error:
-        raise AsUserRequestRefusal(str(error)) from error
 
 
 class ArraySendProgress:

@@ -13,10 +13,7 @@ from typing import NoReturn
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignFileChanged, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign_names import campaign_file_name
-from gridbridge.model.campaigns.task_index_and_attempt_texts import (
-    parse_array_index_ranges,
-    parse_attempt_ranges,
-)
+from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges, parse_attempt_ranges
 from gridbridge.model.fixed_paths import CAMPAIGNS
 from gridbridge.privileged import as_user_request_steps
 from gridbridge.privileged.as_user_array_arguments import (
@@ -39,12 +36,8 @@ if TYPE_CHECKING:
 
 def perform_as_user_array_verb(arguments: list[str]) -> NoReturn:
     """Check the arguments about a campaign, then act as the campaign's owner."""
-    if arguments[0] == "list-arrays":
-        _list(*_campaign(arguments, "c.CAMPAIGN", 2))
-    if arguments[0] == "end-campaign":
-        _end(*_campaign(arguments, "c.CAMPAIGN", 2))
-    if arguments[0] == "take-up":
-        _take_up(*_campaign(arguments, "c.CAMPAIGN REQUEST", 3))
+    if arguments[0] in ("list-arrays", "end-campaign", "take-up"):
+        _leave(_acted_on_campaign(arguments))
     order = AsUserArrayArguments(arguments)
     with RootLedgerOfSubmittedTasks(order.campaign) as ledger:
         if order.verb in (SEND, SEND_COPIES):
@@ -62,23 +55,23 @@ def _leave(output: str) -> NoReturn:
     os._exit(0)
 
 
-def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]":
-    verb, file, *following = [*arguments, "", ""]
+def _acted_on_campaign(arguments: list[str]) -> str:
+    verb, file, request = [*arguments, "", ""][:3]
     number = file.removeprefix("c.")
-    if len(arguments) != words or not is_short_ascii_number(number) or file == number:
+    usage = "c.CAMPAIGN REQUEST" if verb == "take-up" else "c.CAMPAIGN"
+    if len(arguments) != 1 + len(usage.split()) or not is_short_ascii_number(number) or file == number:
         raise AsUserRequestRefusal(f"usage: gridbridge-as-user {verb} {usage}")
-    return int(number), following[0]
-
-
-def _list(campaign: int, _: str) -> NoReturn:
+    campaign = int(number)
     with RootLedgerOfSubmittedTasks(campaign) as ledger:
-        _leave("".join(f"{' '.join(row)}\n" for row in ledger.arrays()))
+        if verb == "list-arrays":
+            return "".join(f"{' '.join(row)}\n" for row in ledger.arrays())
+        if verb == "end-campaign":
+            note_campaign_end_in_ledger(campaign, ledger)
+        else:
+            from gridbridge.privileged.new_attempt_conditions import require_owner_retry_request
 
-
-def _end(campaign: int, _: str) -> NoReturn:
-    with RootLedgerOfSubmittedTasks(campaign) as ledger:
-        note_campaign_end_in_ledger(campaign, ledger)
-    _leave("")
+            ledger.take_up(require_owner_retry_request(request, campaign, ledger.uid))
+    return ""
 
 
 def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str = CAMPAIGNS) -> None:
@@ -101,13 +94,12 @@ def _claims_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str)
         uid_blocking_campaign_file,
     )
 
-    if os.path.isdir(folder) and not os.path.lexists(f"{folder}/{campaign_file_name(campaign)}"):
+    file = campaign_file_name(campaign)
+    if os.path.isdir(folder) and not os.path.lexists(f"{folder}/{file}"):
         return False
     try:
         if (uid := uid_blocking_campaign_file(campaign, folder)) is not None:
-            as_user_request_steps.require_ordinary_account(
-                read_config_or_not_yet_possible(), campaign_file_name(campaign), uid
-            )
+            as_user_request_steps.require_ordinary_account(read_config_or_not_yet_possible(), file, uid)
             return True
         brought = RootVerifiedCampaignFiles(campaign, folder)
         as_user_request_steps.require_ordinary_account(read_config_or_not_yet_possible(), brought.file, brought.uid)
@@ -115,14 +107,6 @@ def _claims_file(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str)
     except (AsUserRequestRefusal, CampaignFileChanged):
         return False
     return True
-
-
-def _take_up(campaign: int, request: str) -> NoReturn:
-    from gridbridge.privileged.new_attempt_conditions import require_owner_retry_request
-
-    with RootLedgerOfSubmittedTasks(campaign) as ledger:
-        ledger.take_up(require_owner_retry_request(request, campaign, ledger.uid))
-    _leave("")
 
 
 def _acted(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> str:

@@ -16,13 +16,11 @@ from gridbridge.privileged import as_user_request_steps
 from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
 from gridbridge.shell import safe_files
 
-MAX_BYTES = 1024
 AREAS = {"look": (0, 0), "verify": (0, 0), "copy": (1, 2), "drop": (1, 1)}
 MOST_LOOKED_AT = 50  # maximal number of FILE arguments in one call
 LONG_S = 86400.0  # time limit of a copy or verify; a repeated copy skips files that were copied
 PROGRAM = ("-I", "-m", "gridbridge.rebalance.replicas.owner_program")
 NAME_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.+-"
-MOST_LETTERS = 100
 
 
 def perform_as_user_replica_verb(arguments: list[str]) -> NoReturn:
@@ -58,8 +56,10 @@ def read_delegated_dataset(name: str) -> tuple[str, int]:
     if not (is_ours and all(word.isascii() and word.isalnum() for word in words)):
         raise AsUserRequestRefusal(f"{name[:80]!r} is not the name of a dataset's file")
     try:
-        _require_own(f"{CAMPAIGNS}/{person}", int(number))
-        data, facts = safe_files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", MAX_BYTES, int(number))
+        folder = f"{CAMPAIGNS}/{person}"
+        if os.lstat(folder).st_uid != int(number):  # another user may have moved the file into an own folder
+            raise AsUserRequestRefusal(f"{folder}: not owned by uid {int(number)}")
+        data, facts = safe_files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", 1024, int(number))
         dataset = json.loads(data)["dataset"]
     except as_user_request_steps.UNREADABLE as error:
         raise AsUserRequestRefusal(f"{name}: {error!r}") from error
@@ -68,14 +68,8 @@ def read_delegated_dataset(name: str) -> tuple[str, int]:
     return dataset, facts.st_uid
 
 
-def _require_own(folder: str, uid: int) -> None:
-    """Refuse a file in a folder of another user, who may have moved the file there."""
-    if os.lstat(folder).st_uid != uid:
-        raise AsUserRequestRefusal(f"{folder}: not owned by uid {uid}")
-
-
 def _is_dataset(name: object) -> bool:
-    is_name = isinstance(name, str) and 0 < len(name) <= MOST_LETTERS and name[0].isalnum()
+    is_name = isinstance(name, str) and 0 < len(name) <= 100 and name[0].isalnum()
     text = str(name)
     return is_name and text.isascii() and all(letter in NAME_LETTERS for letter in text.lower())
 
@@ -83,8 +77,6 @@ def _is_dataset(name: object) -> bool:
 def _run(person: str, verb: str, datasets: list[str], names: list[str]) -> NoReturn:
     import pwd  # imported here, so that refusals are faster
 
-    home = pwd.getpwnam(person).pw_dir
-    identity = {"HOME": home, "USER": person, "LOGNAME": person}
-    environment = {**identity, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+    environment = as_user_request_steps.environment_of_person(person, pwd.getpwnam(person).pw_dir)
     argv = (sys.executable, *PROGRAM, verb, *datasets, *names)
     os.execve(sys.executable, argv, environment)  # noqa: S606 - all words were checked

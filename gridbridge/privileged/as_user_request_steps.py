@@ -35,9 +35,8 @@ from gridbridge.model.fixed_paths import (
 )
 from gridbridge.privileged import process_scope
 from gridbridge.privileged.process_scope import FIRST_SIGNAL, UserProcessScope
-from gridbridge.shell import program_startup, safe_files
+from gridbridge.shell import safe_files
 
-CONFIG_MAX_BYTES = 1 << 20
 FAILED, REFUSED = 1, 2
 LIMIT_S = 45  # time limit of a request, less than the service's timeout for gridbridge-as-user
 MIN_UID = 1000  # default of key min_uid in [site]
@@ -92,12 +91,6 @@ def limited_error_line(error: Exception) -> str:
     return error_on_one_line(error)[:1000]
 
 
-def raise_as_user_limits() -> None:
-    """Raise the resource limits to root's limits, because low limits could cut answers short."""
-    if (files_open := program_startup.raise_resource_limits()) < program_startup.FEWEST_FILES:
-        raise OwnerRequestNotYetPossible(f"the limit of open files is {files_open}; expected more")
-
-
 def as_user_exit_status(error: Exception) -> int:
     """Return the exit status of gridbridge-as-user for an error."""
     return STATUS.get(type(error), FAILED)
@@ -105,21 +98,19 @@ def as_user_exit_status(error: Exception) -> int:
 
 def read_root_configuration(path: str) -> "dict[str, dict[str, object]]":
     """Read the configuration; raise AsUserRequestRefusal if another user than root could have written the file."""
-    if safe_files.required_trusted_file_owner() is not None:
+    owner = safe_files.required_trusted_file_owner()
+    if owner is not None:
         safe_files.require_trusted_path(path)
     try:
-        return tomllib.loads(
-            safe_files.read_file_only_owner_writes(path, CONFIG_MAX_BYTES, safe_files.required_trusted_file_owner())[
-                0
-            ].decode()
-        )
+        return tomllib.loads(safe_files.read_file_only_owner_writes(path, 1 << 20, owner)[0].decode())
     except (OSError, ValueError, GridbridgeError) as error:
         raise AsUserRequestRefusal(f"{path}: {describe_error(error)}") from error
 
 
 def require_ordinary_account(config: "dict[str, dict[str, object]]", file: str, uid: int) -> None:
     """Raise AsUserRequestRefusal for root and for system accounts (uid below [site] min_uid)."""
-    if uid < max(1, _number(config.get("site", {}).get("min_uid", MIN_UID))):
+    least = config.get("site", {}).get("min_uid")
+    if uid < max(1, int(least) if isinstance(least, int | float) else MIN_UID):
         raise AsUserRequestRefusal(f"{file}: nothing is done as uid {uid}")
 
 
@@ -172,5 +163,14 @@ def exit_with_child(child: UserProcessScope, limit_s: float = LIMIT_S) -> NoRetu
     os._exit(status)
 
 
-def _number(value: object) -> int:
-    return int(value) if isinstance(value, int | float) else MIN_UID
+def environment_of_person(name: str, home: str) -> dict[str, str]:
+    """Return the environment variables of a program that runs as a user."""
+    return {"HOME": home, "USER": name, "LOGNAME": name, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+
+
+def require_owned_remote_job(job: str, found: tuple[str, str], expected: tuple[str, str]) -> bool:
+    """Say whether a job exists, by the owner and account found; raise RemoteJobNotOurs if these are not as expected."""
+    if found[0] and found != expected:
+        (owner, account), (theirs, name) = found, expected
+        raise RemoteJobNotOurs(f"job {job} of {owner} has account {account!r}; expected {name} of {theirs}")
+    return bool(found[0])

@@ -10,14 +10,11 @@ from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_host_properties,
     parse_required_host_properties,
 )
-from gridbridge.model.campaigns.task_index_and_attempt_texts import (
-    is_prologue_or_epilogue_task,
-    parse_attempt_ranges,
-)
+from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task, parse_attempt_ranges
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
-from gridbridge.privileged.campaign_prologues import PrologueAndEpilogueTasks
+from gridbridge.privileged.campaign_prologues import header_of_array, prologue_or_epilogue_tasks
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
@@ -52,11 +49,10 @@ class VerifiedCampaignTasks:
             whole = {key: str(header[key]) for key in ("name", UNIQUE)} | {"outputs": outputs}
             self._header: Header = header["clusters"][order.cluster] | whole
             is_declared = header.get("is_idempotent") is True or bool(outputs)
-            self._steps = PrologueAndEpilogueTasks(order, header["clusters"])
             self._asked = tuple(map(parse_attempt_ranges, order.tasks))
             self._lines = _lines(self._asked, brought, ledger)
             self._step_tasks = {
-                index: self._steps.task(attempts)
+                index: prologue_or_epilogue_tasks(order, header["clusters"], attempts)
                 for index, attempts in enumerate(self._asked)
                 if is_prologue_or_epilogue_task(attempts[0][0])
             }
@@ -83,7 +79,7 @@ class VerifiedCampaignTasks:
 
     def spec(self, array: CampaignArrayId, tasks: tuple[CampaignArrayScriptTask, ...], person: str) -> JobSpec:
         """Return the job spec of an array for the cluster of the request."""
-        header, section = self._steps.header(self._header, tasks), self._order.section
+        header, section = header_of_array(self._header, tasks), self._order.section
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
         amounts = {key: _amount(header, key, most) for key, most in LIMITS.items()}
         assert isinstance(section, dict)
@@ -108,17 +104,18 @@ class VerifiedCampaignTasks:
 
     def _settings(self, header: Header, person: str, amounts: dict[str, int], site: str) -> dict[str, str]:
         walltime_s = amounts["walltime_s"]
-        clock = f"{walltime_s // 3600:02}:{walltime_s // 60 % 60:02}:{walltime_s % 60:02}"
+        if "exec_file" not in header:
+            raise AsUserRequestRefusal("key exec_file is missing")
         return {
             "campaign": str(self._order.campaign),
             "token": f"{site}.{header[UNIQUE]}",
             "cluster": self._order.cluster,
             "user": person,
             "slots": str(amounts["slots"]),
-            "walltime": clock,
+            "walltime": f"{walltime_s // 3600:02}:{walltime_s // 60 % 60:02}:{walltime_s % 60:02}",
             "walltime_s": str(walltime_s),
             "directory": str(header.get("exec_directory", "")),
-            "exec": _text(header, "exec_file"),
+            "exec": str(header["exec_file"]),
             "outputs": str(header["outputs"]),
         }
 
@@ -135,13 +132,6 @@ def _lines(
             most = f"{MOST_OF_TASK >> 10} KB, and {MOST_OF_ARRAY >> 20} MB in an array"
             raise AsUserRequestRefusal(f"{brought.file}: a task's parameters have at most {most}")
     return lines
-
-
-def _text(header: Header, key: str) -> str:
-    try:
-        return str(header[key])
-    except KeyError as error:
-        raise AsUserRequestRefusal(f"key {key} is missing") from error
 
 
 def _groups(header: Header, slots: int) -> tuple[tuple[int, int], ...]:

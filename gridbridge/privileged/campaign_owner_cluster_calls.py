@@ -2,7 +2,7 @@
 
 from gridbridge.batch import load_campaign_array_adapter
 from gridbridge.batch.batch_submission_outcome import JobSubmissionOutcome
-from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
+from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign_names import released_array_name
 from gridbridge.model.campaigns.task_index_and_attempt_texts import (
     format_array_index_ranges,
@@ -11,14 +11,11 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import (
 )
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.job_request import JobSpec
-from gridbridge.privileged.as_user_array_arguments import (
-    DELETE,
-    DELETE_WAITING,
-    AsUserArrayArguments,
-)
+from gridbridge.privileged.as_user_array_arguments import DELETE, DELETE_WAITING, AsUserArrayArguments
 from gridbridge.privileged.as_user_request_steps import (
     JobNeverAcceptedByCluster,
     OwnerRequestNotYetPossible,
+    require_owned_remote_job,
 )
 from gridbridge.state import published_file_formats
 
@@ -36,8 +33,11 @@ class CampaignOwnerConnection:
         self._order = order
         self._far, self._account = order.reached_by(person)
         self._adapter = load_campaign_array_adapter(self._far)
+        self._name = released_array_name(order.campaign)
         if self._far.login:
-            _keep_connection()
+            from gridbridge.shell import ssh, ssh_session  # imported here, because local clusters need no ssh
+
+            ssh.set_ssh_request_carrier(ssh_session.SshSessionsOfProgram())
 
     def find(self, name: str) -> str:
         """Return the job id of the held array that was submitted under a name; empty if none exists."""
@@ -64,7 +64,9 @@ class CampaignOwnerConnection:
         if is_repeated:
             for duplicate in adapter.find_duplicate_arrays(far, name, self._account, job):
                 adapter.delete_array(far, duplicate)
-        is_ours = self._is_there(name, job)
+        is_ours = bool(job) and require_owned_remote_job(
+            job, adapter.query_owner_and_account(far, job), (self._account, name)
+        )
         if order.verb == DELETE_WAITING:
             if not is_ours:  # all tasks ended or were deleted
                 raise GridbridgeError(f"job {job} does not exist any more: no task is deleted")
@@ -88,25 +90,6 @@ class CampaignOwnerConnection:
         if going := group_into_ranges(indices & waiting):
             adapter.delete_array_tasks(far, job, name, format_array_index_ranges(going))
         return format_array_index_ranges(begun)
-
-    def _is_there(self, name: str, job: str) -> bool:
-        owner_account = self._adapter.query_owner_and_account(self._far, job) if job else ("", "")
-        if owner_account[0] and owner_account != (self._account, name):
-            raise RemoteJobNotOurs(f"job {job} of {owner_account[0]} has account {owner_account[1]!r}; expected {name}")
-        return bool(owner_account[0])
-
-    @property
-    def _name(self) -> str:
-        return released_array_name(self._order.campaign)
-
-
-def _keep_connection() -> None:
-    from gridbridge.shell import (
-        ssh,
-        ssh_session,  # imported here, because local clusters need no ssh
-    )
-
-    ssh.set_ssh_request_carrier(ssh_session.SshSessionsOfProgram())
 
 
 def choose_array_parallel_env(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:

@@ -13,11 +13,7 @@ from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.fixed_paths import CAMPAIGNS, TAKEN_REQUEST
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
-from gridbridge.privileged.as_user_request_steps import (
-    UNREADABLE,
-    AsUserRequestRefusal,
-    OwnerRequestNotYetPossible,
-)
+from gridbridge.privileged.as_user_request_steps import UNREADABLE, AsUserRequestRefusal, OwnerRequestNotYetPossible
 from gridbridge.privileged.owner_worker import CampaignOwnerWorker
 from gridbridge.shell import safe_files
 
@@ -83,7 +79,10 @@ def _answers(order: AsUserArrayArguments, person: str) -> "Answers":
             jobs[number] = [plain] if plain == job else job_ids(name, plain)
             names.update(dict.fromkeys(jobs[number], name))
         at = adapter.query_live_indices(far, names) if names else {}
-        return " ".join(f"{number}={_living_text(at, ids)}" for number, ids in jobs.items())
+        spans = {number: [span for job in ids for span in at[job]] for number, ids in jobs.items()}
+        return " ".join(
+            f"{number}={','.join(f'{span.start}:{span.stop}:{span.step}' for span in spans[number])}" for number in jobs
+        )
 
     def answer(words: list[str]) -> str:
         try:
@@ -96,22 +95,13 @@ def _answers(order: AsUserArrayArguments, person: str) -> "Answers":
     return answer
 
 
-def _living_text(living: dict[str, tuple[range, ...]], jobs: list[str]) -> str:
-    spans = (span for job in jobs for span in living[job])
-    return ",".join(f"{part.start}:{part.stop}:{part.step}" for part in spans)
-
-
 def _read(text: str) -> dict[str, list[range]]:
     living = {}
     for word in text.split():
         number, _, spans = word.partition("=")
-        living[number] = [_range(part) for part in spans.split(",") if part]
+        bounds = [tuple(map(int, span.split(":"))) for span in spans.split(",") if span]
+        living[number] = [range(begin, end, step) for begin, end, step in bounds]
     return living
-
-
-def _range(text: str) -> range:
-    begin, end, step = map(int, text.split(":"))
-    return range(begin, end, step)
 
 
 def _meet(indices: list[int], living: range) -> bool:
@@ -121,8 +111,6 @@ def _meet(indices: list[int], living: range) -> bool:
     return not set(indices).isdisjoint(living)
 
 
-MAX_BYTES = 1 << 16
-RESUBMIT = "resubmit"
 ROOT = 0
 
 
@@ -135,9 +123,9 @@ def require_owner_retry_request(token: str, campaign: int, uid: int) -> str:
         raise AsUserRequestRefusal(f"{token!r} is not the name of a request")
     path = f"{CAMPAIGNS}/{TAKEN_REQUEST}{token}"
     try:
-        data, facts = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
+        data, facts = safe_files.read_file_only_owner_writes(path, 1 << 16)
         request = json.loads(data)
-        is_asked = request["verb"] == RESUBMIT and campaign in request["of"]
+        is_asked = request["verb"] == "resubmit" and campaign in request["of"]
     except UNREADABLE as error:
         raise AsUserRequestRefusal(f"{path}: {error!r}") from error
     if not is_asked or facts.st_uid not in (uid, ROOT):

@@ -17,10 +17,8 @@ from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
 from gridbridge.shell import safe_files
 from gridbridge.shell.program_runs import run_discarding_output
 
-MAX_BYTES = 1 << 16
 MOST = 30  # maximal number of WORD arguments in one call
 PROGRAM_S = 30.0  # time limit of the owner's program, less than as_user_request_steps.LIMIT_S
-NOTHING = "-"  # stands for an empty CLUSTER
 
 
 def run_owner_notification_program(arguments: list[str]) -> NoReturn:
@@ -43,7 +41,7 @@ def read_notification_request_file(name: str) -> tuple[str, int]:
     if unique == name or not (unique.isascii() and unique.isalnum()):
         raise AsUserRequestRefusal(f"{name!r} is not the name of a notification request")
     try:
-        data, facts = safe_files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", MAX_BYTES)
+        data, facts = safe_files.read_file_only_owner_writes(f"{CAMPAIGNS}/{name}", 1 << 16)
         request = json.loads(data)
         verb, way, path = request["verb"], request["way"], request["identity"]
     except as_user_request_steps.UNREADABLE as error:
@@ -58,9 +56,8 @@ def _run(path: str, uid: int, text: bytes) -> NoReturn:
     os.umask(0o022)
     home = person.pw_dir if os.path.isdir(person.pw_dir) else "/"
     os.chdir(home)
-    identity = {"HOME": home, "USER": person.pw_name, "LOGNAME": person.pw_name}
     try:
-        environment = {**identity, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+        environment = as_user_request_steps.environment_of_person(person.pw_name, home)
         run_discarding_output((path,), environment, PROGRAM_S, text).checked()
     except CommandFailed as error:
         as_user_request_steps.print_as_user_error_and_exit(error)
@@ -68,18 +65,11 @@ def _run(path: str, uid: int, text: bytes) -> NoReturn:
 
 
 def _line(word: str) -> str:
-    parts = word.split(":")
-    if len(parts) != 4 or not _is_said(*parts):
-        raise AsUserRequestRefusal(f"{word[:80]!r} is not CAMPAIGN:CODE:CLUSTER:TASKS")
-    return " ".join(part or NOTHING for part in parts)
-
-
-def _is_said(campaign: str, code: str, cluster: str, tasks: str) -> bool:
-    are_numbers = all(_is_number(number) for number in (campaign, tasks))
+    campaign, code, cluster, tasks = parts = (*word.split(":"), "", "", "")[:4]
+    are_numbers = all(text.isascii() and text.isdigit() and len(text) < 16 for text in (campaign, tasks))
     letters = code.replace("_", "")
     is_code = letters.isascii() and letters.isalpha() and letters.isupper() and len(code) < 33
-    return are_numbers and is_code and (not cluster or is_valid_cluster_name(cluster))
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 16
+    is_right = word.count(":") == 3 and are_numbers and is_code and (not cluster or is_valid_cluster_name(cluster))
+    if not is_right:
+        raise AsUserRequestRefusal(f"{word[:80]!r} is not CAMPAIGN:CODE:CLUSTER:TASKS")
+    return " ".join(part or "-" for part in parts)

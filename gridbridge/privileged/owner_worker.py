@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     Answers = Callable[[list[str]], str]  # answers the words of a request
     Begin = Callable[[str], Answers]  # makes Answers for the owner's login name
 
-ANSWERED = {
+ANSWERED: dict[int, type[GridbridgeError]] = {
     as_user_request_steps.REFUSED: AsUserRequestRefusal,
     NOT_OURS: RemoteJobNotOurs,
     REFUSED_THERE: JobNeverAcceptedByCluster,
+    NOT_NOW: OwnerRequestNotYetPossible,
+    NO_OWNER: OwnerAccountUnavailable,
 }
-ANSWERED |= {NOT_NOW: OwnerRequestNotYetPossible, NO_OWNER: OwnerAccountUnavailable}
-CHUNK_BYTES = 65536
 
 
 class OwnerWorkerLoss(GridbridgeError):
@@ -75,14 +75,13 @@ class CampaignOwnerWorker:
         poll = select.poll()
         poll.register(self._answers, select.POLLIN)
         while not read.endswith(b"\n"):
-            try:
+            ready = []
+            with suppress(TimeoutError):
                 ready = poll.poll(remaining_ms(self._deadline))
-            except TimeoutError:
-                ready = []
             if not ready:
                 self.scope.end()
                 raise OwnerWorkerLoss(f"the request was not done within {self._limit_s:g} s")
-            if not (chunk := os.read(self._answers, CHUNK_BYTES)):
+            if not (chunk := os.read(self._answers, 65536)):
                 raise OwnerWorkerLoss("the owner's process ended")
             read += chunk
             if len(read) > ANSWER_BYTES:
@@ -93,11 +92,13 @@ class CampaignOwnerWorker:
 
 def _serve(uid: int, begin: "Begin", asks: int, tells: int) -> NoReturn:
     try:
-        answers = begin(_become(uid))
+        answers = begin(as_user_request_steps.switch_to_user(uid))
         with os.fdopen(asks) as requests:
             for line in requests:
                 os.write(tells, _answer(answers, line.split()))
         os._exit(0)
+    except MissingUserAccount as error:
+        os.write(tells, _error_line(OwnerAccountUnavailable(str(error))))
     except (GridbridgeError, OSError) as error:
         os.write(tells, _error_line(error))
     finally:
@@ -114,10 +115,3 @@ def _answer(answers: "Answers", words: list[str]) -> bytes:
 def _error_line(error: Exception) -> bytes:
     status = as_user_request_steps.as_user_exit_status(error)
     return f"{status} {as_user_request_steps.limited_error_line(error)}\n".encode("utf-8", "replace")
-
-
-def _become(uid: int) -> str:
-    try:
-        return as_user_request_steps.switch_to_user(uid)
-    except MissingUserAccount as error:
-        raise OwnerAccountUnavailable(str(error)) from error

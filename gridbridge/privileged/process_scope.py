@@ -10,27 +10,18 @@ import os
 import resource
 import select
 import time
-from typing import NoReturn
+from contextlib import suppress
 
-from gridbridge.errors import CommandFailed
-from gridbridge.shell import program_runs
+from gridbridge.privileged import systemd_scope
 from gridbridge.shell.program_runs import SIGKILL
 
-MOST_TASKS = 128  # maximal number of processes and threads in a systemd scope
 # RLIMIT_NPROC leaves room for processes that the user's jobs start meanwhile.
 SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # longest limit of a short scope; spare processes of short, of long scopes
 NO_LIMIT = 1 << 20  # number of processes that stands for no limit
 FIRST_SIGNAL = 128  # a larger exit status is 128 plus the number of a signal, as in a shell
 CLONE_NEWPID = 0x20000000  # flag of unshare(2)
 PR_SET_CHILD_SUBREAPER = 36  # option of prctl(2)
-OWN_NAMESPACE = "/proc/self/ns/pid"
-REAP_MS = 1000  # period in which orphaned processes are reaped
 KILL_S = 5.0  # time limit for killing processes without a namespace
-BUSCTL, BOOTED = "/usr/bin/busctl", "/run/systemd/system"  # paths that exist if systemd runs (sd_booted(3))
-SYSTEMD_S, MOVE_S, LOOK_S = 3.0, 1.0, 0.002
-SPARE_S = 30  # time after a scope's own limit at which systemd ends the scope
-BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
-CGROUPS = "/sys/fs/cgroup"
 BY_SYSTEMD, BY_UID = b"s", b"u"  # who limits processes: systemd, or RLIMIT_NPROC
 
 _more = 0  # number of spare processes of the user; 0: systemd limits processes
@@ -42,12 +33,20 @@ class UserProcessScope:
     Only root can make a scope; for other users the process is only forked.
     """
 
-    __slots__ = ("_line", "pid")
-
     def __init__(self, limit_s: float) -> None:
-        """Fork a process into a scope; systemd ends the scope SPARE_S after `limit_s`."""
+        """Fork a process into a scope; systemd ends the scope 30 s after `limit_s`."""
         self._line = -1
-        self.pid = os.fork() if os.geteuid() else self._fork(limit_s)
+        if os.geteuid():
+            self.pid = os.fork()
+            return
+        line, self._line = os.pipe()  # the scope ends when the parent closes this pipe
+        self.pid, is_closed = _fork_apart()
+        if not self.pid:
+            os.close(self._line)
+            _begin(line, limit_s, is_closed=is_closed)
+            return
+        os.close(line)
+        os.write(self._line, BY_SYSTEMD if systemd_scope.limit_processes_by_systemd(self.pid, limit_s) else BY_UID)
 
     def end(self) -> None:
         """Kill all processes of the scope; process `pid` ends last."""
@@ -56,17 +55,6 @@ class UserProcessScope:
             self._line = -1
         else:
             os.kill(self.pid, SIGKILL)
-
-    def _fork(self, limit_s: float) -> int:
-        line, self._line = os.pipe()  # the scope ends when the parent closes this pipe
-        pid, is_closed = _fork_apart()
-        if not pid:
-            os.close(self._line)
-            _begin(line, limit_s, is_closed=is_closed)
-            return 0
-        os.close(line)
-        os.write(self._line, BY_SYSTEMD if _is_moved(pid, limit_s) else BY_UID)
-        return pid
 
 
 def limit_user_processes() -> None:
@@ -82,54 +70,16 @@ def limit_user_processes() -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (most + _more // 2,) * 2)
 
 
-def systemd_scope_command(pid: int, limit_s: float) -> tuple[str, ...]:
-    """Return the busctl command that moves a process into a new systemd scope.
-
-    See org.freedesktop.systemd1(5), StartTransientUnit.
-    """
-    name = f"gridbridge-people-{os.urandom(8).hex()}.scope"
-    properties = (
-        *("PIDs", "au", "1", str(pid)),
-        *("Slice", "s", "gridbridge-people.slice"),
-        *("TasksMax", "t", str(MOST_TASKS)),
-        *("RuntimeMaxUSec", "t", str(round((limit_s + SPARE_S) * 1e6))),
-        *("KillSignal", "i", str(SIGKILL)),
-        *("CollectMode", "s", "inactive-or-failed"),
-    )
-    manager = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
-    call = ("call", *manager, "org.freedesktop.systemd1.Manager", "StartTransientUnit")
-    signature = "ssa(sv)a(sa(sv))"
-    return (BUSCTL, "--quiet", *call, signature, name, "fail", "6", *properties, "0")
-
-
-def _is_moved(pid: int, limit_s: float) -> bool:
-    """Move a process into a systemd scope; say whether the scope limits the number of processes."""
-    if not os.path.isdir(BOOTED):
-        return False
-    argv = systemd_scope_command(pid, limit_s)
-    name = next(word for word in argv if word.endswith(".scope"))
+def _may_fork(most: int) -> bool:
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
     try:
-        program_runs.run_program(argv, BARE, SYSTEMD_S, most_bytes=program_runs.CHUNK_BYTES).checked()
-    except CommandFailed:  # D-Bus is missing or systemd is busy
+        pid = os.fork()
+    except BlockingIOError:
         return False
-    until = time.monotonic() + MOVE_S
-    while name not in (groups := _groups(pid)) and time.monotonic() < until:
-        time.sleep(LOOK_S)
-    return any(_counts(line, name) for line in groups.splitlines())
-
-
-def _counts(line: str, name: str) -> bool:
-    _, controllers, path = line.split(":", 2)
-    counts_all = not controllers and os.path.exists(f"{CGROUPS}{path}/pids.max")
-    return path.endswith(f"/{name}") and (counts_all or "pids" in controllers.split(","))
-
-
-def _groups(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
+    if not pid:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return True
 
 
 def _fork_apart() -> tuple[int, bool]:
@@ -137,15 +87,13 @@ def _fork_apart() -> tuple[int, bool]:
     import ctypes  # imported here, because transfers need no ctypes
 
     libc = ctypes.CDLL(None)
-    ours = os.open(OWN_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
+    ours = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    is_closed = not libc.unshare(CLONE_NEWPID)
     try:
-        is_closed = not libc.unshare(CLONE_NEWPID)
-        try:
-            pid = os.fork()
-        finally:
-            if is_closed:
-                libc.setns(ours, CLONE_NEWPID)
+        pid = os.fork()
     finally:
+        if is_closed:
+            libc.setns(ours, CLONE_NEWPID)
         os.close(ours)
     if not pid and not is_closed:
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -153,6 +101,7 @@ def _fork_apart() -> tuple[int, bool]:
 
 
 def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
+    """Fork the process that works, which returns; this process waits for its end, then ends the scope."""
     global _more
     word = os.read(line, 1)
     if not word:  # the parent process has ended
@@ -163,10 +112,6 @@ def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
     if not main:
         os.close(line)
         return
-    _watch(main, line, is_closed=is_closed)
-
-
-def _watch(main: int, line: int, *, is_closed: bool) -> NoReturn:
     status = 1
     try:
         line = os.dup2(line, 3)  # closes the parent's locks and pipes in this process
@@ -184,7 +129,7 @@ def _end_of(main: int, line: int) -> int:
     poll.register(line, select.POLLIN)
     poll.register(os.pidfd_open(main), select.POLLIN)
     while True:
-        ready = [end for end, _ in poll.poll(REAP_MS)]
+        ready = [end for end, _ in poll.poll(1000)]  # orphaned processes are reaped each second
         ended = _reaped()
         if main in ended:
             return os.waitstatus_to_exitcode(ended[main])
@@ -194,51 +139,25 @@ def _end_of(main: int, line: int) -> int:
 
 def _reaped() -> dict[int, int]:
     ended = {}
-    try:
+    with suppress(ChildProcessError):
         while (exited := os.waitpid(-1, os.WNOHANG))[0]:
             ended[exited[0]] = exited[1]
-    except ChildProcessError:
-        pass
     return ended
 
 
 def _kill_children() -> None:
     """Kill all descendant processes, even orphans, which become child processes."""
     until = time.monotonic() + KILL_S
-    while (below := _below(os.getpid())) and time.monotonic() < until:
+    while (below := _descendants(os.getpid())) and time.monotonic() < until:
         for pid in below:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(pid, SIGKILL)
-            except ProcessLookupError:
-                continue
         _reaped()
 
 
-def _below(pid: int) -> list[int]:
-    descendants = []
-    open_ = [pid]
-    while open_:
-        children = _children(open_.pop())
-        descendants += children
-        open_ += children
-    return descendants
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            return [int(word) for word in file.read().split()]
-    except OSError:
-        return []
-
-
-def _may_fork(most: int) -> bool:
-    resource.setrlimit(resource.RLIMIT_NPROC, (most, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
-    try:
-        pid = os.fork()
-    except BlockingIOError:
-        return False
-    if not pid:
-        os._exit(0)
-    os.waitpid(pid, 0)
-    return True
+def _descendants(pid: int) -> list[int]:
+    pids = [pid]
+    for parent in pids:  # the list grows in the loop
+        with suppress(OSError), open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as file:
+            pids += map(int, file.read().split())
+    return pids[1:]

@@ -12,11 +12,7 @@ from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCa
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.privileged import as_user_request_steps
-from gridbridge.privileged.as_user_array_arguments import (
-    ArraySendProgress,
-    AsUserArrayArguments,
-    is_short_ascii_number,
-)
+from gridbridge.privileged.as_user_array_arguments import ArraySendProgress, AsUserArrayArguments, is_short_ascii_number
 from gridbridge.privileged.as_user_request_steps import OwnerAccountUnavailable
 from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
 from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerConnection
@@ -40,20 +36,17 @@ def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmit
 
     An array without a line was not submitted, and may be sent again.
     """
-    ids = [ledger.job(array.array) for array in order.arrays]
-    content = None if all(ids) else _read(order, ledger)
+    content = None
+    if not all(ledger.job(array.array) for array in order.arrays):
+        brought = RootVerifiedCampaignFiles(order.campaign)
+        as_user_request_steps.require_ordinary_account(order.config, brought.file, brought.uid)
+        brought.note(ledger)
+        content = VerifiedCampaignTasks(order, brought, ledger)
     as_user_request_steps.require_ordinary_account(order.config, order.file, ledger.uid)
     sending = CampaignArraySender(order, ledger, content)
     sent = sending.submitted()
     sending.release(sent)
     return (sent_array.line() for sent_array in sent)
-
-
-def _read(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> VerifiedCampaignTasks:
-    brought = RootVerifiedCampaignFiles(order.campaign)
-    as_user_request_steps.require_ordinary_account(order.config, brought.file, brought.uid)
-    brought.note(ledger)
-    return VerifiedCampaignTasks(order, brought, ledger)
 
 
 class CampaignArraySender:
@@ -154,7 +147,11 @@ class CampaignArraySender:
         def answer(words: list[str]) -> str:
             verb, *arguments = words
             if verb == SUBMIT:
-                return self._submit_at(site, int(arguments[0]), person, is_new=arguments[1] == "1")
+                array, index = self._order.arrays[int(arguments[0])], int(arguments[0])
+                if arguments[1] == "0" and (job := site.find(str(array))):  # the array is not new
+                    return job
+                assert self._content
+                return site.submit(self._content.spec(array, self._content.tasks(index), person))
             if verb == RELEASE:
                 site.release(arguments)
             else:
@@ -162,10 +159,3 @@ class CampaignArraySender:
             return ""
 
         return answer
-
-    def _submit_at(self, site: CampaignOwnerConnection, index: int, person: str, is_new: bool) -> str:
-        array = self._order.arrays[index]
-        if not is_new and (job := site.find(str(array))):
-            return job
-        assert self._content
-        return site.submit(self._content.spec(array, self._content.tasks(index), person))

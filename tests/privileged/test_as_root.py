@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import FileWritableByOthers
-from gridbridge.privileged import as_root
-from gridbridge.privileged.as_root import BEGIN, END, AsRootRequestRefusal, NameLookupFailure
+from gridbridge.privileged import as_root, hosts_file_block
+from gridbridge.privileged.as_root import AsRootRequestRefusal, NameLookupFailure
+from gridbridge.privileged.hosts_file_block import BEGIN, END
 
 CONF = Path(__file__).parents[2] / "conf"
 OTHERS = "127.0.0.1 localhost\n10.0.0.1 master m # not alpha-n7\n"
@@ -22,7 +23,7 @@ ONE = f"{OTHERS}{BEGIN}\n10.0.0.7 alpha-n7\n{END}\n"
 @pytest.fixture
 def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a hosts file of others' lines."""
-    monkeypatch.setattr(as_root.replace_file_locked, "__defaults__", (str(tmp_path / "lock"),))
+    monkeypatch.setattr(hosts_file_block.replace_hosts_block_locked, "__defaults__", (str(tmp_path / "lock"),))
     path = tmp_path / "hosts"
     path.write_text(OTHERS)
     return path
@@ -172,7 +173,7 @@ while True:
 """
 ASK = """
 import resource, socket, sys
-from gridbridge.privileged import as_root
+from gridbridge.privileged import as_root, hosts_file_block
 held = []
 if sys.argv[1] == "hold":
     for port in range(40000, 40011):
@@ -184,15 +185,17 @@ if sys.argv[1] == "hold":
 if sys.argv[1] == "files":
     "x".encode("idna")
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-as_root.clear_caller_environment()
-try:
-    print("nobody's" if not as_root._leads_to("fileserver") else "somebody's")
-except as_root.NameLookupFailure as error:
-    print("not known")
+def ask(*_):
+    try:
+        print("nobody's" if not as_root._leads_to("fileserver") else "somebody's")
+    except as_root.NameLookupFailure as error:
+        print("not known")
+as_root.perform_as_root_request, sys.argv = ask, sys.argv[:1]
+as_root.main()
 """
 MAIN = """
 import atexit, os
-from gridbridge.privileged import as_root
+from gridbridge.privileged import as_root, hosts_file_block
 atexit.register(lambda: print(dict(os.environ)))
 as_root.main()
 """
@@ -273,7 +276,7 @@ def test_nobody_else_can_hold_its_lock(hosts: Path, tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     lock.touch(0o644)
 
-    as_root.replace_file_locked(str(hosts), lambda text: text, str(lock))
+    hosts_file_block.replace_hosts_block_locked(str(hosts), lambda _, block: block, str(lock))
 
     assert lock.stat().st_mode & 0o777 == 0o600
 

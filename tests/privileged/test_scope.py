@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.privileged import as_user_request_steps, process_scope
-from gridbridge.privileged.process_scope import MORE, MOST_TASKS, UserProcessScope, systemd_scope_command
+from gridbridge.privileged import as_user_request_steps, process_scope, systemd_scope
+from gridbridge.privileged.process_scope import MORE, UserProcessScope
+from gridbridge.privileged.systemd_scope import MOST_TASKS, systemd_scope_command
 
 BOB = 61_000 + os.getpid() % 1000  # nobody has that uid, and no other test
 LONG_S = 60.0
@@ -97,7 +98,7 @@ def test_what_called_setsid_and_lost_its_parent_ends_with_the_scope(held: Held) 
 
 def test_whom_we_have_become_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """By uid where systemd does not count processes."""
-    monkeypatch.setattr(process_scope, "BOOTED", "/nowhere")
+    monkeypatch.setattr(systemd_scope, "BOOTED", "/nowhere")
     before = resource.getrlimit(resource.RLIMIT_NPROC)
     reads, writes = os.pipe()
     made = UserProcessScope(LONG_S)
@@ -240,12 +241,12 @@ def test_a_scope_counts_where_the_kernel_limits_processes_in_it(
     line: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Elsewhere, as in containers without that controller, the limit by uid holds."""
-    monkeypatch.setattr(process_scope, "CGROUPS", str(tmp_path))
+    monkeypatch.setattr(systemd_scope, "CGROUPS", str(tmp_path))
     folder = tmp_path / "gridbridge.slice/gridbridge-people.slice/a.scope"
     folder.mkdir(parents=True)
     (folder / "pids.max").touch()
 
-    assert process_scope._counts(line, "a.scope") is counts
+    assert systemd_scope._counts(line, "a.scope") is counts
 
 
 def test_systemd_is_asked_for_a_scope_with_limits() -> None:

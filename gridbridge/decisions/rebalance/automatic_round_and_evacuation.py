@@ -8,10 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from gridbridge.decisions.rebalance.host_rebalancing import plan_projected_host_balance
-from gridbridge.decisions.rebalance.job_copy_repair_and_spread import (
-    draft_job_repair_or_spread,
-    is_job_unevenly_spread,
-)
+from gridbridge.decisions.rebalance.job_copy_repair_and_spread import draft_job_repair_or_spread, is_job_unevenly_spread
 from gridbridge.decisions.rebalance.move_plan_draft import (
     MovePlanDraft,
     describe_moves,

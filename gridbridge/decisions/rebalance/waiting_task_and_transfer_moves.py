@@ -9,10 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import EVACUATED_STATES
-from gridbridge.decisions.rebalance.move_plan_draft import (
-    why_host_takes_no_copy,
-    why_task_is_not_moved,
-)
+from gridbridge.decisions.rebalance.move_plan_draft import why_host_takes_no_copy, why_task_is_not_moved
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings

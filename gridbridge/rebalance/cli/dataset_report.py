@@ -10,10 +10,7 @@ from datetime import datetime
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import format_local_time
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.published_status_and_reports import (
-    number_with_noun,
-    replace_control_characters,
-)
+from gridbridge.model.published_status_and_reports import number_with_noun, replace_control_characters
 from gridbridge.model.rebalance.datasets import (
     Dataset,
     DatasetReplica,

@@ -4,9 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
-    plan_automatic_round as plan_round,
-)
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round as plan_round
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation, why_host_balancing_waits
 from gridbridge.decisions.rebalance.host_rebalancing import host_loads_before_after, plan_host_balance
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread

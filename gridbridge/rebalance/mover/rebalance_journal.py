@@ -15,11 +15,7 @@ from gridbridge.rebalance.mover.rebalance_decision import (
     describe_move_plan,
     plan_moves_for_target,
 )
-from gridbridge.state.decision_journal import (
-    DecisionJournalEntry,
-    InputsNotJournalled,
-    make_journal_entry,
-)
+from gridbridge.state.decision_journal import DecisionJournalEntry, InputsNotJournalled, make_journal_entry
 
 PROGRAM = "rebalance"
 MOST_ROWS = 10_000  # limit of hosts, jobs and tasks in one journal entry, about 1 MB

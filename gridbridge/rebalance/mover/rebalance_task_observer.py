@@ -15,10 +15,7 @@ from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSucce
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEventCode
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    REASONS_OF_MOVES,
-    TaskDeletionMark,
-)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_MOVES, TaskDeletionMark
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (

@@ -14,10 +14,7 @@ from gridbridge.decisions.rebalance.waiting_task_and_transfer_moves import (
     drop_all_planned_moves,
     recheck_waiting_task_moves,
 )
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    ArrayTaskDeletion,
-    NikitaDeletionReason,
-)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     CampaignTaskAtCluster,
     PlacementMove,

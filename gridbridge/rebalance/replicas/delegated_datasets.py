@@ -26,10 +26,7 @@ from gridbridge.model.rebalance.datasets import DATASET_NAME, DelegatedDataset
 from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRoundKind
 from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.replicas import owner_datasets
-from gridbridge.rebalance.replicas.dataset_records_and_originals import (
-    NO_RECORD,
-    decode_dataset_record,
-)
+from gridbridge.rebalance.replicas.dataset_records_and_originals import NO_RECORD, decode_dataset_record
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.shell import safe_files
 from gridbridge.state import published_json

@@ -11,10 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from gridbridge.decisions.rebalance.storage_area_rebalancing import (
-    choose_next_replica_area,
-    why_area_takes_no_replica,
-)
+from gridbridge.decisions.rebalance.storage_area_rebalancing import choose_next_replica_area, why_area_takes_no_replica
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, StorageAreaUnreachable, StorageAreaUnusable
 from gridbridge.model.rebalance.datasets import (
     Dataset,

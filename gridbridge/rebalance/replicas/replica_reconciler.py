@@ -33,10 +33,7 @@ from gridbridge.rebalance.mover.rebalance_decision import (
 )
 from gridbridge.rebalance.rebalance_tables import RebalanceNoteRows, ReplicaActRows
 from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets, storage_area_access
-from gridbridge.rebalance.replicas.owner_fair_replica_queue import (
-    OwnerFairReplicaActQueue,
-    owner_of_replica_act,
-)
+from gridbridge.rebalance.replicas.owner_fair_replica_queue import OwnerFairReplicaActQueue, owner_of_replica_act
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
