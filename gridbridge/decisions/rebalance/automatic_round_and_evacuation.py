@@ -3,7 +3,7 @@
 As in Hydra's HostFailWorker, an evacuation ignores owners' wishes, and the plan reports lost tasks and datasets.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -15,8 +15,6 @@ from gridbridge.decisions.rebalance.move_plan_draft import (
     draft_moves_owner_round_robin,
     draft_new_task_copy,
     format_gigabytes,
-    is_host_readable,
-    live_or_replica_move_kind,
     rank_copy_target_hosts,
     why_copy_is_forbidden,
     why_task_is_not_moved,
@@ -39,15 +37,9 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
-EVACUATED_STATES = (
-    PlacementHostState.DEAD,
-    PlacementHostState.DISK_FULL,
-    PlacementHostState.DRAIN,
-)  # states of failed hosts, in order of evacuation
-BLOCKING_STATES = (
-    PlacementHostState.DEAD,
-    PlacementHostState.DRAIN,
-)  # while a host in one of these states has waiting tasks, no host is balanced
+# states of failed hosts, in order of evacuation
+EVACUATED_STATES = (PlacementHostState.DEAD, PlacementHostState.DISK_FULL, PlacementHostState.DRAIN)
+LEVEL_0 = "level of [rebalance] is 0: rounds move nothing"
 
 
 def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> RebalanceMovePlan:
@@ -61,31 +53,26 @@ def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -
     for host in failed_hosts_with_copies(board):
         if host.state is PlacementHostState.DISK_FULL and not board.is_full(host):
             continue  # the disk is no longer full
-        tried.append(_evacuated(board, host))
+        draft = MovePlanDraft(board, 0, None)
+        tried.append(draft.advice(draft_host_evacuation(draft, host)))
         if tried[-1].moves:
             return last_plan_with_all_rejections(tried)
         board.renew()
     words = [advice.sentence for advice in tried]
-    words.append(_why_none(snapshot, rules))
+    words.append(why_host_balancing_waits(snapshot) if rules.level else LEVEL_0)
     if not words[-1]:
-        even = plan_lightest_or_heaviest_host(board)
-        if even.moves:
-            return last_plan_with_all_rejections([*tried, even])
-        tried += [even, _even_jobs(board)]
-        if tried[-1].moves:
-            return last_plan_with_all_rejections(tried)
-        counted = f"{number_with_noun(len(_live(board)), 'host')} and {number_with_noun(len(board.jobs), 'job')}"
+        for plan_balance in (plan_lightest_or_heaviest_host, _even_jobs):
+            tried.append(plan_balance(board))
+            if tried[-1].moves:
+                return last_plan_with_all_rejections(tried)
+        live = sum(host.is_live for host in board.snapshot.hosts)
+        counted = f"{number_with_noun(live, 'host')} and {number_with_noun(len(board.jobs), 'job')}"
         words.append(f"{counted}: nothing to move")
     return replace(last_plan_with_all_rejections(tried), sentence="; ".join(filter(None, words)))
 
 
-def _evacuated(board: ProjectedPlacement, host: PlacementHost) -> RebalanceMovePlan:
-    draft = MovePlanDraft(board, 0, None)
-    return draft.advice(draft_host_evacuation(draft, host))
-
-
 def _even_jobs(board: ProjectedPlacement) -> RebalanceMovePlan:
-    draft, words = (MovePlanDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round), "")
+    draft, words = MovePlanDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round), ""
     for job in _jobs(board, board.rules):
         words = draft_job_repair_or_spread(draft, job, is_asked=False)
         if draft.moves:
@@ -95,7 +82,8 @@ def _even_jobs(board: ProjectedPlacement) -> RebalanceMovePlan:
 
 def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePlan:
     """Plan the balancing of the lightest host, or, if no move is possible, of the heaviest host."""
-    hosts = sorted(_live(board), key=lambda host: (board.score(host), host.name))
+    live = (host for host in board.snapshot.hosts if host.is_live)
+    hosts = sorted(live, key=lambda host: (board.score(host), host.name))
     tried = list[RebalanceMovePlan]()
     for host in dict.fromkeys((*hosts[:1], *hosts[-1:])):
         board.renew()
@@ -105,17 +93,14 @@ def plan_lightest_or_heaviest_host(board: ProjectedPlacement) -> RebalanceMovePl
     return last_plan_with_all_rejections(tried)
 
 
-def last_plan_with_all_rejections(tried: Iterable[RebalanceMovePlan]) -> RebalanceMovePlan:
+def last_plan_with_all_rejections(plans: Sequence[RebalanceMovePlan]) -> RebalanceMovePlan:
     """Return the last of several plans, and add the rejected moves of the earlier plans."""
-    plans = tuple(tried)
     moved = {(move.job, move.number, move.target) for advice in plans for move in advice.moves}
     rejected = dict[tuple[str, int, str], RejectedMove]()
-    for rejected_move in (rejected_move for advice in plans for rejected_move in advice.rejected):
-        rejected.setdefault((rejected_move.job, rejected_move.number, rejected_move.target), rejected_move)
-    remaining = tuple(rejected_move for key, rejected_move in rejected.items() if key not in moved)
-    return RebalanceMovePlan(
-        moves=plans[-1].moves if plans else (), rejected=remaining, sentence=plans[-1].sentence if plans else ""
-    )
+    for refusal in (refusal for advice in plans for refusal in advice.rejected):
+        rejected.setdefault((refusal.job, refusal.number, refusal.target), refusal)
+    remaining = tuple(refusal for key, refusal in rejected.items() if key not in moved)
+    return replace(plans[-1] if plans else RebalanceMovePlan(sentence=""), rejected=remaining)
 
 
 def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
@@ -127,69 +112,57 @@ def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{number_with_noun(moving, 'task is', 'tasks are')} being moved: no other move begins"
     awaited = _awaited(snapshot)
-    if not awaited:
+    first = min((host for host in snapshot.hosts if host.name in awaited), key=_turn, default=None)
+    if not first:
         return ""
-    first = min((host for host in snapshot.hosts if host.name in awaited), key=_turn)
     state = "dead" if first.state is PlacementHostState.DEAD else "drained"
     return f"{first.name} is {state}: `gridbridge rebalance fail {first.name}` comes first"
 
 
 def _awaited(snapshot: PlacementSnapshot) -> set[str]:
-    hosts = {host.name: host for host in snapshot.hosts if host.state in BLOCKING_STATES}
-    lost = {host.name for host in hosts.values() if host.state is PlacementHostState.DEAD or not host.is_up}
+    """Return the dead and drained hosts with waiting tasks; a lost task is not waited for."""
+    blocking = (PlacementHostState.DEAD, PlacementHostState.DRAIN)
+    hosts = {host.name: host for host in snapshot.hosts if host.state in blocking}
     if not hosts:
         return set()
+    lost = {name for name, host in hosts.items() if host.state is PlacementHostState.DEAD or not host.is_up}
     waits = PlacementTaskState.WAITING
     return {
         name
         for task in snapshot.tasks
         if task.state is waits
         for name in task.hosts
-        if name in hosts and not (name in lost and _lost(task))
+        if name in hosts and not (name in lost and task.size_bytes > 0 and len(set(task.hosts)) == 1)
     }
-
-
-def _lost(task: PlacementTask) -> bool:
-    return task.size_bytes > 0 and len(set(task.hosts)) == 1
-
-
-def _why_none(snapshot: PlacementSnapshot, rules: RebalanceSection) -> str:
-    if not rules.level:
-        return "level of [rebalance] is 0: rounds move nothing"
-    return why_host_balancing_waits(snapshot)
 
 
 def failed_hosts_with_copies(board: ProjectedPlacement) -> list[PlacementHost]:
     """Return the dead, full and drained hosts that have tasks or replicas, in order of evacuation."""
     served = (host for host in board.snapshot.hosts if host.state in EVACUATED_STATES)
-    return sorted((host for host in served if board.has_held(host.name)), key=_turn)
+    return sorted((host for host in served if board.at(host.name)), key=_turn)
 
 
 def _turn(host: PlacementHost) -> tuple[int, str]:
     return EVACUATED_STATES.index(host.state), host.name
 
 
-def _live(board: ProjectedPlacement) -> list[PlacementHost]:
-    return [host for host in board.snapshot.hosts if host.is_live]
-
-
 def _jobs(board: ProjectedPlacement, rules: RebalanceSection) -> list[PlacementJobOrDataset]:
     """Return the jobs that an automatic round may rebalance, the job with the largest tasks first."""
     now, pause = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
-    recent_jobs = board.snapshot.recent.jobs
+    resting = {name for name, at in board.snapshot.recent.jobs.items() if happened_within(at, now, pause)}
     jobs = (
         job
         for job in board.snapshot.jobs
         if job.is_autobalanced
-        and not (job.name in recent_jobs and happened_within(recent_jobs[job.name], now, pause))
+        and job.name not in resting
         and (rules.level > 1 or (job.last_run and is_job_unevenly_spread(board, job)))
     )
-    return sorted(jobs, key=lambda job: (-_mean_bytes(board, job), job.name))
 
+    def mean_bytes(job: PlacementJobOrDataset) -> float:
+        tasks = board.of_job[job.name]
+        return sum(task.size_bytes for task in tasks) / len(tasks) if tasks else 0.0
 
-def _mean_bytes(board: ProjectedPlacement, job: PlacementJobOrDataset) -> float:
-    tasks = board.of_job[job.name]
-    return sum(task.size_bytes for task in tasks) / len(tasks) if tasks else 0.0
+    return sorted(jobs, key=lambda job: (-mean_bytes(job), job.name))
 
 
 def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
@@ -207,13 +180,11 @@ def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
 
     At most moves_from_failed moves (from a full disk: moves_from_full) run at once, including moves under way.
     """
-    board = draft.board
+    board, rules, under_way = draft.board, draft.board.rules, draft.board.moving
     is_full = host.state == PlacementHostState.DISK_FULL and host.is_up
-    rules = board.rules
-    under_way = board.moving
     draft.allow((rules.moves_from_full if is_full else rules.moves_from_failed) - under_way)
-    is_lost = host.state == PlacementHostState.DEAD or not host.is_up
-    if why := _why_not(board, host, is_lost=is_lost, is_full=is_full):
+    is_lost = host.name not in board.readable
+    if why := "" if is_full else _why_not(board, host, is_lost=is_lost):
         return f"{host.name}: {why}"
     tasks = [task for task in board.at(host.name) if task.job in board.jobs]
     before, lost = len(draft.moves), 0
@@ -223,12 +194,17 @@ def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
         _move_off(draft, host, tasks, is_full=is_full)
     moves = draft.moves[before:]
     staying = len(tasks) - len({(move.job, move.number) for move in moves}) - lost
-    words = [describe_moves(moves, "nothing is moved"), _room(board, host)]
-    words += [f"{number_with_noun(under_way, 'copy is', 'copies are')} under way already"] if under_way else []
-    words += [f"{number_with_noun(lost, 'task')} can't be saved"] if lost else []
-    words += filter(None, [describe_lost_datasets(board, host)])
-    words += [f"{number_with_noun(staying, 'task stays', 'tasks stay')} at {host.name}"] if staying > 0 else []
-    return f"{host.name} {_standing(host, is_lost=is_lost, is_full=is_full)}: {'; '.join(words)}"
+    words = [
+        describe_moves(moves),
+        _room(board, host),
+        f"{number_with_noun(under_way, 'copy is', 'copies are')} under way already" if under_way else "",
+        f"{number_with_noun(lost, 'task')} can't be saved" if lost else "",
+        describe_lost_datasets(board, host),
+        f"{number_with_noun(staying, 'task stays', 'tasks stay')} at {host.name}" if staying > 0 else "",
+    ]
+    left = "drained" if host.state == PlacementHostState.DRAIN else "given up"
+    standing = "full" if is_full else "lost" if is_lost else left
+    return f"{host.name} is {standing}: {'; '.join(filter(None, words))}"
 
 
 def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> str:
@@ -241,34 +217,20 @@ def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> st
     return f"{number_with_noun(many, 'dataset')} without another whole replica; originals may exist"
 
 
-def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
-    if is_full:
-        return "is full"
-    if is_lost:
-        return "is lost"
-    return "is drained" if host.state == PlacementHostState.DRAIN else "is given up"
-
-
-def _why_not(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
+def _why_not(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool) -> str:
     """Return why a host is not evacuated; empty if an evacuation is possible.
 
     If the disk holds files besides replicas, the disk's used bytes are not compared with the room on other hosts.
     """
-    if is_full:
-        return ""
-    if not (host.is_shared or _is_room_elsewhere(board, host)):
-        size = format_gigabytes(host.used_bytes)
-        return f"the other hosts have no room for {size}: nothing is moved"
-    if is_lost and (other_host := _down_with_copies(board, host)):
-        return f"{other_host} is down and has copies of the same tasks: start {other_host} first, or mark it as dead"
-    return ""
-
-
-def _is_room_elsewhere(board: ProjectedPlacement, host: PlacementHost) -> bool:
     other_hosts, used, most = _disks(board, host)
-    if not host.max_bytes or any(not other_host.max_bytes for other_host in other_hosts):
-        return True
-    return used < most
+    are_sizes_known = host.max_bytes and all(other_host.max_bytes for other_host in other_hosts)
+    if not host.is_shared and are_sizes_known and used >= most:
+        return f"the other hosts have no room for {format_gigabytes(host.used_bytes)}: nothing is moved"
+    for name in (name for task in board.at(host.name) for name in task.hosts if is_lost and name != host.name):
+        other_host = board.hosts.get(name)
+        if other_host and not other_host.is_up and other_host.state != PlacementHostState.DEAD:
+            return f"{name} is down and has copies of the same tasks: start {name} first, or mark it as dead"
+    return ""
 
 
 def _disks(board: ProjectedPlacement, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
@@ -276,20 +238,6 @@ def _disks(board: ProjectedPlacement, host: PlacementHost) -> tuple[list[Placeme
     other_hosts = [other_host for other_host in board.live(host.kind) if other_host.name != host.name]
     used = host.used_bytes + sum(other_host.used_bytes for other_host in other_hosts)
     return other_hosts, used, sum(other_host.max_bytes for other_host in other_hosts)
-
-
-def _down_with_copies(board: ProjectedPlacement, host: PlacementHost) -> str:
-    for task in board.at(host.name):
-        for name in task.hosts:
-            other_host = board.hosts.get(name)
-            if (
-                other_host
-                and name != host.name
-                and not other_host.is_up
-                and other_host.state != PlacementHostState.DEAD
-            ):
-                return name
-    return ""
 
 
 def _room(board: ProjectedPlacement, host: PlacementHost) -> str:
@@ -306,15 +254,12 @@ def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTas
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
-        other_copies = [name for name in task.hosts if _is_left(draft.board, name, host)]
+        other_copies = [name for name in task.hosts if name in draft.board.readable]  # `host` is not readable
         is_silent = task.state is PlacementTaskState.STAYING and task.stays is TaskNotMovedReason.SILENT
         if is_silent or task.state in (PlacementTaskState.MOVING, PlacementTaskState.BUSY):
             draft.refuse(task, "", why_task_state_forbids_move(task))
         elif other_copies:
-            if not draft.is_over:
-                if task.live == host.name:
-                    draft.add(PlacementMoveKind.LIVE, task, host.name, other_copies[0])
-                _anew(draft, job, task, host, other_copies[0])
+            _replace_from(draft, job, task, host, other_copies[0])
         elif task.size_bytes == 0 and task.state == PlacementTaskState.WAITING:
             _off(draft, job, task, host)
         else:
@@ -323,14 +268,14 @@ def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTas
     return lost
 
 
-def _is_left(board: ProjectedPlacement, name: str, lost: PlacementHost) -> bool:
-    other_host = board.hosts.get(name)
-    return other_host is not None and name != lost.name and is_host_readable(other_host)
-
-
-def _anew(
+def _replace_from(
     draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost, source: str
 ) -> None:
+    """Plan the replacement of a lost task or replica by its copy at `source`, and a new replica for this copy."""
+    if draft.is_over:
+        return
+    if task.live == host.name:
+        draft.add(PlacementMoveKind.LIVE, task, host.name, source)
     if host.name in draft.board.task(task).replicas:
         draft.board.forget(task, host.name)
     if not draft.is_over and len(draft.board.task(task).replicas) < job.replicas:
@@ -354,13 +299,7 @@ def _move_off(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTa
 
 
 def _off(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost) -> None:
-    if draft.is_over:
-        return
-    for target in rank_copy_target_hosts(draft, job, task):
-        if target.name == host.name:
-            continue
+    for target in rank_copy_target_hosts(draft, job, task) if not draft.is_over else ():
         reason = why_copy_is_forbidden(draft.board, task, host.name, target)
-        if not reason:
-            draft.add(live_or_replica_move_kind(draft.board.task(task), host.name), task, host.name, target.name)
+        if target.name != host.name and draft.add_or_refuse(reason, task, host.name, target.name):
             return
-        draft.refuse(task, target.name, reason)

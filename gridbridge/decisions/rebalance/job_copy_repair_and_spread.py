@@ -9,8 +9,6 @@ from gridbridge.decisions.rebalance.move_plan_draft import (
     MovePlanDraft,
     describe_moves,
     draft_new_task_copy,
-    is_host_readable,
-    live_or_replica_move_kind,
     why_copy_is_forbidden,
     why_host_takes_no_more_of_job,
     why_task_state_forbids_move,
@@ -51,23 +49,18 @@ def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset,
         return "; ".join(filter(None, words))
     if wrong:
         return f"job {job.name} is not whole, and is not spread: {still_wrong}"
-    if is_job_unevenly_spread(draft.board, job) and not _waits(draft, job):
-        return f"job {job.name} has all its replicas: nothing can be moved"
-    for kind in draft.board.kinds:
-        while not draft.is_over and _spread_one(draft, job, kind, is_asked=is_asked):
-            pass
-    moved = describe_moves(draft.moves, _even(draft.board, job))
+    if job.name in draft.board.waiting or not is_job_unevenly_spread(draft.board, job):
+        for kind in draft.board.kinds:
+            while not draft.is_over and _spread_one(draft, job, kind, is_asked=is_asked):
+                pass
+    else:
+        for task in draft.board.of_job[job.name]:
+            if not draft.is_listing:
+                break
+            draft.refuse(task, "", why_task_state_forbids_move(task))
+    is_uneven = is_job_unevenly_spread(draft.board, job)
+    moved = describe_moves(draft.moves, "nothing can be moved" if is_uneven else "the copies are spread evenly")
     return f"job {job.name} has all its replicas: {moved}"
-
-
-def _waits(draft: MovePlanDraft, job: PlacementJobOrDataset) -> bool:
-    if job.name in draft.board.waiting:
-        return True
-    for task in draft.board.of_job[job.name]:
-        if not draft.is_listing:
-            break
-        draft.refuse(task, "", why_task_state_forbids_move(task))
-    return False
 
 
 def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
@@ -77,18 +70,13 @@ def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
     """
     board = draft.board
     tasks = _lacking(board, job)
-    repairable = sorted(tasks, key=lambda task: task.number)
-    repairable = [task for task in repairable if not draft.again_reason(task)]
-    for task in repairable:
-        if draft.is_over:
-            break
-        _make_live(draft, job, task)
-        _drop_wrong(draft, job, task)
-    for task in repairable:
-        if draft.is_over:
-            break
-        _add_missing(draft, job, task)
-        _drop_spoilt(draft, job, task)
+    repairable = [task for task in sorted(tasks, key=lambda task: task.number) if not draft.again_reason(task)]
+    for step in (_make_live, _drop_wrong), (_add_missing, _drop_spoilt):
+        for task in repairable:
+            if draft.is_over:
+                break
+            for repair in step:
+                repair(draft, job, task)
     return sum(not _is_whole(board, job, task) for task in tasks)
 
 
@@ -109,10 +97,8 @@ def _needs_nothing(board: ProjectedPlacement, job: PlacementJobOrDataset, task: 
 
 def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
     now = board.task(task)
-    known_hosts = {name for name in now.hosts if name in board.hosts}
-    is_right = len(known_hosts) == len(now.hosts) == 1 + job.replicas
-    is_clean = not set(now.spoilt) - known_hosts
-    return is_right and is_clean and all(is_host_readable(board.hosts[name]) for name in known_hosts)
+    is_right = len(set(now.hosts)) == len(now.hosts) == 1 + job.replicas and not set(now.spoilt).difference(now.hosts)
+    return is_right and board.readable.issuperset(now.hosts)
 
 
 def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJobOrDataset) -> bool:
@@ -121,23 +107,18 @@ def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJobOrDataset
     return any(above > 0 or above < -1 for above in surpluses)
 
 
-def _even(board: ProjectedPlacement, job: PlacementJobOrDataset) -> str:
-    return "nothing can be moved" if is_job_unevenly_spread(board, job) else "the copies are spread evenly"
-
-
 def _make_live(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
     """If a task has no main copy, make its first readable replica the main copy.
 
     Replicas on hosts outside the snapshot are ignored. If all replicas are missing, the original is copied.
     """
-    hosts = (draft.board.hosts.get(name) for name in task.replicas)
-    first = next((host for host in hosts if host and is_host_readable(host)), None)
+    first = next((name for name in task.replicas if name in draft.board.readable), "")
     if draft.is_over or task.live in draft.board.hosts:
         return
     if why := why_task_state_forbids_move(task):
         draft.refuse(task, "", why)
     elif first:
-        draft.add(PlacementMoveKind.LIVE, task, task.live, first.name)
+        draft.add(PlacementMoveKind.LIVE, task, task.live, first)
     elif not any(name in draft.board.hosts for name in task.hosts):
         draft_new_task_copy(draft, job, task, "", PlacementMoveKind.LIVE)
 
@@ -171,8 +152,7 @@ def _add_missing(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Placeme
     now = draft.board.task(task)
     if draft.is_over or len(now.replicas) >= job.replicas or draft.again_reason(task):
         return
-    host = draft.board.hosts.get(now.live)
-    draft_new_task_copy(draft, job, task, host.name if host and is_host_readable(host) else "")
+    draft_new_task_copy(draft, job, task, now.live if now.live in draft.board.readable else "")
 
 
 def _drop_spoilt(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
@@ -185,22 +165,14 @@ def _drop_spoilt(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Placeme
 
 
 def _spread_one(draft: MovePlanDraft, job: PlacementJobOrDataset, kind: str, *, is_asked: bool) -> bool:
-    spread = JobCopyRedistribution(draft, job, kind, is_asked=is_asked)
-    above = spread.above
-    most_first = [*reversed(spread.order)]
-    many = [host for host in most_first if above[host.name] > 0]
-    few = [host for host in spread.order if above[host.name] < -1]
-    fair = (host for host in most_first if above[host.name] == 0)
-    loaded = [host for host in fair if _is_loaded(draft.board, host)]
+    board, spread = draft.board, JobCopyRedistribution(draft, job, kind, is_asked=is_asked)
+    above, most_first = spread.above, spread.order[::-1]
+    fair = [host for host in most_first if above[host.name] == 0]
     return (
-        any(map(spread.push, many))
-        or any(map(spread.pull, few))
-        or any(spread.push(host, is_extra=True) for host in loaded)
+        any(spread.push(host) for host in most_first if above[host.name] > 0)
+        or any(spread.pull(host) for host in spread.order if above[host.name] < -1)
+        or any(spread.push(host, is_extra=True) for host in fair if board.is_disk_heavy(host) or board.is_busy(host))
     )
-
-
-def _is_loaded(board: ProjectedPlacement, host: PlacementHost) -> bool:
-    return board.is_disk_heavy(host) or board.is_busy(host)
 
 
 class JobCopyRedistribution:
@@ -230,8 +202,8 @@ class JobCopyRedistribution:
                 self._draft.refuse(task, "", reason)
                 return False
             if targets is None:
-                targets = [host for host in self._taking() if host.name != source.name]
-                targets = [host for host in targets if not (is_extra and self._is_busy(host))]
+                busy = self._draft.board.is_busy if is_extra else lambda _: False
+                targets = [host for host in self._taking() if host.name != source.name and not busy(host)]
             for target in targets:
                 if _goes(self._draft, task, source, target):
                     self._refuse_up_to(task, target.name)
@@ -270,14 +242,10 @@ class JobCopyRedistribution:
     def _movable(self, host: PlacementHost) -> Iterator[PlacementTask]:
         return self._draft.movable(self._job, host.name, is_asked=self._is_asked)
 
-    def _is_busy(self, host: PlacementHost) -> bool:
-        return self._draft.board.is_busy(host)
-
     def _taking(self) -> list[PlacementHost]:
         if self._takers is None:
-            why = {host.name: _target_reason(self._draft, self._job, host) for host in self.order}
-            self._takers = [host for host in self.order if not why[host.name]]
-            self._reasons = why
+            self._reasons = {host.name: _target_reason(self._draft, self._job, host) for host in self.order}
+            self._takers = [host for host in self.order if not self._reasons[host.name]]
         return self._takers
 
     def _refuse_up_to(self, task: PlacementTask, until: str = "") -> None:
@@ -291,41 +259,24 @@ class JobCopyRedistribution:
 
 
 def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost) -> bool:
-    board = draft.board
-    copy = why_copy_is_forbidden(board, task, source.name, target)
-    if reason := copy or _extreme_reason(board, task, source, target):
-        draft.refuse(task, target.name, reason)
-        return False
-    draft.add(live_or_replica_move_kind(board.task(task), source.name), task, source.name, target.name)
-    return True
+    forbidden = why_copy_is_forbidden(draft.board, task, source.name, target)
+    reason = forbidden or _extreme_reason(draft.board, task, source, target)
+    return draft.add_or_refuse(reason, task, source.name, target.name)
 
 
 def _target_reason(draft: MovePlanDraft, job: PlacementJobOrDataset, target: PlacementHost) -> str:
-    """Return why a host takes no task or replica of a job; empty if the host takes some."""
-    board = draft.board
-    return (
-        draft.host_reason(target)
-        or draft.given_reason(job, target.name)
-        or why_host_takes_no_more_of_job(board, job, target)
-        or _busy_reason(board, target)
-        or _full_reason(board, target)
-    )
+    """Return why a host takes no task or replica of a job; empty if the host takes some.
 
-
-def _full_reason(board: ProjectedPlacement, target: PlacementHost) -> str:
-    if board.is_disk_heavy(target):
-        return f"the disk of {target.name} is far fuller than the mean"
-    return ""
-
-
-def _busy_reason(board: ProjectedPlacement, target: PlacementHost) -> str:
-    """Return a reason if a host is far busier than the mean (Hydra, "Job Rebalancing"); else empty.
-
-    A host with a known number of free slots is not checked here, because the free slots are checked for each task.
+    A host far busier than the mean takes none (Hydra, "Job Rebalancing"), unless the number of free slots is known:
+    the free slots are checked for each task.
     """
+    board = draft.board
+    reason = draft.host_reason(target) or draft.given_reason(job, target.name)
+    if reason := reason or why_host_takes_no_more_of_job(board, job, target):
+        return reason
     if target.room is None and board.is_busy(target):
         return f"{target.name} is far busier than the mean"
-    return ""
+    return f"the disk of {target.name} is far fuller than the mean" if board.is_disk_heavy(target) else ""
 
 
 def _extreme_reason(
@@ -334,7 +285,5 @@ def _extreme_reason(
     """Return a reason against a move that makes disks uneven: the next round would undo the move."""
     if board.is_disk_heavy(target, task.size_bytes) and task.size_bytes:
         return f"the disk of {target.name} would be far fuller than the mean"
-    is_light = board.is_disk_light(source, -task.size_bytes) and task.size_bytes
-    if is_light and not board.is_disk_light(source):
-        return f"the disk of {source.name} would be far emptier than the mean"
-    return ""
+    is_new_light = board.is_disk_light(source, -task.size_bytes) and not board.is_disk_light(source)
+    return f"the disk of {source.name} would be far emptier than the mean" if is_new_light else ""

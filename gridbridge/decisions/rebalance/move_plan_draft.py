@@ -1,7 +1,7 @@
 """Drafts plans of moves, and gives the reason for each rejected move."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
@@ -31,7 +31,7 @@ class MovePlanDraft:
         self.board = board
         self._most = most
         self._bytes_left = most_bytes  # None: no limit of bytes
-        self._moves = list[PlacementMove]()
+        self.moves = list[PlacementMove]()  # in the order of execution
         self._rejected = dict[tuple[str, int, str], RejectedMove]()
         self._is_cut = False
         self._fixed = dict[tuple[str, str], list[PlacementTask]]()
@@ -42,30 +42,18 @@ class MovePlanDraft:
         self._keys = set[tuple[str, int]]()
 
     @property
-    def moves(self) -> tuple[PlacementMove, ...]:
-        """The planned moves, in the order of execution."""
-        return tuple(self._moves)
-
-    @property
     def is_over(self) -> bool:
         """Whether the plan has reached its limit of moves."""
-        return len(self._moves) >= self._most
+        return len(self.moves) >= self._most
 
     def allow(self, most: int) -> None:
         """Limit the number of the plan's moves, including the moves already planned."""
         self._most = most
 
-    def room(self, most: int) -> int:
-        """Return how many of `most` moves the plan's limit still allows."""
-        return max(0, min(most, self._most - len(self._moves)))
-
     def limit_reason(self, task: PlacementTask) -> str:
         """Return a reason if a task's move would exceed a limit of the round; else empty."""
-        if reason := self.again_reason(task):
-            return reason
-        if self._bytes_left is not None and task.size_bytes > self._bytes_left:
-            return "the move would exceed this round's limit of bytes"
-        return ""
+        is_too_large = self._bytes_left is not None and task.size_bytes > self._bytes_left
+        return self.again_reason(task) or ("the move would exceed this round's limit of bytes" if is_too_large else "")
 
     def again_reason(self, task: PlacementTask) -> str:
         """Return a reason if this round already moves the task; else empty."""
@@ -87,10 +75,28 @@ class MovePlanDraft:
 
     def refuse(self, task: PlacementTask, target: str, reason: str) -> None:
         """Record why a task's move to a target is rejected; only the first reason is recorded."""
-        if not self.is_listing:
-            return
-        rejected = RejectedMove(job=task.job, number=task.number, target=target, reason=reason)
-        self._rejected.setdefault((*task.key, target), rejected)
+        if self.is_listing:
+            rejected = RejectedMove(job=task.job, number=task.number, target=target, reason=reason)
+            self._rejected.setdefault((*task.key, target), rejected)
+
+    def add_or_refuse(
+        self,
+        reason: str,
+        task: PlacementTask,
+        source: str,
+        target: str,
+        kind: PlacementMoveKind | None = None,
+    ) -> bool:
+        """Plan a move unless there is a reason against it, which is recorded; say whether the move was planned.
+
+        Without a `kind` the source's copy moves, the main copy (LIVE) or a replica.
+        """
+        if reason:
+            self.refuse(task, target, reason)
+            return False
+        is_live = self.board.task(task).live == source
+        self.add(kind or (PlacementMoveKind.LIVE if is_live else PlacementMoveKind.REPLICA), task, source, target)
+        return True
 
     @property
     def is_listing(self) -> bool:
@@ -110,11 +116,12 @@ class MovePlanDraft:
         Usable hosts that take none are recorded as rejected targets of `task`, unless the answer is cached.
         """
         if kind not in self._takers:
-            live = self.board.live(kind)
-            self._takers[kind] = [host for host in live if not self.host_reason(host)]
-            for host in live:
+            self._takers[kind] = []
+            for host in self.board.live(kind):
                 if reason := self.host_reason(host):
                     self.refuse(task, host.name, reason)
+                else:
+                    self._takers[kind].append(host)
         return self._takers[kind]
 
     def movable(self, job: PlacementJobOrDataset, host: str, *, is_asked: bool) -> Iterator[PlacementTask]:
@@ -143,10 +150,9 @@ class MovePlanDraft:
         """Add a move to the plan, and project the hosts' loads after the move."""
         move = PlacementMove(kind=kind, job=task.job, number=task.number, source=source, target=target)
         self.board.take(move, task)
-        self._host_reasons.clear()
-        self._takers.clear()
-        self._fixed.clear()
-        self._moves.append(move)
+        for cache in (self._host_reasons, self._takers, self._fixed):
+            cache.clear()
+        self.moves.append(move)
         self._keys.add(task.key)
         if kind == PlacementMoveKind.DELETE:
             return
@@ -157,10 +163,10 @@ class MovePlanDraft:
 
     def advice(self, sentence: str) -> RebalanceMovePlan:
         """Return the finished plan; a rejected move that was planned later is not listed as rejected."""
-        moved = {(move.job, move.number, move.target) for move in self._moves}
+        moved = {(move.job, move.number, move.target) for move in self.moves}
         rejected = (rejected_move for key, rejected_move in self._rejected.items() if key not in moved)
-        full_sentence = "; ".join(filter(None, (sentence, UNLISTED))) if self._is_cut else sentence
-        return RebalanceMovePlan(moves=self.moves, rejected=tuple(rejected), sentence=full_sentence)
+        full_sentence = "; ".join(filter(None, (sentence, UNLISTED if self._is_cut else "")))
+        return RebalanceMovePlan(moves=tuple(self.moves), rejected=tuple(rejected), sentence=full_sentence)
 
 
 def draft_moves_owner_round_robin(
@@ -179,12 +185,7 @@ def draft_moves_owner_round_robin(
                 del waiting[owner]
 
 
-def live_or_replica_move_kind(task: PlacementTask, source: str) -> PlacementMoveKind:
-    """Return LIVE if a host has the task's main copy, and REPLICA if the host has a replica."""
-    return PlacementMoveKind.LIVE if task.live == source else PlacementMoveKind.REPLICA
-
-
-def describe_moves(moves: tuple[PlacementMove, ...], nothing: str) -> str:
+def describe_moves(moves: Sequence[PlacementMove], nothing: str = "nothing is moved") -> str:
     """Return a text with the number of moves and their target hosts, or `nothing` if there are no moves."""
     if not moves:
         return nothing
@@ -207,17 +208,13 @@ def draft_new_task_copy(
 
     An empty `source` stands for the task's original, if the original exists.
     """
-    board = draft.board
     if not source and not task.has_original:
         draft.refuse(task, "", "no copy of the task can be read")
         return False
-    for target in rank_copy_target_hosts(draft, job, task):
-        reason = why_copy_is_forbidden(board, task, "", target)
-        if not reason:
-            draft.add(kind, task, source, target.name)
-            return True
-        draft.refuse(task, target.name, reason)
-    return False
+    return any(
+        draft.add_or_refuse(why_copy_is_forbidden(draft.board, task, "", target), task, source, target.name, kind)
+        for target in rank_copy_target_hosts(draft, job, task)
+    )
 
 
 def rank_copy_target_hosts(
@@ -242,11 +239,6 @@ def rank_copy_target_hosts(
     return sorted((host for kind in kinds for host in draft.takers(task, kind)), key=rank)
 
 
-def is_host_readable(host: PlacementHost) -> bool:
-    """Say whether replicas can be read from a host: the host is up and not dead."""
-    return host.is_up and host.state != PlacementHostState.DEAD
-
-
 STATES = {
     PlacementHostState.DISABLED: "gets nothing new",
     PlacementHostState.DRAIN: "is drained",
@@ -254,7 +246,6 @@ STATES = {
     PlacementHostState.DEAD: "is dead",
     PlacementHostState.UNKNOWN: "is in an unknown state",
 }
-WORDS = {PlacementTaskState.UNKNOWN: "the task is in an unknown state"}
 STAYING = {
     TaskNotMovedReason.HELD: "the task is held, or has not waited long enough",
     TaskNotMovedReason.DROPPED: "a recent move of the task failed",
@@ -262,7 +253,6 @@ STAYING = {
     TaskNotMovedReason.STUCK: "moves of the task have failed for a long time: the service's log says why",
     TaskNotMovedReason.SILENT: "the cluster does not answer and may start the task: a moved task would run twice",
 }
-GB = 1e9
 
 
 def why_host_takes_no_copy(board: ProjectedPlacement, host: PlacementHost) -> str:
@@ -288,8 +278,9 @@ def why_task_state_forbids_move(task: PlacementTask) -> str:
     """Return why a task's state forbids a move; empty for a waiting task."""
     if task.state is PlacementTaskState.STAYING:
         return STAYING[task.stays]
-    is_waiting = task.state is PlacementTaskState.WAITING
-    return "" if is_waiting else WORDS.get(task.state, f"the task is {task.state.value}")
+    if task.state is PlacementTaskState.UNKNOWN:
+        return "the task is in an unknown state"
+    return "" if task.state is PlacementTaskState.WAITING else f"the task is {task.state.value}"
 
 
 def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> str:
@@ -302,14 +293,13 @@ def why_host_takes_no_more_of_job(board: ProjectedPlacement, job: PlacementJobOr
     if job.hosts is not None and target.name not in job.hosts:
         return _barred(job, target.name)
     most = board.share(job, target)
-    if board.count(job.name, target.name) < most:
-        return ""
-    return f"{target.name} has its share of the job, {most}"
+    is_enough = board.count(job.name, target.name) >= most
+    return f"{target.name} has its share of the job, {most}" if is_enough else ""
 
 
 def format_gigabytes(size_bytes: float) -> str:
     """Return a size in gigabytes with three significant digits."""
-    return f"{size_bytes / GB:.3g} GB"
+    return f"{size_bytes / 1e9:.3g} GB"
 
 
 def _of_host(board: ProjectedPlacement, host: PlacementHost) -> Iterator[str]:
@@ -360,6 +350,6 @@ def _is_spread(board: ProjectedPlacement, task: PlacementTask, source: str, targ
     zones = board.zones(target.kind)
     if len(zones) < 2:
         return True
-    other_zones = [board.hosts[name].zone for name in task.hosts if name != source and name in board.hosts]
-    held = [*other_zones, target.zone]
+    others = (board.hosts[name].zone for name in task.hosts if name != source and name in board.hosts)
+    held = [*others, target.zone]
     return len(set(held)) == len(held) or zones <= set(held)

@@ -24,8 +24,6 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 EXPONENT = 2.5  # a host's score grows with this power of disk and slot load: the last tenth adds most
-_KEY = attrgetter("job", "number")
-_NUMBER = attrgetter("number")
 
 
 class ProjectedPlacement:
@@ -94,29 +92,20 @@ class ProjectedPlacement:
 
     def at(self, host: str) -> list[PlacementTask]:
         """Return the tasks with a copy at a host before any move, sorted by job and number."""
-        return sorted(self._at.get(host, ()), key=_KEY)
-
-    def has_held(self, host: str) -> bool:
-        """Say whether any task or replica was at a host before the planned moves."""
-        return host in self._at
+        return sorted(self._at.get(host, ()), key=attrgetter("job", "number"))
 
     def of_job_at(self, job: str, host: str) -> list[PlacementTask]:
         """Return a job's tasks with a copy at a host after the planned moves, sorted by number."""
         if (placed := self._placed.get(job)) is None:
-            placed = self._placed[job] = self._by_host(job)
-        return sorted(placed.get(host, ()), key=_NUMBER)
-
-    def _by_host(self, job: str) -> dict[str, list[PlacementTask]]:
-        placed = dict[str, list[PlacementTask]]()
-        for task in self.of_job[job]:
-            for host in _hosts_of(self.task(task) if self._moved else task):
-                placed.setdefault(host, []).append(task)
-        return placed
+            placed = self._placed[job] = {}
+            for task in self.of_job[job]:
+                for task_host in _hosts_of(self.task(task) if self._moved else task):
+                    placed.setdefault(task_host, []).append(task)
+        return sorted(placed.get(host, ()), key=attrgetter("number"))
 
     def count(self, job: str, host: str) -> int:
         """Return the number of a job's tasks and replicas at a host after the planned moves."""
-        counts = self._counts.get(job)
-        return counts[host] if counts and host in counts else 0
+        return self._counts.get(job, {}).get(host, 0)
 
     def share(self, job: PlacementJobOrDataset, host: PlacementHost) -> int:
         """Return how many of a job's tasks and replicas are a host's fair share, in proportion to the host's slots.
@@ -181,8 +170,7 @@ class ProjectedPlacement:
     def by_load(self, kind: str) -> list[PlacementHost]:
         """Return the usable hosts of a kind, sorted by load score after the planned moves."""
         if kind not in self._by_load:
-            order = sorted(self.live(kind), key=lambda host: (self.score(host), host.name))
-            self._by_load[kind] = order
+            self._by_load[kind] = sorted(self.live(kind), key=lambda host: (self.score(host), host.name))
         return self._by_load[kind]
 
     def zones(self, kind: str) -> frozenset[str]:
@@ -290,10 +278,10 @@ def _hosts_of(task: PlacementTask) -> Iterable[str]:
 
 def _without(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
     """Return the hosts without the last occurrence of one host."""
-    if host not in hosts:
-        return hosts
-    at = len(hosts) - 1 - hosts[::-1].index(host)
-    return hosts[:at] + hosts[at + 1 :]
+    reverse = list(hosts[::-1])
+    if host in reverse:
+        reverse.remove(host)
+    return tuple(reverse[::-1])
 
 
 def _measured(snapshot: PlacementSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
@@ -319,8 +307,4 @@ def _by_kind(hosts: Iterable[PlacementHost]) -> Mapping[str, tuple[PlacementHost
     for host in hosts:
         if host.is_live:
             kinds[host.kind].append(host)
-    return {kind: tuple(sorted(live, key=_name)) for kind, live in kinds.items()}
-
-
-def _name(host: PlacementHost) -> str:
-    return host.name
+    return {kind: tuple(sorted(live, key=attrgetter("name"))) for kind, live in kinds.items()}

@@ -6,12 +6,13 @@ Rebalancing"). A target area must be up and writable, with enough free bytes and
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
+    LEVEL_0,
     describe_lost_datasets,
     draft_host_evacuation,
     failed_hosts_with_copies,
@@ -27,7 +28,6 @@ from gridbridge.model.rebalance.datasets import (
     DatasetStorageSnapshot,
     DelegatedDataset,
     RefusedAreaOrDataset,
-    ServiceReplicaAct,
     format_bytes,
 )
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
@@ -47,7 +47,6 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, Re
 
 KIND = "storage"
 ONLY = 1  # task number of a dataset, which is a job of one task
-NOWHERE = frozenset[str]()
 MOST_DOUBLED = 6  # how often the pause after failures in a row is doubled at most
 
 
@@ -63,28 +62,32 @@ class DatasetReplicaChange:
 def datasets_as_placement_snapshot(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
     """Return storage areas and datasets in the form that rebalancing plans need."""
     areas = {area.storage: area for area in storage_state.areas}
+    hosts = tuple(_host(areas[name], storage_state) for name in sorted(areas))
     datasets = sorted(storage_state.kept, key=lambda delegated: delegated.name)
     going = {carried.dataset for carried in storage_state.carried if carried.ended_at is None}
-    known_areas, resting = _areas_by_state(storage_state), _resting(storage_state, rules)
+    resting = _resting(storage_state, rules)
+    known_areas = _Areas(
+        every=frozenset(areas),
+        down=frozenset(host.name for host in hosts if not host.is_up),
+        drained=frozenset(host.name for host in hosts if host.state is PlacementHostState.DRAIN),
+    )
     tasks = tuple(
-        _task(
-            delegated,
-            known_areas,
-            resting.get(delegated.name, NOWHERE),
-            storage_state,
-            is_going=delegated.name in going,
-        )
+        _task(delegated, known_areas, resting[delegated.name], storage_state, is_going=delegated.name in going)
         for delegated in datasets
     )
+    came = [carried for carried in storage_state.carried if carried.target and not carried.why]
     return PlacementSnapshot(
         now=storage_state.now,
-        hosts=tuple(_host(areas[name], storage_state) for name in sorted(areas)),
+        hosts=hosts,
         jobs=tuple(
-            _job(delegated, task, known_areas, resting.get(delegated.name, NOWHERE))
+            _job(delegated, task, known_areas, resting[delegated.name])
             for delegated, task in zip(datasets, tasks, strict=True)
         ),
         tasks=tasks,
-        recent=_recent(storage_state),
+        recent=RecentPlacementMoveTimes(
+            hosts={carried.target: carried.began_at for carried in came},
+            replicated={carried.target: carried.ended_at for carried in came if carried.ended_at},
+        ),
     )
 
 
@@ -92,16 +95,21 @@ def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSe
     """Plan the moves of one automatic round about datasets."""
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
-    words = [*map(partial(draft_host_evacuation, draft), failed_hosts_with_copies(board)), *_losses(board)]
-    moving = sum(task.state is PlacementTaskState.MOVING for task in snapshot.tasks)
-    evacuations = len(draft.moves)
+    words = [*map(partial(draft_host_evacuation, draft), failed_hosts_with_copies(board))]
+    for name in sorted({name for task in snapshot.tasks for name in task.lost}):
+        if lost := describe_lost_datasets(board, board.hosts[name]):
+            words.append(f"{name} is lost: {lost}")
+    moving, evacuations = board.moving, len(draft.moves)
     draft.allow(rules.tasks_per_round - moving)
-    draft_moves_owner_round_robin(draft, _waiting(snapshot), lambda task: draft_job_repair(draft, board.jobs[task.job]))
+    waiting = (task for task in snapshot.tasks if task.state is PlacementTaskState.WAITING)
+    repairable = sorted(waiting, key=lambda task: task.key)
+    draft_moves_owner_round_robin(draft, repairable, lambda task: draft_job_repair(draft, board.jobs[task.job]))
     if draft.moves[evacuations:]:
         words.append(f"datasets are repaired first: {describe_moves(draft.moves[evacuations:], '')}")
     if draft.moves:
         return draft.advice("; ".join(words))
-    words.append(_why_none(board, moving))
+    carried = f"{number_with_noun(moving, 'dataset is', 'datasets are')} being moved: no other move begins"
+    words.append((carried if moving else "") if rules.level else LEVEL_0)
     tried = [draft.advice("")]
     tried += [] if words[-1] else [plan_lightest_or_heaviest_host(board)]
     if tried[-1].moves:
@@ -133,45 +141,19 @@ def dataset_changes_for_moves(
     return tuple(acts)
 
 
-def move_kind_of_replica_act(carried: ServiceReplicaAct) -> PlacementMoveKind:
-    """Return REPLICA for an action that made a replica, else DELETE."""
-    return PlacementMoveKind.REPLICA if carried.target else PlacementMoveKind.DELETE
-
-
-def _losses(board: ProjectedPlacement) -> list[str]:
-    lost = sorted({name for task in board.snapshot.tasks for name in task.lost})
-    words_by_area = ((name, describe_lost_datasets(board, board.hosts[name])) for name in lost)
-    return [f"{name} is lost: {words}" for name, words in words_by_area if words]
-
-
-def _waiting(snapshot: PlacementSnapshot) -> list[PlacementTask]:
-    tasks = (task for task in snapshot.tasks if task.state is PlacementTaskState.WAITING)
-    return sorted(tasks, key=lambda task: task.key)
-
-
-def _why_none(board: ProjectedPlacement, moving: int) -> str:
-    if not board.rules.level:
-        return "level of [rebalance] is 0: rounds move nothing"
-    carried = number_with_noun(moving, "dataset is", "datasets are")
-    return f"{carried} being moved: no other move begins" if moving else ""
-
-
 def _host(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> PlacementHost:
+    is_drained = {area.storage, area.cluster} & storage_state.drained
     return PlacementHost(
         name=area.storage,
         kind=KIND,
         is_up=not area.fault,
         is_read_only=area.is_read_only,
-        state=PlacementHostState.DRAIN if _is_drained(area, storage_state) else PlacementHostState.ALIVE,
+        state=PlacementHostState.DRAIN if is_drained else PlacementHostState.ALIVE,
         used_bytes=max(0, area.size_bytes - area.free_bytes),
         max_bytes=area.size_bytes,
         zone=area.cluster,
         is_shared=True,
     )
-
-
-def _is_drained(area: MeasuredStorageArea, storage_state: DatasetStorageSnapshot) -> bool:
-    return bool({area.storage, area.cluster} & storage_state.drained)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,14 +167,6 @@ class _Areas:
     def down_for(self, delegated: DelegatedDataset) -> frozenset[str]:
         """Return unreachable areas, and areas in which a dataset's replica is unreadable."""
         return self.down.union(replica.storage for replica in delegated.dataset.replicas if replica.is_away)
-
-
-def _areas_by_state(storage_state: DatasetStorageSnapshot) -> _Areas:
-    return _Areas(
-        every=frozenset(area.storage for area in storage_state.areas),
-        down=frozenset(area.storage for area in storage_state.areas if area.fault),
-        drained=frozenset(area.storage for area in storage_state.areas if _is_drained(area, storage_state)),
-    )
 
 
 def _task(
@@ -219,23 +193,18 @@ def _task(
     counts = not_leaving if len({*not_leaving} - down) >= delegated.dataset.wished else whole
     live = next((name for name in counts if name not in down), counts[0] if counts else "")
     spoilt = (replica.storage for replica in present if replica.storage not in {*counts, *down})
+    state = PlacementTaskState.BUSY if delegated.is_busy else PlacementTaskState.WAITING
     return PlacementTask(
         job=delegated.name,
         number=ONLY,
         size_bytes=delegated.dataset.size_bytes,
-        state=_state(delegated, is_going=is_going),
+        state=PlacementTaskState.MOVING if is_going else state,
         live=live,
         replicas=tuple(name for name in counts if name != live),
         spoilt=tuple(name for name in spoilt if name not in resting),
         lost=tuple(replica.storage for replica in replicas if replica.is_whole and replica.storage in lost),
         has_original=True,
     )
-
-
-def _state(delegated: DelegatedDataset, *, is_going: bool) -> PlacementTaskState:
-    if is_going:
-        return PlacementTaskState.MOVING
-    return PlacementTaskState.BUSY if delegated.is_busy else PlacementTaskState.WAITING
 
 
 def _job(
@@ -265,50 +234,24 @@ def _resting(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> 
     further failure in a row doubles the pause.
     """
     pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
-    failed = defaultdict[str, list[ServiceReplicaAct]](list)
-    for carried in sorted(storage_state.carried, key=lambda carried: (_end(carried), carried.token)):
-        if carried.why:
-            failures[carried.dataset] += 1
-            failed[carried.dataset].append(carried)
-        elif carried.ended_at:
-            failures[carried.dataset] = 0
-    return {
-        name: frozenset(
-            _failed_at(carried, storage_state)
-            for carried in of_one
-            if happened_within(_end(carried), storage_state.now, pause * 2 ** _doublings(failures[name]))
-        )
-        for name, of_one in failed.items()
-    }
-
-
-def _doublings(failures: int) -> int:
-    return min(max(0, failures - 1), MOST_DOUBLED)
+    acts = [(carried.ended_at or carried.began_at, carried.token, carried) for carried in storage_state.carried]
+    acts.sort(key=lambda act: act[:2])
+    for _, _, carried in acts:
+        if carried.why or carried.ended_at:
+            failures[carried.dataset] = failures[carried.dataset] + 1 if carried.why else 0
+    resting = defaultdict[str, frozenset[str]](frozenset)
+    for end, _, carried in acts:
+        doublings = min(max(0, failures[carried.dataset] - 1), MOST_DOUBLED)
+        if carried.why and happened_within(end, storage_state.now, pause * 2**doublings):
+            # only the removal failed if the source is still leaving
+            is_left = (carried.dataset, carried.source) in storage_state.leaving
+            resting[carried.dataset] |= {carried.source if is_left else carried.target or carried.source}
+    return resting
 
 
 def max_pause_after_replica_act(rules: RebalanceSection) -> timedelta:
     """Return the longest time for which a replica action delays later actions."""
-    failed_s = rules.replicated_rest_s * 2**MOST_DOUBLED
-    return timedelta(seconds=max(rules.host_rest_s, failed_s))
-
-
-def _failed_at(carried: ServiceReplicaAct, storage_state: DatasetStorageSnapshot) -> str:
-    """Return the area of a failed action: the source if only the removal failed, else the target."""
-    return (
-        carried.source
-        if (carried.dataset, carried.source) in storage_state.leaving
-        else carried.target or carried.source
-    )
-
-
-def _end(carried: ServiceReplicaAct) -> datetime:
-    return carried.ended_at or carried.began_at
-
-
-def _recent(storage_state: DatasetStorageSnapshot) -> RecentPlacementMoveTimes:
-    came = [carried for carried in storage_state.carried if carried.target and not carried.why]
-    ended = {carried.target: carried.ended_at for carried in came if carried.ended_at}
-    return RecentPlacementMoveTimes(hosts={carried.target: carried.began_at for carried in came}, replicated=ended)
+    return timedelta(seconds=max(rules.host_rest_s, rules.replicated_rest_s * 2**MOST_DOUBLED))
 
 
 def choose_next_replica_area(
@@ -325,13 +268,13 @@ def choose_next_replica_area(
     refused = tuple(RefusedAreaOrDataset(what=name, reason=why) for name, why in reasons.items() if why)
     fit = [area for area in areas if not reasons[area.storage]]
     held = {area.cluster for area in areas if area.storage in dataset.whole}
-    best = min(fit, key=lambda area: _order(dataset, area, held), default=None)
+
+    def rank(area: MeasuredStorageArea) -> tuple[bool, bool, bool, int, str]:
+        is_unbegun, is_new = area.storage not in dataset.begun, area.storage not in dataset.storages
+        return is_unbegun, is_new, area.cluster in held, -area.free_bytes, area.storage
+
+    best = min(fit, key=rank, default=None)
     return best.storage if best else "", refused
-
-
-def _order(dataset: Dataset, area: MeasuredStorageArea, held: Collection[str]) -> tuple[bool, bool, bool, int, str]:
-    is_unbegun, is_new = area.storage not in dataset.begun, area.storage not in dataset.storages
-    return is_unbegun, is_new, area.cluster in held, -area.free_bytes, area.storage
 
 
 def why_area_takes_no_replica(dataset: Dataset, area: MeasuredStorageArea, rules: RebalanceSection) -> str:

@@ -6,7 +6,8 @@ tasks.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import EVACUATED_STATES
 from gridbridge.decisions.rebalance.move_plan_draft import why_host_takes_no_copy, why_task_is_not_moved
@@ -31,6 +32,8 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
+Observed = TypeVar("Observed", CampaignTaskAtCluster, TransferredTask)
+
 
 def tasks_as_placement_snapshot(observed: TasksObservedAtClusters) -> PlacementSnapshot:
     """Return clusters, campaigns and transferred tasks in the form that rebalancing plans need."""
@@ -53,13 +56,13 @@ def tasks_as_placement_snapshot(observed: TasksObservedAtClusters) -> PlacementS
     return PlacementSnapshot(
         now=observed.now,
         hosts=tuple(
-            _host(name, answer, waiting[name] + unsent[name], _host_state(name, observed))
+            _host(name, answer, waiting[name] + unsent[name], observed)
             for name, answer in sorted(observed.answers.items())
         ),
         jobs=(*(_job(campaign, observed) for campaign in moved), *_sent_jobs(observed)),
         tasks=(
-            *(_task(task) for task in _listed_once(observed.tasks) if task.campaign in moved_numbers),
-            *(_sent_task(task) for task in _of_one_sender(observed.away)),
+            *(_task(task) for task in unique_tasks_by_key(observed.tasks).values() if task.campaign in moved_numbers),
+            *map(_task, unique_tasks_by_key(observed.away).values()),
         ),
         recent=observed.recent,
     )
@@ -77,13 +80,11 @@ def _unsent(observed: TasksObservedAtClusters) -> Counter[str]:
     return unsent
 
 
-def _host_state(name: str, observed: TasksObservedAtClusters) -> PlacementHostState:
-    if name in observed.dead:
-        return PlacementHostState.DEAD
-    return PlacementHostState.DRAIN if name in observed.drained else PlacementHostState.ALIVE
-
-
-def _host(name: str, answer: ClusterSnapshot | None, slots_taken: int, state: PlacementHostState) -> PlacementHost:
+def _host(
+    name: str, answer: ClusterSnapshot | None, slots_taken: int, observed: TasksObservedAtClusters
+) -> PlacementHost:
+    state = PlacementHostState.DRAIN if name in observed.drained else PlacementHostState.ALIVE
+    state = PlacementHostState.DEAD if name in observed.dead else state
     if answer is None:
         return PlacementHost(name=name, is_up=False, state=state, room=0)
     slots = max(1, answer.batch_slots)
@@ -112,7 +113,7 @@ def _job(campaign: Campaign, observed: TasksObservedAtClusters) -> PlacementJobO
 
 
 def _sent_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJobOrDataset]:
-    for name, task in sorted({task.key[0]: task for task in _of_one_sender(observed.away)}.items()):
+    for name, task in sorted({job: task for (job, _), task in unique_tasks_by_key(observed.away).items()}.items()):
         answers = ((cluster, observed.answers.get(cluster)) for cluster in observed.reached)
         open_to = {cluster for cluster, answer in answers if answer and answer.free_slots >= task.slots}
         yield PlacementJobOrDataset(
@@ -125,19 +126,6 @@ def _sent_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJobOrData
         )
 
 
-def _of_one_sender(transferred: Iterable[TransferredTask]) -> list[TransferredTask]:
-    """Return the transferred tasks that only one user claims to have sent."""
-    all_tasks = tuple(transferred)
-    times = Counter(task.key for task in all_tasks)
-    return [task for task in all_tasks if times[task.key] == 1]
-
-
-def _sent_task(task: TransferredTask) -> PlacementTask:
-    return PlacementTask(
-        job=task.key[0], number=task.key[1], state=_state(task), live=task.cluster, slots=task.slots, stays=task.stays
-    )
-
-
 def _may_start(request: JdlClusterSettings, answer: ClusterSnapshot | None) -> bool:
     if answer is None:
         return False
@@ -145,40 +133,19 @@ def _may_start(request: JdlClusterSettings, answer: ClusterSnapshot | None) -> b
     return (answer.free_slots if besteffort is None else besteffort) >= request.slots
 
 
-def _listed_once(tasks: Iterable[CampaignTaskAtCluster]) -> list[CampaignTaskAtCluster]:
-    """Return the campaign tasks that only one cluster lists."""
-    all_tasks = tuple(tasks)
-    times = Counter((task.campaign, task.task) for task in all_tasks)
-    return [task for task in all_tasks if times[task.campaign, task.task] == 1]
+def _task(task: CampaignTaskAtCluster | TransferredTask) -> PlacementTask:
+    job, number = task.key
+    state = PlacementTaskState.WAITING if task.is_waiting else PlacementTaskState.STAYING
+    state = PlacementTaskState.RUNNING if task.is_running else state
+    state = PlacementTaskState.MOVING if task.is_moving else state
+    return PlacementTask(job=job, number=number, state=state, live=task.cluster, slots=task.slots, stays=task.stays)
 
 
-def _task(task: CampaignTaskAtCluster) -> PlacementTask:
-    return PlacementTask(
-        job=str(task.campaign),
-        number=task.task,
-        state=_state(task),
-        live=task.cluster,
-        slots=task.slots,
-        stays=task.stays,
-    )
-
-
-def _state(task: CampaignTaskAtCluster | TransferredTask) -> PlacementTaskState:
-    if task.is_moving:
-        return PlacementTaskState.MOVING
-    if task.is_running:
-        return PlacementTaskState.RUNNING
-    return PlacementTaskState.WAITING if task.is_waiting else PlacementTaskState.STAYING
-
-
-def campaign_tasks_by_key(tasks: Iterable[CampaignTaskAtCluster]) -> Mapping[tuple[str, int], CampaignTaskAtCluster]:
-    """Map campaign and task number to the campaign's task; a task that several clusters list is missing."""
-    return {(str(task.campaign), task.task): task for task in _listed_once(tasks)}
-
-
-def transferred_tasks_by_key(transferred: Iterable[TransferredTask]) -> Mapping[tuple[str, int], TransferredTask]:
-    """Map job name and task number to the transferred task; a task that several users claim is missing."""
-    return {task.key: task for task in _of_one_sender(transferred)}
+def unique_tasks_by_key(tasks: Iterable[Observed]) -> dict[tuple[str, int], Observed]:
+    """Map job name and task number to tasks; a task that several clusters list, or several users claim, is missing."""
+    keyed = [(task.key, task) for task in tasks]
+    times = Counter(key for key, _ in keyed)
+    return {key: task for key, task in keyed if times[key] == 1}
 
 
 def recheck_waiting_task_moves(

@@ -89,13 +89,7 @@ class PlacementHost:
     @property
     def is_live(self) -> bool:
         """Whether the host is usable: up, and not dead, drained, disabled or in an unknown state."""
-        lost = (
-            PlacementHostState.DEAD,
-            PlacementHostState.DRAIN,
-            PlacementHostState.DISABLED,
-            PlacementHostState.UNKNOWN,
-        )
-        return self.is_up and self.state not in lost
+        return self.is_up and self.state in (PlacementHostState.ALIVE, PlacementHostState.DISK_FULL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +175,11 @@ class CampaignTaskAtCluster:
     is_running: bool = False
     is_moving: bool = False
     stays: TaskNotMovedReason = TaskNotMovedReason.HELD  # why a task that has started or is held is not moved
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The job's name in rebalancing, and the task number."""
+        return str(self.campaign), self.task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

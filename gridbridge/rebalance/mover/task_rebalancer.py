@@ -10,10 +10,6 @@ from datetime import datetime, timedelta
 
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.rebalance import waiting_task_and_transfer_moves
-from gridbridge.decisions.rebalance.waiting_task_and_transfer_moves import (
-    drop_all_planned_moves,
-    recheck_waiting_task_moves,
-)
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     CampaignTaskAtCluster,
@@ -22,7 +18,6 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     TransferredTask,
     ValidAndDroppedMoves,
 )
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import WaitingTaskMove
 from gridbridge.rebalance.mover import rebalance_journal
@@ -95,45 +90,36 @@ class WaitingTaskRebalancer:
         now = self._looking.look()
         is_asked = self._asked.what in (RebalanceScope.JOB, RebalanceScope.FAIL)
         seen_now = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(now)
-        checked = recheck_waiting_task_moves(plan.advice.moves, seen_now, self._rules, is_asked=is_asked)
-        at, sent = (
-            waiting_task_and_transfer_moves.campaign_tasks_by_key(now.tasks),
-            waiting_task_and_transfer_moves.transferred_tasks_by_key(now.away),
+        checked = waiting_task_and_transfer_moves.recheck_waiting_task_moves(
+            plan.advice.moves, seen_now, self._rules, is_asked=is_asked
         )
+        at = waiting_task_and_transfer_moves.unique_tasks_by_key(now.tasks)
+        sent = waiting_task_and_transfer_moves.unique_tasks_by_key(now.away)
         with self.database.transaction():
             if self._notes.quiesced() is not None:
-                checked = drop_all_planned_moves(plan.advice.moves, QUIESCED)
-            self.checked, moves = checked, checked.moves
-            for move in moves:
+                checked = waiting_task_and_transfer_moves.drop_all_planned_moves(plan.advice.moves, QUIESCED)
+            self.checked = checked
+            for move in checked.moves:
                 if transferred := sent.get((move.job, move.number)):
                     self._moves.put(_moving(transferred, move, self._clock.now()))
                 else:
-                    self._mark(at[move.job, move.number])
-            self._note(moves)
-
-    def _mark(self, task: CampaignTaskAtCluster) -> None:
-        """Mark a campaign's task: nikita deletes the marked task, and the runner submits the task elsewhere."""
-        self._marks.put(_wipe(task))
-        self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
+                    task = at[move.job, move.number]
+                    self._marks.put(_wipe(task))  # nikita deletes the task, and the runner sends the task elsewhere
+                    self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
+            if checked.moves:
+                self._note(checked.moves)
 
     def _note(self, moves: tuple[PlacementMove, ...]) -> None:
-        if not moves:
-            return
         now = self._clock.now()
         self._notes.note(HOST, sorted({move.target for move in moves}), now)
         if self._asked.what in (RebalanceScope.JOB, RebalanceScope.NONE):
             self._notes.note(JOB, sorted({move.job for move in moves}), now)
-        self._notes.forget(now - rebalance_note_retention(self._rules))
+        longest_s = max(self._rules.host_rest_s, self._rules.job_rest_s, self._rules.verify_every_s)
+        self._notes.forget(now - max(KEPT, timedelta(seconds=longest_s)))
 
     def quiesce(self, *, is_quiesced: bool) -> None:
         """Pause all moves of tasks and replicas, or resume them."""
         self._notes.quiesce(self._clock.now() if is_quiesced else None)
-
-
-def rebalance_note_retention(rules: RebalanceSection) -> timedelta:
-    """Return how long moves are recorded: at least as long as the longest pause between moves."""
-    longest_s = max(rules.host_rest_s, rules.job_rest_s, rules.verify_every_s)
-    return max(KEPT, timedelta(seconds=longest_s))
 
 
 def _wipe(task: CampaignTaskAtCluster) -> ArrayTaskDeletion:

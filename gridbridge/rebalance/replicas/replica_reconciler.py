@@ -17,6 +17,7 @@ from gridbridge.model.fixed_paths import CARRYING_LOCK
 from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ServiceReplicaAct
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementMove,
+    PlacementMoveKind,
     PlacementSnapshot,
     RebalanceMovePlan,
     RejectedMove,
@@ -334,9 +335,8 @@ def _carried(act: DatasetReplicaChange, sizes: Mapping[str, int], now: datetime)
 
 
 def _move(carried: ServiceReplicaAct) -> PlacementMove:
-    kind = storage_area_rebalancing.move_kind_of_replica_act(carried)
     return PlacementMove(
-        kind=kind,
+        kind=PlacementMoveKind.REPLICA if carried.target else PlacementMoveKind.DELETE,
         job=carried.dataset,
         number=storage_area_rebalancing.ONLY,
         source=carried.source,
