@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, fields
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Column, Table, and_, bindparam, delete, select, update
+from sqlalchemy import BigInteger, Column, ColumnElement, Table, delete, select, update
 
 from gridbridge.model.rebalance.datasets import ServiceReplicaAct
 from gridbridge.model.rebalance.placement_snapshot_and_moves import RecentPlacementMoveTimes
@@ -24,14 +24,6 @@ CARRIED = Table(
     Column("why", PrintableTextColumn, nullable=False),
 )
 
-_ALL = select(*(CARRIED.c[field.name] for field in fields(ServiceReplicaAct))).order_by(
-    CARRIED.c.began_at, CARRIED.c.token
-)
-_END = (
-    update(CARRIED)
-    .where(CARRIED.c.token == bindparam("of"))
-    .values(ended_at=bindparam("ended_at"), why=bindparam("why"))
-)
 HOST, JOB, READ, LEAVING, QUIESCED = "host", "job", "read", "leaving", "quiesced"
 UNREAD = "unread"  # a dataset that was unreadable at the last check
 MOVED = "moved"  # a campaign's task with a deletion mark for a move
@@ -53,7 +45,9 @@ class ReplicaActRows:
 
     def all(self) -> tuple[ServiceReplicaAct, ...]:
         """Return all recorded actions on replicas, the oldest first."""
-        return tuple(ServiceReplicaAct(**row) for row in self._database.rows(_ALL))
+        columns = (CARRIED.c[field.name] for field in fields(ServiceReplicaAct))
+        rows = self._database.rows(select(*columns).order_by(CARRIED.c.began_at, CARRIED.c.token))
+        return tuple(ServiceReplicaAct(**row) for row in rows)
 
     def begin(self, carried: Iterable[ServiceReplicaAct]) -> None:
         """Record actions on replicas before they begin; a continued action is recorded again."""
@@ -63,13 +57,11 @@ class ReplicaActRows:
 
     def end(self, token: str, at: datetime, why: str) -> None:
         """Record the end of an action on a replica; `why` is empty for success."""
-        self._database.execute(_END, {"of": token, "ended_at": at, "why": why})
+        self._database.execute(update(CARRIED).where(CARRIED.c.token == token).values(ended_at=at, why=why))
 
     def forget(self, before: datetime) -> None:
         """Delete the records of actions on replicas that ended before a time."""
-        self._database.execute(
-            delete(CARRIED).where(and_(CARRIED.c.ended_at.is_not(None), CARRIED.c.ended_at < before))
-        )
+        self._database.execute(delete(CARRIED).where(CARRIED.c.ended_at < before))  # no running action: NULL
 
 
 class RebalanceNoteRows:
@@ -84,11 +76,12 @@ class RebalanceNoteRows:
 
     def note_moved(self, moved: Iterable[Place], at: datetime) -> None:
         """Record that campaign tasks got a deletion mark for a move."""
-        self.note(MOVED, (_place(task) for task in moved), at)
+        self.note(MOVED, (".".join(map(str, task)) for task in moved), at)
 
     def moved(self) -> dict[Place, datetime]:
         """Return when each campaign task got its deletion mark for a move."""
-        return {_read_place(name): at for name, at in self._of(MOVED).items()}
+        places = ((map(int, name.split(".")), at) for name, at in self._of(MOVED).items())
+        return {(campaign, array, index): at for (campaign, array, index), at in places}
 
     def read(self) -> dict[str, datetime]:
         """Return when each dataset's replicas were last verified, or when verification was last tried."""
@@ -105,8 +98,7 @@ class RebalanceNoteRows:
             self.note(READ, [*good, *bad], at)
             self.note(UNREAD, bad, at)
             for name in good:
-                of = and_(NOTES.c.kind == UNREAD, NOTES.c.name == name)
-                self._database.execute(delete(NOTES).where(of))
+                self._delete(UNREAD, NOTES.c.name == name)
 
     def note(self, kind: str, names: Iterable[str], at: datetime) -> None:
         """Record names of one kind (HOST, JOB, READ, ...) with a time."""
@@ -125,13 +117,11 @@ class RebalanceNoteRows:
 
     def left(self, dataset: str, area: str) -> None:
         """Record that a dataset's replaced replica was removed from a storage area."""
-        of = and_(NOTES.c.kind == LEAVING, NOTES.c.name == f"{dataset} {area}")
-        self._database.execute(delete(NOTES).where(of))
+        self._delete(LEAVING, NOTES.c.name == f"{dataset} {area}")
 
     def forget_leaving(self, before: datetime) -> None:
         """Delete the pending removals that were recorded before a time."""
-        of = and_(NOTES.c.kind == LEAVING, NOTES.c.at < before)
-        self._database.execute(delete(NOTES).where(of))
+        self._delete(LEAVING, NOTES.c.at < before)
 
     def quiesced(self) -> datetime | None:
         """Return since when all moves are paused; None without a pause."""
@@ -140,23 +130,16 @@ class RebalanceNoteRows:
     def quiesce(self, at: datetime | None) -> None:
         """Record that all moves are paused from a time on; None ends the pause."""
         with self._database.transaction():
-            self._database.execute(delete(NOTES).where(NOTES.c.kind == QUIESCED))
+            self._delete(QUIESCED)
             self.note(QUIESCED, [""] if at else [], at or datetime.max)
 
     def forget(self, before: datetime) -> None:
         """Delete the notes of moves and verifications that are older than a time."""
-        of = and_(NOTES.c.kind.not_in((LEAVING, QUIESCED)), NOTES.c.at < before)
-        self._database.execute(delete(NOTES).where(of))
+        self._database.execute(delete(NOTES).where(NOTES.c.kind.not_in((LEAVING, QUIESCED)), NOTES.c.at < before))
 
     def _of(self, kind: str) -> dict[str, datetime]:
         rows = self._database.rows(select(NOTES).where(NOTES.c.kind == kind))
         return {row["name"]: row["at"] for row in rows}
 
-
-def _place(task: Place) -> str:
-    return ".".join(map(str, task))
-
-
-def _read_place(name: str) -> Place:
-    campaign, array, index = map(int, name.split("."))
-    return campaign, array, index
+    def _delete(self, kind: str, *conditions: ColumnElement[bool]) -> None:
+        self._database.execute(delete(NOTES).where(NOTES.c.kind == kind, *conditions))

@@ -259,7 +259,8 @@ def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTas
         if is_silent or task.state in (PlacementTaskState.MOVING, PlacementTaskState.BUSY):
             draft.refuse(task, "", why_task_state_forbids_move(task))
         elif other_copies:
-            _replace_from(draft, job, task, host, other_copies[0])
+            if not draft.is_over:
+                _replace_from(draft, job, task, host, other_copies[0])
         elif task.size_bytes == 0 and task.state == PlacementTaskState.WAITING:
             _off(draft, job, task, host)
         else:
@@ -272,8 +273,6 @@ def _replace_from(
     draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost, source: str
 ) -> None:
     """Plan the replacement of a lost task or replica by its copy at `source`, and a new replica for this copy."""
-    if draft.is_over:
-        return
     if task.live == host.name:
         draft.add(PlacementMoveKind.LIVE, task, host.name, source)
     if host.name in draft.board.task(task).replicas:

@@ -105,7 +105,8 @@ class ProjectedPlacement:
 
     def count(self, job: str, host: str) -> int:
         """Return the number of a job's tasks and replicas at a host after the planned moves."""
-        return self._counts.get(job, {}).get(host, 0)
+        counts = self._counts.get(job)
+        return counts.get(host, 0) if counts else 0
 
     def share(self, job: PlacementJobOrDataset, host: PlacementHost) -> int:
         """Return how many of a job's tasks and replicas are a host's fair share, in proportion to the host's slots.

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round as plan_round
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation, why_host_balancing_waits
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
+    plan_automatic_round,
+    plan_host_evacuation,
+    why_host_balancing_waits,
+)
 from gridbridge.decisions.rebalance.host_rebalancing import host_loads_before_after, plan_host_balance
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
-from gridbridge.decisions.rebalance.storage_area_rebalancing import plan_dataset_rebalance_round as plan_replicas
+from gridbridge.decisions.rebalance.storage_area_rebalancing import plan_dataset_rebalance_round
 from gridbridge.errors import ConfigError
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     HostLoadBeforeAfter,
@@ -58,12 +61,11 @@ def plan_moves_for_target(
 ) -> RebalanceMovePlan:
     """Plan the moves for a round, a host or a job; the snapshot must contain the host or job."""
     if not question.what:
-        return (plan_replicas if question.is_of_data else plan_round)(snapshot, rules)
+        return (plan_dataset_rebalance_round if question.is_of_data else plan_automatic_round)(snapshot, rules)
     if question.what is RebalanceScope.JOB:
         return plan_job_repair_or_spread(snapshot, question.name, rules)
-    return (plan_host_balance if question.what is RebalanceScope.HOST else plan_host_evacuation)(
-        snapshot, question.name, rules
-    )
+    plan = plan_host_balance if question.what is RebalanceScope.HOST else plan_host_evacuation
+    return plan(snapshot, question.name, rules)
 
 
 def check_target_and_plan_moves(
@@ -78,7 +80,12 @@ def check_target_and_plan_moves(
 
     Raises ConfigError for an unknown host or job; the message begins with `where`.
     """
-    _require(where, snapshot, question)
+    is_of_job = question.what is RebalanceScope.JOB
+    names = sorted(row.name for row in (snapshot.jobs if is_of_job else snapshot.hosts))
+    if question.what and question.name not in names:
+        listed = ", ".join(names[:NEAR]) + (" ..." if len(names) > NEAR else "")
+        kind = "jobs" if is_of_job else "hosts"
+        raise ConfigError((f"{where}: {kind}: no {question.name}; there are {listed or 'none'}",))
     advice = RebalanceMovePlan(sentence=why_none) if why_none else plan_moves_for_target(snapshot, rules, question)
     return RebalancePlanWithInputs(snapshot=snapshot, rules=rules, advice=advice)
 
@@ -86,17 +93,6 @@ def check_target_and_plan_moves(
 def why_not_rebalanced_now(snapshot: PlacementSnapshot, question: HostOrJobToRebalance) -> str:
     """Return why a host or job can't be rebalanced now; empty if rebalancing is possible."""
     return why_host_balancing_waits(snapshot) if question.what in (RebalanceScope.HOST, RebalanceScope.JOB) else ""
-
-
-def _require(where: str, snapshot: PlacementSnapshot, question: HostOrJobToRebalance) -> None:
-    if not question.what:
-        return
-    is_of_job = question.what is RebalanceScope.JOB
-    kind = "jobs" if is_of_job else "hosts"
-    names = sorted(row.name for row in (snapshot.jobs if is_of_job else snapshot.hosts))
-    if question.name not in names:
-        listed = ", ".join(names[:NEAR]) + (" ..." if len(names) > NEAR else "")
-        raise ConfigError((f"{where}: {kind}: no {question.name}; there are {listed or 'none'}",))
 
 
 def describe_move_plan(advice: RebalanceMovePlan) -> Iterator[str]:

@@ -27,7 +27,11 @@ def rebalance_journal_entry(
     """Return the journal entry of a rebalancing plan; None for a plan without moves."""
     if not planned.advice.moves:
         return None
-    snapshot = _looked_at(planned.snapshot, question)
+    snapshot = planned.snapshot
+    if question.what is RebalanceScope.JOB:
+        jobs = tuple(job for job in snapshot.jobs if job.name == question.name)
+        tasks = tuple(task for task in snapshot.tasks if task.job == question.name)
+        snapshot = replace(snapshot, jobs=jobs, tasks=tasks)
     rows = len(snapshot.hosts) + len(snapshot.jobs) + len(snapshot.tasks)
     situation = {
         "snapshot": model_value_to_json(snapshot) if rows <= MOST_ROWS else None,
@@ -36,16 +40,6 @@ def rebalance_journal_entry(
         "asked": model_value_to_json(question),
     }
     return make_journal_entry(PROGRAM, now, situation, [*describe_move_plan(planned.advice)], [planned.advice.sentence])
-
-
-def _looked_at(snapshot: PlacementSnapshot, question: HostOrJobToRebalance) -> PlacementSnapshot:
-    if question.what is not RebalanceScope.JOB:
-        return snapshot
-    return replace(
-        snapshot,
-        jobs=tuple(job for job in snapshot.jobs if job.name == question.name),
-        tasks=tuple(task for task in snapshot.tasks if task.job == question.name),
-    )
 
 
 def replay_rebalance_decision(situation: Mapping[str, Any]) -> list[str]:
@@ -57,12 +51,7 @@ def replay_rebalance_decision(situation: Mapping[str, Any]) -> list[str]:
         raise InputsNotJournalled(
             f"the inputs were not kept: {situation['rows']} hosts, jobs and tasks; at most {MOST_ROWS} are kept"
         )
-    snapshot, rules = (
-        model_value_from_json(situation["snapshot"], PlacementSnapshot),
-        model_value_from_json(situation["rules"], RebalanceSection),
-    )
-    return [
-        *describe_move_plan(
-            plan_moves_for_target(snapshot, rules, model_value_from_json(situation["asked"], HostOrJobToRebalance))
-        )
-    ]
+    snapshot = model_value_from_json(situation["snapshot"], PlacementSnapshot)
+    rules = model_value_from_json(situation["rules"], RebalanceSection)
+    question = model_value_from_json(situation["asked"], HostOrJobToRebalance)
+    return [*describe_move_plan(plan_moves_for_target(snapshot, rules, question))]

@@ -30,8 +30,6 @@ from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state import published_json
 from gridbridge.state.state_file import StateFile
 
-NAME, LOCKED = "gridbridge rebalance", 1
-
 
 def run_rebalance_round(
     question: HostOrJobToRebalance, path: str, *, is_acting: bool
@@ -46,11 +44,10 @@ def run_rebalance_round(
     is_of_data = question.is_of_data or _is_of_data(question, policy)
     if not is_acting:
         return _run(policy, question, is_of_data=is_of_data, is_acting=False)
-    lock, kind = (
-        (REPLICAS_LOCK, RebalanceRoundKind.DATASETS) if is_of_data else (REBALANCE_LOCK, RebalanceRoundKind.TASKS)
-    )
+    lock = REPLICAS_LOCK if is_of_data else REBALANCE_LOCK
+    kind = RebalanceRoundKind.DATASETS if is_of_data else RebalanceRoundKind.TASKS
     with ExitStack() as going, ExitStack() as alone:
-        alone.enter_context(service_cycle.hold_program_lock(lock, NAME, LOCKED))
+        alone.enter_context(service_cycle.hold_program_lock(lock, "gridbridge rebalance", 1))
         alone.enter_context(_shown(kind, is_asked=bool(question.what)))
         let_go = partial(_let_go, going, alone)
         outcome = _run(policy, question, is_of_data=is_of_data, is_acting=True, let_go=let_go)
@@ -104,11 +101,11 @@ def _run(
     if is_of_data:
         mover = ReplicaReconciler(policy, Clock(), question, is_dry=not is_acting, let_go=let_go)
         with closing(mover.database):
-            planned = service_cycle.run_cycle_once(mover, _untold, is_dry=not is_acting)
+            planned = service_cycle.run_cycle_once(mover, lambda _: None, is_dry=not is_acting)
     else:
         mover = WaitingTaskRebalancer(policy, Clock(), question, is_dry=not is_acting)
         with closing(mover.database):
-            planned = service_cycle.run_cycle_once(mover, _untold, is_dry=not is_acting)
+            planned = service_cycle.run_cycle_once(mover, lambda _: None, is_dry=not is_acting)
     return planned, mover.checked if is_acting else None
 
 
@@ -116,7 +113,7 @@ def _read(policy: Policy) -> None:
     with MomentaryPollerLock(READING_LOCK) as is_ours:
         if is_ours:
             with _shown(RebalanceRoundKind.READING), closing(StateFile.open(policy.site.state)) as database:
-                OverdueReplicaVerifier(policy.rebalance, database, Clock()).read()
+                verify_overdue_replicas(policy.rebalance, database, Clock())
 
 
 @contextmanager
@@ -142,10 +139,6 @@ def _end(kind: RebalanceRoundKind, clock: Clock) -> None:
         published_json.publish_rebalance_round_end(kind, clock.now())
 
 
-def _untold(_: str) -> None:
-    """Print nothing: the caller prints the decision."""
-
-
 def _is_of_data(question: HostOrJobToRebalance, policy: Policy) -> bool:
     """Say whether a target is a storage area or a dataset OWNER/NAME.
 
@@ -166,45 +159,36 @@ AGAIN_S = 3600.0  # pause before an unreadable dataset is read again; the owner'
 _log = logging.getLogger(__name__)
 
 
-class OverdueReplicaVerifier:
-    """Verifies replicas that were not read for `verify_every_s`, and records each attempt."""
+def verify_overdue_replicas(rules: RebalanceSection, database: StateFile, clock: Clock) -> None:
+    """Verify the datasets that were not read for `verify_every_s`, and record each attempt.
 
-    def __init__(self, rules: RebalanceSection, database: StateFile, clock: Clock) -> None:
-        self._rules = rules
-        self._notes = RebalanceNoteRows(database)
-        self._clock = clock
+    Some owners are served in parallel, each owner's datasets one by one.
+    """
+    notes = RebalanceNoteRows(database)
+    if notes.quiesced() is not None:
+        return
+    now = clock.now()
+    tried = {name: past_moment_or_never(at, now) for name, at in notes.read().items()}
+    unread = {name: past_moment_or_never(at, now) for name, at in notes.unread().items()}
+    again = {name for name, at in unread.items() if at <= now - timedelta(seconds=AGAIN_S)}
+    due = now - timedelta(seconds=rules.verify_every_s)
+    datasets = delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations())
+    with ThreadPoolExecutor(rules.copies_at_once) as pool:
+        for read, failed in pool.map(partial(_verified, clock, now), _lines(datasets, tried, due, now, again)):
+            notes.note_read(read, failed, clock.now())
 
-    def read(self) -> None:
-        """Verify the overdue datasets: some owners in parallel, each owner's datasets one by one."""
-        if self._notes.quiesced() is not None:
-            return
-        now = self._clock.now()
-        tried = {name: past_moment_or_never(at, now) for name, at in self._notes.read().items()}
-        unread = {name: past_moment_or_never(at, now) for name, at in self._notes.unread().items()}
-        again = {name for name, at in unread.items() if at <= now - timedelta(seconds=AGAIN_S)}
-        due = now - timedelta(seconds=self._rules.verify_every_s)
-        lines = _lines(
-            delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations()),
-            tried,
-            due,
-            now,
-            again,
-        )
-        with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
-            for read, failed in pool.map(lambda line: self._read(line, now), lines):
-                self._notes.note_read(read, failed, self._clock.now())
 
-    def _read(self, line: list[DelegatedDataset], began_at: datetime) -> tuple[list[str], list[str]]:
-        """Verify an owner's datasets until one fails; return the names of verified and of failed datasets."""
-        read: list[str] = []
-        for delegated in line:
-            if self._clock.now() - began_at > timedelta(seconds=LONGEST_S):
-                break
-            if why := delegated_datasets.verify_dataset_as_owner(delegated):
-                _log.warning("event=dataset_unread file=%s why=%r", delegated.file, why)
-                return read, [delegated.name]
-            read.append(delegated.name)
-        return read, []
+def _verified(clock: Clock, began_at: datetime, line: list[DelegatedDataset]) -> tuple[list[str], list[str]]:
+    """Verify an owner's datasets until one fails; return the names of verified and of failed datasets."""
+    read: list[str] = []
+    for delegated in line:
+        if clock.now() - began_at > timedelta(seconds=LONGEST_S):
+            break
+        if why := delegated_datasets.verify_dataset_as_owner(delegated):
+            _log.warning("event=dataset_unread file=%s why=%r", delegated.file, why)
+            return read, [delegated.name]
+        read.append(delegated.name)
+    return read, []
 
 
 def _lines(
@@ -218,16 +202,13 @@ def _lines(
     for name, at in tried.items():
         owner = name.partition("/")[0]
         turns[owner] = max(at, turns.get(owner, at))
-    lines: dict[str, list[DelegatedDataset]] = {}
-    read_at = {delegated.name: _read_at(delegated, tried, now) for delegated in datasets}
+    lines, read_at = dict[str, list[DelegatedDataset]](), dict[str, datetime]()
+    for delegated in datasets:
+        checks = (past_moment_or_never(replica.checked_at, now) for replica in delegated.dataset.replicas)
+        oldest = min(checks, default=NEVER)
+        read_at[delegated.name] = max(oldest, tried.get(delegated.name, oldest))
     for delegated in sorted(datasets, key=lambda delegated: (read_at[delegated.name], delegated.name)):
         is_due = delegated.name in again or read_at[delegated.name] <= due
         if is_due and not delegated.is_busy and delegated.dataset.replicas:
             lines.setdefault(delegated.owner, []).append(delegated)
     return [lines[owner] for owner in sorted(lines, key=lambda name: (turns.get(name, NEVER), name))]
-
-
-def _read_at(delegated: DelegatedDataset, tried: Mapping[str, datetime], now: datetime) -> datetime:
-    read = (past_moment_or_never(replica.checked_at, now) for replica in delegated.dataset.replicas)
-    read_at = min(read, default=NEVER)
-    return max(read_at, tried.get(delegated.name, read_at))

@@ -15,7 +15,7 @@ from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSucce
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEventCode
-from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_MOVES, TaskDeletionMark
+from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_MOVES
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
@@ -36,7 +36,6 @@ from gridbridge.model.transfer.transfers_and_actions import (
     TaskMoveStage,
     Transfer,
     TransferKey,
-    WaitingTaskMove,
 )
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
@@ -106,17 +105,14 @@ class RebalanceTaskObserver:
         for transfer in transfers:
             last = transfer.seen_at or transfer.created_at
             heard[transfer.remote] = max(heard.get(transfer.remote, last), last)
+        silent = [name for name, snapshot in answers.items() if snapshot is None and name in heard]
+        limits_s: dict[str, list[float]] = {name: [] for name in silent}
+        for queue in self._policy.queues.values():
+            limits_s.setdefault(queue.cluster, []).append(queue.recall_unreachable_s)
         now = self._clock.now()
         return frozenset(
-            name
-            for name, snapshot in answers.items()
-            if snapshot is None and name in heard and now - heard[name] >= self._patience(name)
+            name for name in silent if now - heard[name] >= timedelta(seconds=max(limits_s[name], default=SILENT_S))
         )
-
-    def _patience(self, cluster: str) -> timedelta:
-        queues = self._policy.queues.values()
-        limits = (queue.recall_unreachable_s for queue in queues if queue.cluster == cluster)
-        return timedelta(seconds=max(limits, default=SILENT_S))
 
     def _unheard_of(
         self, campaigns: Iterable[Campaign], arrays: Iterable[CampaignArray], dead: Set[str]
@@ -191,7 +187,7 @@ class RebalanceTaskObserver:
             listed = _of(array, by_number[array.campaign])
             at = {attempt.place: attempt.task for attempt in self._campaigns.pending(array)}
             marked = marks.get((array.campaign, array.number), {})
-            moved = dict.fromkeys(index for index, mark in marked.items() if _is_moved(mark))
+            moved = dict.fromkeys(index for index, mark in marked.items() if mark.wiped_for in REASONS_OF_MOVES)
             for index, row in (moved | dict(_places(array, snapshot))).items():
                 if index in at and not is_prologue_or_epilogue_task(at[index]):
                     since = moved_at.get((array.campaign, array.number, index), NEVER)
@@ -231,11 +227,6 @@ def _places(array: CampaignArray, snapshot: ClusterSnapshot) -> Iterator[tuple[i
                 yield index, row
 
 
-def _is_moved(mark: TaskDeletionMark) -> bool:
-    return mark.wiped_for in REASONS_OF_MOVES
-
-
-WANTED = ("", DesiredLocalJobState.RUNNING)
 AGAIN = timedelta(hours=1)  # pause after a failed move, before the next move of the task
 
 _Task = tuple[str, int, int, int]  # home cluster, job, task, uid of the job's owner
@@ -253,8 +244,10 @@ class TransferredTaskReader:
 
     def transfers(self) -> tuple[Transfer, ...]:
         """Return the open transfers that have a verified owner and no verdict yet."""
-        proved = (transfer for transfer in self._transfers.open() if transfer.listed == OwnerSeenInHomeJobList.YES)
-        return tuple(transfer for transfer in proved if not transfer.verdict)
+        proved = OwnerSeenInHomeJobList.YES
+        return tuple(
+            transfer for transfer in self._transfers.open() if transfer.listed == proved and not transfer.verdict
+        )
 
     def listed(
         self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None], dead: Set[str] = frozenset()
@@ -270,20 +263,18 @@ class TransferredTaskReader:
         dropped = self._moves.dropped(now - AGAIN, now + AHEAD)
         for transfer in transfers:
             snapshot = answers.get(transfer.remote)
-            if transfer.remote in dead and transfer.remote_id and _task(transfer.key) not in all_moves:
-                yield _unheard_of(transfer)
+            task = _task(transfer.key)
+            seen = partial(TransferredTask, transfer=transfer.name, uid=transfer.uid, cluster=transfer.remote)
+            if transfer.remote in dead and transfer.remote_id and task not in all_moves:
+                yield seen(slots=1, is_waiting=False, stays=TaskNotMovedReason.SILENT)
                 continue
             row = self._own(transfer, snapshot.find(transfer.remote_id)) if snapshot and transfer.remote_id else None
             if row is not None:
-                task = _task(transfer.key)
                 listed.add(task)
                 move = moves.get(task)
                 is_stuck = task in all_moves and move is None
                 stays = TaskNotMovedReason.STUCK if is_stuck else self._stays(transfer, row, dropped)
-                yield TransferredTask(
-                    transfer=transfer.name,
-                    uid=transfer.uid,
-                    cluster=transfer.remote,
+                yield seen(
                     slots=row.slots,
                     is_waiting=move is None and stays is None,
                     is_running=row.state.has_begun,
@@ -291,7 +282,16 @@ class TransferredTaskReader:
                     stays=stays or TaskNotMovedReason.HELD,
                     target=move.target if move else "",
                 )
-        yield from (self._on_its_way(move) for key, move in moves.items() if key not in listed)
+        for move in (move for key, move in moves.items() if key not in listed):
+            yield TransferredTask(
+                transfer=move.name,
+                uid=move.uid,
+                cluster=self._policy.site.cluster if move.stage is TaskMoveStage.HOME else move.source,
+                slots=move.slots,
+                is_waiting=False,
+                is_moving=True,
+                target=move.target,
+            )
 
     def staying(self, tasks: Iterable[TransferredTask]) -> frozenset[str]:
         """Return the jobs with waiting tasks that automatic rounds may not move, as the jobs' owners wish.
@@ -311,18 +311,6 @@ class TransferredTaskReader:
         open_to = (queue.queue for queue in snapshot.queues if queue.takes_work and queue.queue in queues)
         return frozenset({home, *(queues[name].cluster for name in open_to)})
 
-    def _on_its_way(self, move: WaitingTaskMove) -> TransferredTask:
-        is_home = move.stage is TaskMoveStage.HOME
-        return TransferredTask(
-            transfer=move.name,
-            uid=move.uid,
-            cluster=self._policy.site.cluster if is_home else move.source,
-            slots=move.slots,
-            is_waiting=False,
-            is_moving=True,
-            target=move.target,
-        )
-
     def _own(self, transfer: Transfer, row: JobListRow | None) -> JobListRow | None:
         cluster = self._policy.clusters.get(transfer.remote)
         if row is None or cluster is None:
@@ -335,15 +323,13 @@ class TransferredTaskReader:
             return TaskNotMovedReason.HELD
         if transfer.key in dropped:
             return TaskNotMovedReason.DROPPED
-        return TaskNotMovedReason.RECALLED if self._is_at_limit(transfer) else None
-
-    def _is_at_limit(self, transfer: Transfer) -> bool:
         name = parse_transfer_name(transfer.name)
-        transfers = self._transfers.of_task(name.cluster, name.job, name.task)
-        recalls = sum(
-            attempt.uid == transfer.uid and attempt.cause == TransferFailureCause.RECALLED for attempt in transfers
+        attempts = self._transfers.of_task(name.cluster, name.job, name.task)
+        recalls = [attempt.cause for attempt in attempts if attempt.uid == transfer.uid].count(
+            TransferFailureCause.RECALLED
         )
-        return recalls >= self._policy.queues[transfer.queue].recall_limit
+        is_at_limit = recalls >= self._policy.queues[transfer.queue].recall_limit
+        return TaskNotMovedReason.RECALLED if is_at_limit else None
 
     def _waits(self, transfer: Transfer, row: JobListRow) -> bool:
         """Say whether a task has waited `least_wait_s` and can be recalled."""
@@ -355,18 +341,8 @@ class TransferredTaskReader:
             return False
         tells = batch_adapter_of_cluster(configured_cluster_address(self._policy, transfer.remote)).recalls is not None
         may_come = transfer.claimed != JOB if transfer.claim else tells
-        return may_come and transfer.desired in WANTED and transfer.phase == StarterPhase.RELEASED
-
-
-def _unheard_of(transfer: Transfer) -> TransferredTask:
-    return TransferredTask(
-        transfer=transfer.name,
-        uid=transfer.uid,
-        cluster=transfer.remote,
-        slots=1,
-        is_waiting=False,
-        stays=TaskNotMovedReason.SILENT,
-    )
+        is_wanted = transfer.desired in ("", DesiredLocalJobState.RUNNING)
+        return may_come and is_wanted and transfer.phase == StarterPhase.RELEASED
 
 
 def _task(key: TransferKey) -> _Task:

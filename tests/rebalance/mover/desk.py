@@ -14,7 +14,7 @@ from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.program import service_cycle
 from gridbridge.rebalance.mover.rebalance_decision import HostOrJobToRebalance, RebalancePlanWithInputs
-from gridbridge.rebalance.mover.rebalance_round_runner import OverdueReplicaVerifier
+from gridbridge.rebalance.mover.rebalance_round_runner import verify_overdue_replicas
 from gridbridge.rebalance.replicas import delegated_datasets, owner_program, replica_reconciler
 from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
@@ -85,7 +85,7 @@ class Desk:
         try:
             planned = service_cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
             if not is_dry:
-                OverdueReplicaVerifier(self.rules, one.database, self.clock).read()
+                verify_overdue_replicas(self.rules, one.database, self.clock)
             return planned, one
         finally:
             one.database.close()
