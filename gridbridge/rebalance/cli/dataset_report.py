@@ -47,12 +47,11 @@ def report_dataset(name: str, path: str) -> DatasetReport:
         return _anybodys(name, path)
     name = own if slash else name
     served = owner_datasets.open_owner_datasets_silently(configuration_in_force.load_config_or_one_in_force(path)[0])
-    entry = served.look(name)
-    if entry is None:
+    if not served.records.has(name):
         names = ", ".join(dataset.name for dataset in served.listed()) or "none"
         raise GridbridgeError(f"{name}: no job, campaign or dataset of yours; datasets: {names}")
-    dataset, is_busy = entry
-    return DatasetReport(dataset=dataset, name=name, done=tuple(served.done(name)), is_busy=is_busy)
+    dataset, is_busy = served.records.load(name), served.records.is_busy(name)
+    return DatasetReport(dataset=dataset, name=name, done=tuple(served.records.done(name)), is_busy=is_busy)
 
 
 def _anybodys(name: str, path: str) -> DatasetReport:

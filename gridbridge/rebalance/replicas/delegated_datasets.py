@@ -27,7 +27,6 @@ from gridbridge.model.rebalance.published_rebalance_rounds import RebalanceRound
 from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.replicas import owner_datasets
 from gridbridge.rebalance.replicas.dataset_records_and_originals import NO_RECORD, decode_dataset_record
-from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
 from gridbridge.shell import safe_files
 from gridbridge.state import published_json
 
@@ -44,21 +43,6 @@ class DatasetDelegationFile:
     owner: str
     file: str  # file name in the folder of campaign files
     dataset: str
-
-
-def write_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
-    """Delegate the caller's dataset to the service; raise StateError if the file can't be written."""
-    require_below_delegation_limit((dataset,), folder)
-    data = json.dumps({"dataset": dataset}).encode()
-    safe_files.replace_file_atomically(
-        f"{campaign_inbox.make_own_inbox_folder(folder)}/{_file_of(dataset)}", data, mode=0o640
-    )
-
-
-def remove_dataset_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
-    """Revoke the delegation of the caller's dataset, if there is any."""
-    if mine := campaign_inbox.find_own_inbox_folder(folder):
-        safe_files.remove_file(f"{mine}/{_file_of(dataset)}")
 
 
 def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
@@ -107,7 +91,9 @@ def delegate_dataset_or_why_not(name: str, folder: str = CAMPAIGNS) -> str:
     if not os.path.isdir(folder):
         return f"{folder}: no such folder"
     try:
-        write_dataset_delegation(name, folder)
+        require_below_delegation_limit((name,), folder)
+        path = f"{campaign_inbox.make_own_inbox_folder(folder)}/{_file_of(name)}"
+        safe_files.replace_file_atomically(path, json.dumps({"dataset": name}).encode(), mode=0o640)
     except StateError as error:
         return str(error)
     return ""
@@ -124,7 +110,8 @@ def why_no_dataset_rounds(folder: str = PUBLISHED) -> str:
 def try_revoke_dataset_delegation(name: str, folder: str = CAMPAIGNS) -> None:
     """Revoke the delegation of the caller's dataset; ignore a failure."""
     with suppress(StateError):
-        remove_dataset_delegation(name, folder)
+        if mine := campaign_inbox.find_own_inbox_folder(folder):
+            safe_files.remove_file(f"{mine}/{_file_of(name)}")
 
 
 def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG) -> None:
@@ -136,7 +123,15 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
     if not requests:
         return
     served = owner_datasets.open_owner_datasets_silently(configuration_in_force.load_config_or_one_in_force(path)[0])
-    new = [name for name, request in requests.items() if not _is_there(served, name, request)]
+    new = [name for name in requests if not served.records.has(name)]
+    for name, request in requests.items():
+        dataset = served.records.load(name) if name not in new else None
+        if dataset and (dataset.path, dataset.wished) != (request.path, request.replicas):
+            raise GridbridgeError(
+                f"{name}: you already have a dataset of this name, of {dataset.path} with"
+                f" {number_with_noun(dataset.wished, 'replica')};"
+                f" expected another name, or gridbridge data drop {name} first"
+            )
     require_below_delegation_limit(requests)
     for name in new:
         served.add(name, requests[name].path, requests[name].replicas, is_later=True)
@@ -145,26 +140,11 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
             raise GridbridgeError(f"{name}: the dataset was not delegated to the service: {why}")
 
 
-def _is_there(served: OwnerDatasetsForService, name: str, request: JdlDataset) -> bool:
-    """Say whether a dataset exists; raise GridbridgeError if it differs from the campaign's request."""
-    entry = served.look(name)
-    if entry is None:
-        return False
-    dataset, _ = entry
-    if (dataset.path, dataset.wished) != (request.path, request.replicas):
-        raise GridbridgeError(
-            f"{name}: you already have a dataset of this name, of {dataset.path} with"
-            f" {number_with_noun(dataset.wished, 'replica')};"
-            f" expected another name, or gridbridge data drop {name} first"
-        )
-    return True
-
-
 AT_ONCE = 50  # number of one owner's datasets in one call
 OWNERS_AT_ONCE = 8  # number of owners asked in parallel
 LONG_S = 86460.0  # longer than gridbridge-as-user's time limit for a copy
 ANSWER_BYTES = 16 << 20
-MOST_BYTES, MOST_REPLICAS = 10**18, 100
+MOST_REPLICAS = 100
 DONE, NOT_DONE = 0, 1
 
 _log = logging.getLogger(__name__)
@@ -184,9 +164,8 @@ def query_owners_for_datasets(let: Iterable[DatasetDelegationFile]) -> list[Dele
 
 def _of_owner(let: list[DatasetDelegationFile]) -> list[DelegatedDataset]:
     datasets: list[DelegatedDataset] = []
-    for portion in _portions(let):
-        rows = _ask(portion)
-        if rows is None:
+    for portion in (let[first : first + AT_ONCE] for first in range(0, len(let), AT_ONCE)):
+        if (rows := _ask(portion)) is None:
             break
         datasets += _datasets_of(portion, rows)
     return datasets
@@ -231,16 +210,11 @@ def _reason(status: int, report: Any, words: str) -> str:
         return ""
     refused = report.get("refused") if isinstance(report, dict) else None
     reasons = refused.values() if isinstance(refused, dict) else ()
-    told_words = (reason for reason in reasons if isinstance(reason, str))
-    return _line("; ".join(told_words) or words, status)
+    return _line("; ".join(reason for reason in reasons if isinstance(reason, str)) or words, status)
 
 
 def _line(words: str, status: int) -> str:
     return replace_control_characters(" ".join((words or f"exit status {status}").split())[:1000])
-
-
-def _portions(let: list[DatasetDelegationFile]) -> Iterator[list[DatasetDelegationFile]]:
-    return (let[first : first + AT_ONCE] for first in range(0, len(let), AT_ONCE))
 
 
 def _ask(portion: list[DatasetDelegationFile]) -> list[Any] | None:
@@ -263,16 +237,15 @@ def _datasets_of(portion: list[DatasetDelegationFile], rows: list[Any]) -> Itera
         try:
             yield _dataset_of(delegation, row)
         except NO_RECORD as error:
-            why = row.get("fault") if isinstance(row, dict) else None
-            why = why if isinstance(why, str) else ""
-            told_why = str(why or repr(error))[:300]
-            _log.warning("event=dataset_unread file=%s why=%r", delegation.file, told_why)
+            fault = row.get("fault") if isinstance(row, dict) else None
+            why = (fault if isinstance(fault, str) and fault else repr(error))[:300]
+            _log.warning("event=dataset_unread file=%s why=%r", delegation.file, why)
 
 
 def _dataset_of(delegation: DatasetDelegationFile, row: dict[str, Any]) -> DelegatedDataset:
     dataset = decode_dataset_record(delegation.dataset, row["dataset"])
     sizes = (dataset.size_bytes, *(replica.size_bytes for replica in dataset.replicas))
-    is_right = all(0 <= size <= MOST_BYTES for size in sizes) and 0 < dataset.wished <= MOST_REPLICAS
+    is_right = all(0 <= size <= 10**18 for size in sizes) and 0 < dataset.wished <= MOST_REPLICAS
     if not is_right or len(dataset.replicas) > MOST_REPLICAS:
         raise ValueError("sizes or numbers out of range")
     return DelegatedDataset(

@@ -4,7 +4,7 @@ import hashlib
 import os
 import posixpath
 import pwd
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -21,7 +21,7 @@ from gridbridge.model.rebalance.datasets import (
     format_as_sha256sum_output,
 )
 from gridbridge.model.rebalance.placement_snapshot_and_moves import happened_within
-from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.site_configuration import Policy
 from gridbridge.rebalance.replicas import dataset_records_and_originals
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
@@ -39,15 +39,15 @@ from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAcco
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 
+RECORDS = ".gridbridge/data"  # folder in the user's home directory
 MOST_REPLICAS = 100
 
 Noted = Callable[[], None]
 MOST_A_DAY = 50  # limit of the service's actions on a dataset in a day
-DAY = timedelta(days=1)
 
 
 class OwnerDatasets:
-    """The datasets of the current account, and the storage areas for their replicas."""
+    """The datasets of the current account, the owner's commands, and the actions that the service may request."""
 
     def __init__(
         self,
@@ -56,14 +56,14 @@ class OwnerDatasets:
         rules: RebalanceSection,
         copier: ReplicaCopier,
     ) -> None:
-        self._records = records
+        self.records = records
         self._areas = areas
         self._clock = copier.clock
         self._replicas = OwnerReplicaManager(records, areas, rules, copier)
 
     def listed(self) -> list[Dataset]:
         """Return all datasets of the account as of their last check."""
-        return [self._records.load(name) for name in self._records.names()]
+        return [self.records.load(name) for name in self.records.names()]
 
     def add(
         self,
@@ -83,16 +83,25 @@ class OwnerDatasets:
         if not 0 < wished <= MOST_REPLICAS:
             raise GridbridgeError(f"{number_with_noun(wished, 'replica')}; expected 1 to {MOST_REPLICAS}")
         self._require_areas()
-        with self._records.alone(name):
-            if self._records.has(name):
+        with self.records.alone(name):
+            if self.records.has(name):
                 raise GridbridgeError(
                     f"{name}: you already have a dataset of this name; expected another name, or"
                     f" gridbridge data drop {name} first"
                 )
             dataset_records_and_originals.require_original_outside_areas(path, self._areas.values())
             original = dataset_records_and_originals.checksum_original_files(path)
-            dataset = replace(_new(name, path, wished, original), may_move=may_move)
-            self._records.save(dataset, original.sums)
+            dataset = Dataset(
+                name=name,
+                path=path,
+                is_tree=original.is_tree,
+                files=len(original.sums),
+                size_bytes=original.size_bytes,
+                sha256=hashlib.sha256(format_as_sha256sum_output(original.sums)).hexdigest(),
+                wished=wished,
+                may_move=may_move,
+            )
+            self.records.save(dataset, original.sums)
             notify()
             if is_later:
                 return DatasetCommandOutcome(dataset=dataset, is_done=True)
@@ -103,9 +112,8 @@ class OwnerDatasets:
         """Read every replica of a dataset, and record which replicas are whole."""
         with self._opened(name) as (dataset, sums):
             dataset = self._replicas.looked(dataset, sums)
-            return DatasetCommandOutcome(
-                dataset=dataset, is_done=has_requested_replica_count(dataset) and not _broken(dataset)
-            )
+            is_whole = len(dataset.whole) == len(dataset.replicas)
+            return DatasetCommandOutcome(dataset=dataset, is_done=has_requested_replica_count(dataset) and is_whole)
 
     def replicate(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetCommandOutcome:
         """Make missing replicas of a dataset, and repair damaged replicas.
@@ -133,11 +141,12 @@ class OwnerDatasets:
             if not storage:
                 notify()
                 return self._drop_all(dataset, is_lost=is_lost)
-            self._require_touched(dataset, storage)
-            dataset = self._replicas.looked(dataset, self._records.sums(dataset))
+            if storage not in dataset.touched:
+                held = f"expected {_any(dataset.storages)}" if dataset.storages else "the dataset has no replica"
+                raise GridbridgeError(f"{storage}: no replica of {name} in this area; {held}")
+            dataset = self._replicas.looked(dataset, self.records.sums(dataset))
             _require_another(dataset, storage, is_lost=is_lost)
-            dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
-            return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
+            return self._dropped(dataset, storage, is_lost=is_lost)
 
     def drain(self, storage: str) -> Iterator[DatasetCommandOutcome | RefusedAreaOrDataset]:
         """Remove a person's replicas from a storage area, after enough other replicas are whole.
@@ -146,9 +155,9 @@ class OwnerDatasets:
         """
         if storage not in self._areas and not self._replicas.is_known(storage):
             self._require(storage)
-        for name in self._records.names():
+        for name in self.records.names():
             try:
-                if storage in self._records.load(name).touched:
+                if storage in self.records.load(name).touched:
                     yield self._drained(name, storage)
             except GridbridgeError as error:
                 yield RefusedAreaOrDataset(what=name, reason=str(error))
@@ -156,15 +165,24 @@ class OwnerDatasets:
     def _drained(self, name: str, storage: str) -> DatasetCommandOutcome:
         with self._opened(name) as (dataset, sums):
             filled = self._replicas.fill(self._replicas.looked(dataset, sums), sums, leaving=storage)
-            elsewhere = set(filled.dataset.whole) - {storage}
-            if len(elsewhere) < dataset.wished:
-                are = number_with_noun(dataset.wished, "replica is", "replicas are")
-                why = f"{len(elsewhere)} of {are} whole in other areas: the replica stays"
-                refusals = (refusal for refusal in filled.refused if refusal.what != storage)
-                refused = (RefusedAreaOrDataset(what=storage, reason=why), *refusals)
-                return DatasetCommandOutcome(dataset=filled.dataset, refused=refused, is_done=False)
-            dataset, refused = self._replicas.dropped(filled.dataset, storage, is_lost=False)
-            return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
+            outcome = self._dropped_if_spare(filled.dataset, storage)
+            if _is_spare(filled.dataset, storage):
+                return outcome
+            others = (refusal for refusal in filled.refused if refusal.what != storage)
+            return replace(outcome, refused=(*outcome.refused, *others))
+
+    def _dropped(self, dataset: Dataset, storage: str, *, is_lost: bool) -> DatasetCommandOutcome:
+        dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
+        return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
+
+    def _dropped_if_spare(self, dataset: Dataset, storage: str) -> DatasetCommandOutcome:
+        """Remove a replica if enough replicas are whole in other storage areas."""
+        if _is_spare(dataset, storage):
+            return self._dropped(dataset, storage, is_lost=False)
+        are = number_with_noun(dataset.wished, "replica is", "replicas are")
+        why = f"{len(set(dataset.whole) - {storage})} of {are} whole in other areas: the replica stays"
+        refused = (RefusedAreaOrDataset(what=storage, reason=why),)
+        return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=False)
 
     def _drop_all(self, dataset: Dataset, *, is_lost: bool) -> DatasetCommandOutcome:
         refusals: tuple[RefusedAreaOrDataset, ...] = ()
@@ -172,20 +190,20 @@ class OwnerDatasets:
             dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
             refusals += refused
         if not refusals:
-            self._records.remove(dataset.name)
+            self.records.remove(dataset.name)
         return DatasetCommandOutcome(dataset=dataset, refused=refusals, is_done=not refusals)
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[Dataset]:
         _require_name(name)
-        self._records.load(name)  # raises for an unknown dataset, before a lock file is made
-        with self._records.alone(name):
-            yield self._records.load(name)
+        self.records.load(name)  # raises for an unknown dataset, before a lock file is made
+        with self.records.alone(name):
+            yield self.records.load(name)
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[tuple[Dataset, Sums]]:
         with self._alone(name) as dataset:
-            yield dataset, self._records.sums(dataset)
+            yield dataset, self.records.sums(dataset)
 
     def _require(self, storage: str) -> None:
         self._require_areas()
@@ -195,72 +213,6 @@ class OwnerDatasets:
     def _require_areas(self) -> None:
         if not self._areas:
             raise GridbridgeError("gridbridge.toml: no storage area; expected a section [storage.NAME]")
-
-    def _require_touched(self, dataset: Dataset, storage: str) -> None:
-        if storage not in dataset.touched:
-            held = f"expected {_any(dataset.storages)}" if dataset.storages else "the dataset has no replica"
-            raise GridbridgeError(f"{storage}: no replica of {dataset.name} in this area; {held}")
-
-
-def _require_name(name: str) -> None:
-    if not DATASET_NAME.holds(name):
-        raise GridbridgeError(f"{name!r}: no name of a dataset; expected {DATASET_NAME.right}")
-
-
-def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
-    """Raise GridbridgeError if a storage area has a dataset's last whole replica.
-
-    A replica in an unreachable area counts as whole if the last check found it whole.
-    """
-    last = next((replica for replica in dataset.replicas if replica.storage == storage and replica.is_whole), None)
-    if not last or set(dataset.whole) - {storage} or (is_lost and last.is_away):
-        return
-    caveat = f", as of the last check ({last.why})" if last.is_away else ""
-    raise GridbridgeError(
-        f"{storage}: the last whole replica of {dataset.name}{caveat}; expected gridbridge data replicate"
-        f" {dataset.name} first, or gridbridge data drop {dataset.name} for the whole dataset"
-    )
-
-
-def _new(name: str, path: str, wished: int, original: dataset_records_and_originals.DatasetOriginalFiles) -> Dataset:
-    return Dataset(
-        name=name,
-        path=path,
-        is_tree=original.is_tree,
-        files=len(original.sums),
-        size_bytes=original.size_bytes,
-        sha256=hashlib.sha256(format_as_sha256sum_output(original.sums)).hexdigest(),
-        wished=wished,
-    )
-
-
-def _broken(dataset: Dataset) -> bool:
-    return len(dataset.whole) < len(dataset.replicas)
-
-
-def _any(names: Iterable[str]) -> str:
-    return " or ".join(names)
-
-
-class OwnerDatasetsForService(OwnerDatasets):
-    """A person's datasets, with the actions that the service may request."""
-
-    def look(self, name: str) -> tuple[Dataset, bool] | None:
-        """Return a dataset's last state, and whether a command is changing it; None for an unknown dataset."""
-        if not self._records.has(name):
-            return None
-        return self.seen(name)
-
-    def seen(self, name: str) -> tuple[Dataset, bool]:
-        """Return an existing dataset's last state, and whether a command is changing the dataset.
-
-        Raises GridbridgeError if the dataset's record can't be read.
-        """
-        return self._records.load(name), self._records.is_busy(name)
-
-    def is_gone(self, name: str) -> bool:
-        """Say whether a dataset certainly does not exist; raise GridbridgeError if its folder can't be read."""
-        return self._records.is_gone(name)
 
     def copy(self, name: str, to: str, leaving: str = "") -> DatasetCommandOutcome:
         """Make or repair a replica in area `to`; refuse if enough replicas are whole outside area `leaving`.
@@ -291,26 +243,13 @@ class OwnerDatasetsForService(OwnerDatasets):
         with self._opened(name) as (dataset, sums):
             if storage not in dataset.storages:
                 return DatasetCommandOutcome(dataset=dataset, is_done=True)
-            dataset = self._replicas.looked(dataset, sums)
-            elsewhere = len(set(dataset.whole) - {storage})
-            refused: tuple[RefusedAreaOrDataset, ...]
-            if elsewhere < dataset.wished:
-                are = number_with_noun(dataset.wished, "replica is", "replicas are")
-                why = f"{elsewhere} of {are} whole in other areas: the replica stays"
-                refused = (RefusedAreaOrDataset(what=storage, reason=why),)
-            else:
-                dataset, refused = self._replicas.dropped(dataset, storage, is_lost=False)
-            outcome = DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=not refused)
+            outcome = self._dropped_if_spare(self._replicas.looked(dataset, sums), storage)
             self._note(outcome, source=storage)
             return outcome
 
-    def done(self, name: str) -> list[ServiceReplicaActInOwnerFile]:
-        """Return the service's actions on a dataset, the newest action last."""
-        return self._records.done(name)
-
     def _require_turn(self, name: str) -> None:
-        now, outcomes = self._clock.now(), self._records.done(name)
-        if sum(happened_within(outcome.at, now, DAY) for outcome in outcomes) >= MOST_A_DAY:
+        now, outcomes = self._clock.now(), self.records.done(name)
+        if sum(happened_within(outcome.at, now, timedelta(days=1)) for outcome in outcomes) >= MOST_A_DAY:
             raise GridbridgeError(
                 f"{name}: the service acted {MOST_A_DAY} times on this dataset in a day; expected fewer"
             )
@@ -319,16 +258,41 @@ class OwnerDatasetsForService(OwnerDatasets):
         why = "" if outcome.is_done else "; ".join(refusal.reason for refusal in outcome.refused)
         record = ServiceReplicaActInOwnerFile(at=self._clock.now(), target=target, source=source, why=why)
         with suppress(GridbridgeError):  # a full disk must not fail an action that is already done
-            self._records.note_done(outcome.dataset.name, record)
+            self.records.note_done(outcome.dataset.name, record)
 
 
-RECORDS = ".gridbridge/data"  # folder in the user's home directory
+def _require_name(name: str) -> None:
+    if not DATASET_NAME.holds(name):
+        raise GridbridgeError(f"{name!r}: no name of a dataset; expected {DATASET_NAME.right}")
+
+
+def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
+    """Raise GridbridgeError if a storage area has a dataset's last whole replica.
+
+    A replica in an unreachable area counts as whole if the last check found it whole.
+    """
+    last = next((replica for replica in dataset.replicas if replica.storage == storage and replica.is_whole), None)
+    if not last or set(dataset.whole) - {storage} or (is_lost and last.is_away):
+        return
+    caveat = f", as of the last check ({last.why})" if last.is_away else ""
+    raise GridbridgeError(
+        f"{storage}: the last whole replica of {dataset.name}{caveat}; expected gridbridge data replicate"
+        f" {dataset.name} first, or gridbridge data drop {dataset.name} for the whole dataset"
+    )
+
+
+def _is_spare(dataset: Dataset, storage: str) -> bool:
+    return len(set(dataset.whole) - {storage}) >= dataset.wished
+
+
+def _any(names: Iterable[str]) -> str:
+    return " or ".join(names)
 
 
 def open_owner_datasets(
     policy: Policy, records: str, tell: Tell, carry: FileCopyFunction = copy_files_by_rsync
-) -> OwnerDatasetsForService:
-    """Return the datasets of the current account; `records` is empty for the default folder.
+) -> OwnerDatasets:
+    """Return the datasets of the current account; `records` is empty for the folder ~/.gridbridge/data.
 
     Raises GridbridgeError if root calls, because root has no account on clusters by ssh.
     """
@@ -338,10 +302,10 @@ def open_owner_datasets(
         raise GridbridgeError("root has no datasets; expected sudo -u OWNER gridbridge data ...")
     copier = ReplicaCopier(clock=Clock(), tell=tell, carry=carry)
     folder = OwnerDatasetRecords(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
-    return OwnerDatasetsForService(folder, by_name, policy.rebalance, copier)
+    return OwnerDatasets(folder, by_name, policy.rebalance, copier)
 
 
-def open_owner_datasets_silently(policy: Policy) -> OwnerDatasetsForService:
+def open_owner_datasets_silently(policy: Policy) -> OwnerDatasets:
     """Return the datasets of the current account without progress output."""
     return open_owner_datasets(policy, "", lambda _: None)
 
@@ -350,21 +314,19 @@ def storage_areas_of_account(policy: Policy) -> dict[str, StorageAreaForAccount]
     """Return the storage areas, with the current account's paths and logins."""
     me = pwd.getpwuid(os.geteuid()).pw_name
     drained = drains.list_drained_clusters()
-    return {name: _area(policy, name, area, me, drained) for name, area in policy.storage.items()}
-
-
-def _area(policy: Policy, name: str, storage: StorageAreaSection, me: str, drained: Set[str]) -> StorageAreaForAccount:
-    where = configured_cluster_address(policy, storage.cluster)
-    account = where.login.user if where.login else ""
-    return StorageAreaForAccount(
-        name=name,
-        cluster=storage.cluster,
-        path=posixpath.normpath(storage.path),
-        account=account or me,
-        login=where.login,
-        timeout_s=where.timeout_s,
-        max_bytes=storage.max_bytes,
-        bwlimit_kib_per_s=storage.bwlimit_kib_per_s,
-        copies_at_once=storage.copies_at_once,
-        is_drained=storage.drained or bool({name, storage.cluster} & drained),
-    )
+    areas = {}
+    for name, storage in policy.storage.items():
+        where = configured_cluster_address(policy, storage.cluster)
+        areas[name] = StorageAreaForAccount(
+            name=name,
+            cluster=storage.cluster,
+            path=posixpath.normpath(storage.path),
+            account=(where.login.user if where.login else "") or me,
+            login=where.login,
+            timeout_s=where.timeout_s,
+            max_bytes=storage.max_bytes,
+            bwlimit_kib_per_s=storage.bwlimit_kib_per_s,
+            copies_at_once=storage.copies_at_once,
+            is_drained=storage.drained or bool({name, storage.cluster} & drained),
+        )
+    return areas

@@ -15,16 +15,15 @@ from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.program import configuration_in_force
 from gridbridge.rebalance.replicas import delegated_datasets, owner_datasets
 from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
-from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
+from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
 from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 
 DONE, NOT_DONE, WRONG = 0, 1, 2
-VERBS: dict[
-    str, tuple[int, int, Callable[..., DatasetCommandOutcome]]
-] = {  # for each verb: fewest and most arguments after the dataset, and the method
-    "verify": (0, 0, OwnerDatasetsForService.verify),
-    "copy": (1, 2, OwnerDatasetsForService.copy),
-    "drop": (1, 1, OwnerDatasetsForService.drop_spare),
+# for each verb: fewest and most arguments after the dataset, and the method
+VERBS: dict[str, tuple[int, int, Callable[..., DatasetCommandOutcome]]] = {
+    "verify": (0, 0, OwnerDatasets.verify),
+    "copy": (1, 2, OwnerDatasets.copy),
+    "drop": (1, 1, OwnerDatasets.drop_spare),
 }
 
 
@@ -58,20 +57,20 @@ def dataset_outcome_json(outcome: DatasetCommandOutcome) -> dict[str, object]:
     }
 
 
-def _looked(served: OwnerDatasetsForService, name: str) -> dict[str, object]:
+def _looked(served: OwnerDatasets, name: str) -> dict[str, object]:
     """Report one dataset as JSON; a fault of the dataset is part of the report.
 
     The delegation of a deleted dataset is revoked. The delegation is kept if the record can't be read, as in an
     unmounted home.
     """
     try:
-        if served.is_gone(name):
+        if served.records.is_gone(name):
             delegated_datasets.try_revoke_dataset_delegation(name)
             return {"name": name, "gone": True}
-        dataset, is_busy = served.seen(name)
+        dataset = encode_dataset_record(served.records.load(name))
+        return {"name": name, "dataset": dataset, "busy": served.records.is_busy(name)}
     except (GridbridgeError, OSError) as error:
         return {"name": name, "fault": describe_error(error)}
-    return {"name": name, "dataset": encode_dataset_record(dataset), "busy": is_busy}
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
-from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
+from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
 from gridbridge.rebalance.replicas.owner_replicas import LocalOrSshFolder, ReplicaCopier
 from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
 from gridbridge.shell.clock import Clock
@@ -59,10 +59,10 @@ class Site:
         self.areas = {name: self._area(name, account) for name in names}
 
     @property
-    def datasets(self) -> OwnerDatasetsForService:
+    def datasets(self) -> OwnerDatasets:
         """The datasets, as a command that begins sees them."""
         copier = ReplicaCopier(clock=Clock(), tell=lambda _: None, carry=self.carrier)
-        return OwnerDatasetsForService(OwnerDatasetRecords(f"{self.folder}/records"), self.areas, self.rules, copier)
+        return OwnerDatasets(OwnerDatasetRecords(f"{self.folder}/records"), self.areas, self.rules, copier)
 
     def replica(self, storage: str, name: str) -> Path:
         """Return the folder of a replica."""

@@ -17,7 +17,7 @@ from gridbridge.rebalance.mover.rebalance_decision import HostOrJobToRebalance, 
 from gridbridge.rebalance.mover.rebalance_round_runner import verify_overdue_replicas
 from gridbridge.rebalance.replicas import delegated_datasets, owner_program, replica_reconciler
 from gridbridge.rebalance.replicas.delegated_datasets import DatasetDelegationFile
-from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasetsForService
+from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
 from gridbridge.rebalance.replicas.replica_reconciler import ReplicaReconciler
 from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount, measure_whole_area
 from gridbridge.shell.clock import Clock
@@ -66,7 +66,7 @@ class Desk:
         )
 
     @property
-    def served(self) -> OwnerDatasetsForService:
+    def served(self) -> OwnerDatasets:
         """The datasets, as a process of their owner sees them."""
         return self.site.datasets
 

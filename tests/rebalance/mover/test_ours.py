@@ -135,7 +135,7 @@ def test_two_records_that_have_one_replica_leave_it_to_whose_it_is(site: Site) -
     tree = site.tree()
     (replica,) = site.datasets.add("reads", tree, 1).dataset.replicas
     other = second(site)
-    records = other.datasets._records
+    records = other.datasets.records
     other.datasets.add("reads", f"{other.folder}/reads", 1, is_later=True)
     records.save(records.load("reads").holding(replica))
 
@@ -277,7 +277,7 @@ def test_two_areas_in_one_place_count_as_one(site: Site, is_link: bool) -> None:
     assert not done.is_done
     assert "the folder belongs to another storage area" in reasons(done)[other]
     told = replace(done.dataset.replicas[0], storage=other)
-    site.datasets._records.save(done.dataset.holding(told))
+    site.datasets.records.save(done.dataset.holding(told))
     dropped = site.datasets.drop("reads", other)
     assert (False, {first}) == (dropped.is_done, set(dropped.dataset.whole))
     assert {first} == set(site.datasets.drop("reads", other, is_lost=True).dataset.whole)
@@ -426,7 +426,7 @@ def test_what_can_not_be_removed_now_is_kept_in_mind(site: Site) -> None:
 
 def test_the_folder_of_a_copy_between_two_clusters_goes_with_the_dataset(site: Site) -> None:
     site.datasets.add("reads", site.tree(), 1)
-    relay = Path(site.datasets._records.relay("reads"))
+    relay = Path(site.datasets.records.relay("reads"))
     relay.mkdir()
     (relay / "a.txt").write_text("one")
     subprocess.run(["mkdir", "-p", f"{relay}/{'d/' * 1100}"], check=True)
@@ -459,7 +459,7 @@ def test_a_dataset_that_is_busy_or_wrong_keeps_no_other_from_being_drained(site:
         site.datasets.replicate(name, "beta-disk")
     (site.folder / "records/a-wrong.json").write_text("?")
 
-    with site.datasets._records.alone("busy"):
+    with site.datasets.records.alone("busy"):
         told = list(site.datasets.drain("beta-disk"))
 
     refused = {one.what: one.reason for one in told if not isinstance(one, DatasetCommandOutcome)}

@@ -550,7 +550,7 @@ def test_a_replica_that_was_spoilt_elsewhere_does_not_let_the_drained_one_go(sit
 
 
 def test_only_so_many_copies_go_into_an_area_at_once(site: Site) -> None:
-    records = site.datasets._records
+    records = site.datasets.records
     with records.alone("x"), records.turn("beta-disk", 2), records.turn("beta-disk", 2):
         done = site.datasets.add("reads", site.tree(), 3)
 
@@ -560,7 +560,7 @@ def test_only_so_many_copies_go_into_an_area_at_once(site: Site) -> None:
 
 def test_two_commands_do_not_work_on_a_dataset_at_once(site: Site) -> None:
     site.datasets.add("reads", site.tree(), 1)
-    with site.datasets._records.alone("reads"), pytest.raises(GridbridgeError, match="wait for it"):
+    with site.datasets.records.alone("reads"), pytest.raises(GridbridgeError, match="wait for it"):
         site.datasets.replicate("reads")
 
 

@@ -270,7 +270,7 @@ def test_its_owner_is_told_the_replicas_and_what_was_done(
         ServiceReplicaActInOwnerFile(at=now, target="gamma-disk", why="the area is read-only"),
         ServiceReplicaActInOwnerFile(at=now, source="gamma-disk"),
     ):
-        one._records.note_done("reads", done)
+        one.records.note_done("reads", done)
     monkeypatch.setattr(sys, "argv", ["gridbridge", "why", "reads"])
     with pytest.raises(SystemExit) as ended:
         main.main()

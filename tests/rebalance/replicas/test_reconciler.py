@@ -426,8 +426,8 @@ def test_a_replica_that_its_owner_removed_meanwhile_is_not_to_go_any_more(desk: 
 def test_a_replica_that_is_there_is_told_as_such(desk: Desk) -> None:
     """Its round was killed, and the owner's process made it meanwhile; others lack still."""
     (here,) = added(desk, 1)
-    record = desk.served._records.load("reads")
-    desk.served._records.save(replace(record, wished=2))
+    record = desk.served.records.load("reads")
+    desk.served.records.save(replace(record, wished=2))
     done = desk._call("copy", "u.1000/data.reads", here)
 
     assert done.status == 1
@@ -448,7 +448,7 @@ def test_a_replica_beyond_the_wish_is_not_called_carried(desk: Desk) -> None:
     assert b"the copy is not needed" in done.stdout
     assert planned.advice.moves == ()
     assert whole(desk) == set(second.whole)
-    assert desk.served.done("reads") == []
+    assert desk.served.records.done("reads") == []
 
 
 def test_no_act_begins_once_it_is_quiesced_in_the_middle_of_a_round(desk: Desk) -> None:
@@ -669,7 +669,7 @@ def test_the_service_does_so_much_about_a_dataset_in_a_day_and_no_more(desk: Des
         desk._call("drop", "u.1000/data.reads", here)
         here, there = there, here
 
-    assert len(desk.served.done("reads")) == 50
+    assert len(desk.served.records.done("reads")) == 50
     assert len(whole(desk)) == 1
     assert "in a day" in desk._call("copy", "u.1000/data.reads", there, here).stderr.decode()
 
@@ -679,14 +679,14 @@ def test_what_was_done_by_a_clock_that_was_ahead_counts_for_no_day(desk: Desk) -
     there = next(name for name in NAMES if name != here)
     done = ServiceReplicaActInOwnerFile(at=Clock().now() + timedelta(days=365), target=there)
     for _ in range(50):
-        desk.served._records.note_done("reads", done)
+        desk.served.records.note_done("reads", done)
 
     assert desk._call("copy", "u.1000/data.reads", there, here).status == 0
 
 
 def test_a_dataset_on_which_a_command_works_is_left_alone(desk: Desk) -> None:
     added(desk, is_later=True)
-    with desk.served._records.alone("reads"):
+    with desk.served.records.alone("reads"):
         planned, _ = desk.round()
 
     assert planned.advice.moves == ()
