@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Any
 
@@ -58,9 +58,15 @@ class OwnerDatasetRecords:
         The folder stays open during the check: a home that is unmounted at this moment must not look empty.
         """
         try:
-            return self._is_gone(f"{name}{RECORD}")
+            end = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
             raise StateError(f"{self._folder}: {error.strerror}") from error
+        try:
+            if os.fstat(end).st_uid != os.geteuid():
+                raise StateError(f"{self._folder}: the folder belongs to another account")
+            return not _is_there(f"{name}{RECORD}", end)
+        finally:
+            os.close(end)
 
     def load(self, name: str) -> Dataset:
         """Load a dataset's record.
@@ -153,7 +159,11 @@ class OwnerDatasetRecords:
     @contextmanager
     def alone(self, name: str) -> Iterator[None]:
         """Lock a dataset; raise GridbridgeError while another command works on the dataset."""
-        self._make()
+        try:
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            safe_files.forbid_others_to_write(self._folder)
+        except OSError as error:
+            raise StateError(f"{self._folder}: {error.strerror}") from error
         with MomentaryPollerLock(self._hidden(name, LOCK)) as is_ours:
             if not is_ours:
                 raise GridbridgeError(f"{name}: another command of yours works on this dataset; wait for its end")
@@ -167,22 +177,6 @@ class OwnerDatasetRecords:
             if not any(stack.enter_context(_released(path)) for path in paths):
                 raise StorageAreaUnusable(f"{most} of your copies to this area are running already (copies_at_once)")
             yield
-
-    def _make(self) -> None:
-        try:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            safe_files.forbid_others_to_write(self._folder)
-        except OSError as error:
-            raise StateError(f"{self._folder}: {error.strerror}") from error
-
-    def _is_gone(self, record: str) -> bool:
-        end = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            if os.fstat(end).st_uid != os.geteuid():
-                raise StateError(f"{self._folder}: the folder belongs to another account")
-            return not _is_there(record, end)
-        finally:
-            os.close(end)
 
     def _path(self, name: str, kind: str) -> str:
         return f"{self._folder}/{name}{kind}"
@@ -225,30 +219,17 @@ def decode_dataset_record(name: str, record: dict[str, Any]) -> Dataset:
     """Parse a dataset's record; an invalid record raises one of NO_RECORD."""
     if record["name"] != name:
         raise ValueError(f"the record names the dataset {record['name']!r}")
-    replicas = tuple(_replica(row) for row in record["replicas"])
-    return Dataset(
-        name=name,
-        path=str(record["path"]),
-        is_tree=bool(record["is_tree"]),
-        files=int(record["files"]),
-        size_bytes=int(record["size_bytes"]),
-        sha256=str(record["sha256"]),
-        wished=int(record["wished"]),
-        replicas=replicas,
-        may_move=bool(record["may_move"]),
-        begun=tuple(map(str, record["begun"])),
+    replicas = tuple(
+        DatasetReplica(**_plain_values(DatasetReplica, row), checked_at=_moment(row["checked_at"]))
+        for row in record["replicas"]
     )
+    return Dataset(**_plain_values(Dataset, record), replicas=replicas, begun=tuple(map(str, record["begun"])))
 
 
-def _replica(row: dict[str, Any]) -> DatasetReplica:
-    return DatasetReplica(
-        storage=str(row["storage"]),
-        size_bytes=int(row["size_bytes"]),
-        is_whole=bool(row["is_whole"]),
-        checked_at=_moment(row["checked_at"]),
-        why=str(row["why"]),
-        is_away=bool(row["is_away"]),
-    )
+def _plain_values(model: type[Dataset] | type[DatasetReplica], row: dict[str, Any]) -> dict[str, Any]:
+    """Return the texts, numbers and flags of a record, converted to the types of the model's fields."""
+    plain = {str: str, int: int, bool: bool}
+    return {field.name: plain[field.type](row[field.name]) for field in fields(model) if field.type in plain}
 
 
 def _moment(text: str) -> datetime:
@@ -262,7 +243,6 @@ def _moment(text: str) -> datetime:
     return moment
 
 
-Above = tuple[tuple[int, int], ...]  # (device, inode) of each parent folder
 RIGHT = "expected a readable file or folder of your own"
 
 
@@ -287,25 +267,33 @@ def checksum_original_files(path: str) -> DatasetOriginalFiles:
     Raises GridbridgeError for a file that can't be read.
     """
     try:
-        return _survey(path)
+        facts = os.stat(path)
+        is_tree = stat.S_ISDIR(facts.st_mode)
+        if facts.st_uid != os.geteuid():
+            raise GridbridgeError(f"{path}: owned by another account; {RIGHT}")
+        top = dataset_top_folder(path, is_tree=is_tree)
+        if is_tree and os.path.lexists(mark := f"{top}/{REPLICA_MARK}"):
+            raise GridbridgeError(f"{mark}: this file marks the folder as a replica of a dataset; {RIGHT}")
+        names = sorted(_names(path)) if is_tree else [os.path.basename(path)]
+        if not names:
+            raise GridbridgeError(f"{path}: the folder has no file; {RIGHT}")
+        read = {name: _read(f"{top}/{name}") for name in names}
     except OSError as error:
         raise GridbridgeError(f"{error.filename or path}: {error.strerror}; {RIGHT}") from error
+    sums = {name: digest for name, (digest, _) in read.items()}
+    return DatasetOriginalFiles(top=top, is_tree=is_tree, size_bytes=sum(size for _, size in read.values()), sums=sums)
 
 
 def require_original_outside_areas(path: str, areas: Iterable[StorageAreaForAccount]) -> None:
     """Raise GridbridgeError if a dataset's original is inside a folder of replicas, or contains such a folder."""
     real = os.path.realpath(path)
     for area in areas:
-        if area.login is None and any(_meet(real, own) for own in list_account_folders_in_area(area)):
+        folders = map(os.path.realpath, list_account_folders_in_area(area) if area.login is None else ())
+        if any(os.path.commonpath((real, folder)) in (real, folder) for folder in folders):
             raise GridbridgeError(
                 f"{path}: storage area {area.name} keeps replicas in {area.own}; expected an original"
                 " neither inside nor around this folder"
             )
-
-
-def _meet(real: str, own: str) -> bool:
-    own = os.path.realpath(own)
-    return os.path.commonpath((real, own)) in (real, own)
 
 
 def files_match_checksums(path: str, sums: Sums) -> bool:
@@ -316,25 +304,10 @@ def files_match_checksums(path: str, sums: Sums) -> bool:
         return False
 
 
-def _survey(path: str) -> DatasetOriginalFiles:
-    facts = os.stat(path)
-    is_tree = stat.S_ISDIR(facts.st_mode)
-    if facts.st_uid != os.geteuid():
-        raise GridbridgeError(f"{path}: owned by another account; {RIGHT}")
-    top = dataset_top_folder(path, is_tree=is_tree)
-    if is_tree and os.path.lexists(mark := f"{top}/{REPLICA_MARK}"):
-        raise GridbridgeError(f"{mark}: this file marks the folder as a replica of a dataset; {RIGHT}")
-    names = sorted(_names(path)) if is_tree else [os.path.basename(path)]
-    if not names:
-        raise GridbridgeError(f"{path}: the folder has no file; {RIGHT}")
-    read = {name: _read(f"{top}/{name}") for name in names}
-    sums = {name: digest for name, (digest, _) in read.items()}
-    return DatasetOriginalFiles(top=top, is_tree=is_tree, size_bytes=sum(size for _, size in read.values()), sums=sums)
-
-
 def _names(top: str) -> Iterator[str]:
     """Yield the names of all files; raise GridbridgeError for a symlink to a folder above."""
-    pending: list[tuple[str, Above]] = [("", ())]  # a list, because folders may nest deeper than Python recurses
+    # a list, because folders may nest deeper than Python recurses: name, (device, inode) of each parent folder
+    pending: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]
     while pending:
         below, above = pending.pop()
         facts = os.stat(f"{top}/{below}")

@@ -5,11 +5,11 @@ copy between two clusters by ssh goes through a local folder. A replica counts o
 decision all its files are read and compared with the list of checksums.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from functools import partial
 
 from gridbridge.decisions.rebalance.storage_area_rebalancing import choose_next_replica_area, why_area_takes_no_replica
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError, StorageAreaUnreachable, StorageAreaUnusable
@@ -41,20 +41,13 @@ class LocalOrSshFolder:
     folder: str
 
 
-class FileCopyFunction(Protocol):
-    """A function that copies named files from one folder to another."""
-
-    def __call__(
-        self, source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], pace: RsyncLimitAndProgress
-    ) -> None:
-        """Copy files between two folders, of which one is local; raise CommandFailed for a missing file."""
-        ...
+FileCopyFunction = Callable[[LocalOrSshFolder, LocalOrSshFolder, list[str], RsyncLimitAndProgress], None]
 
 
 def copy_files_by_rsync(
     source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], pace: RsyncLimitAndProgress
 ) -> None:
-    """Copy files by rsync, over ssh if one of the folders has a login."""
+    """Copy files between two folders, of which one is local, by rsync; raise CommandFailed for a missing file."""
     to = f"{target.folder}/"
     if source.login:
         rsync.rsync_files_from_host(source.login, names, source.folder, to, lambda: False, pace=pace)
@@ -79,9 +72,8 @@ class ReplicaCopier:
         Raises StorageAreaUnusable with the reason if the copy is not whole.
         """
         name, wrong = dataset.name, ""
-        target = LocalOrSshFolder(
-            login=area.login, folder=storage_area_access.storage_area_with_account_folder(area).part(name)
-        )
+        own = storage_area_access.storage_area_with_account_folder(area).own
+        target = LocalOrSshFolder(login=area.login, folder=f"{own}/.{name}.part")
         for _ in range(TRIES):
             self._carry(source, target, list(sums), area, relay)
             contents = storage_area_access.checksum_replica(area, f".{name}.part", dataset)
@@ -90,7 +82,8 @@ class ReplicaCopier:
             own_sums = {file: digest for file, digest in contents.sums.items() if file in sums}
             if not (wrong := describe_checksum_differences(sums, own_sums)):
                 storage_area_access.install_finished_replica(area, dataset)
-                return self._whole(area, dataset)
+                now = self.clock.now()
+                return DatasetReplica(storage=area.name, size_bytes=dataset.size_bytes, is_whole=True, checked_at=now)
         raise StorageAreaUnusable(f"the copied files differ from the dataset: {wrong}")
 
     def _carry(
@@ -110,37 +103,21 @@ class ReplicaCopier:
                 relay_folder = LocalOrSshFolder(login=None, folder=relay)
                 self.carry(source, relay_folder, names, pace)
                 source = relay_folder
-            with _told_when_full(area):
+            try:
                 self.carry(source, target, names, pace)
+            except CommandFailed as error:
+                if error.status == rsync.FILE_ERROR:  # rsync's status for a full disk, too
+                    measured = storage_area_access.measure_area_for_account(area)
+                    if not measured.fault and not measured.free_bytes:
+                        raise StorageAreaUnusable(f"{area.own}: No space left on device") from error
+                raise
         if is_relayed:
             rsync.remove_folder_tree(relay)
-
-    def _whole(self, area: StorageAreaForAccount, dataset: Dataset) -> DatasetReplica:
-        return DatasetReplica(
-            storage=area.name, size_bytes=dataset.size_bytes, is_whole=True, checked_at=self.clock.now()
-        )
-
-
-@contextmanager
-def _told_when_full(area: StorageAreaForAccount) -> Iterator[None]:
-    """Raise StorageAreaUnusable if the storage area is full: rsync reports only a write error."""
-    try:
-        yield
-    except CommandFailed as error:
-        if error.status != rsync.FILE_ERROR:
-            raise
-        measured = storage_area_access.measure_area_for_account(area)
-        if not measured.fault and not measured.free_bytes:
-            raise StorageAreaUnusable(f"{area.own}: No space left on device") from error
-        raise
 
 
 NOT_CONFIGURED = "gridbridge.toml no longer has this storage area"
 DRAINED = "a drained area gets no replica"
 AT_ONCE = 8  # number of storage areas queried in parallel
-
-Asked = TypeVar("Asked")
-Seen = TypeVar("Seen")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +149,8 @@ class OwnerReplicaManager:
     ) -> DatasetCommandOutcome:
         """Make replicas until enough replicas are whole outside the storage area `leaving`."""
         barred = self._drained_areas() | ({leaving: "the area is being drained"} if leaving else {})
-        measured = _at_once(lambda area: _measured(dataset, area), self._areas.values())
+        with ThreadPoolExecutor(AT_ONCE) as pool:  # a hanging area delays no other area
+            measured = list(pool.map(partial(_measured, dataset), self._areas.values()))
         failed: dict[str, str] = {}
         while len(set(dataset.whole) - {leaving}) < dataset.wished:
             target, refused = choose_next_replica_area(dataset, measured, self._rules, barred | failed)
@@ -220,16 +198,15 @@ class OwnerReplicaManager:
         if is_met and but not in dataset.begun:
             self._records.remove_relay(dataset.name)
         for area in (self._areas[name] for name in dataset.begun if name in self._areas):
-            if (is_met and area.name != but) or self._is_short(dataset, area):
-                with suppress(StorageAreaUnusable):
-                    storage_area_access.remove_unfinished_copies(area, dataset)
-                    dataset = dataset.ended(area.name)
-                    self._records.save(dataset)
+            if not is_met or area.name == but:
+                measured = _measured(dataset, area)
+                if measured.fault or not why_area_takes_no_replica(dataset, measured, self._rules):
+                    continue
+            with suppress(StorageAreaUnusable):
+                storage_area_access.remove_unfinished_copies(area, dataset)
+                dataset = dataset.ended(area.name)
+                self._records.save(dataset)
         return dataset
-
-    def _is_short(self, dataset: Dataset, area: StorageAreaForAccount) -> bool:
-        measured = _measured(dataset, area)
-        return not measured.fault and bool(why_area_takes_no_replica(dataset, measured, self._rules))
 
     def _source(self, dataset: Dataset, sums: Sums) -> LocalOrSshFolder:
         """Return the folder to copy from: a whole local replica, else the original, else any whole replica."""
@@ -244,13 +221,13 @@ class OwnerReplicaManager:
             raise StorageAreaUnusable(
                 f"no replica is whole, and {dataset.path} has changed since `gridbridge data add`"
             )
-        return LocalOrSshFolder(
-            login=best.login, folder=storage_area_access.storage_area_with_account_folder(best).replica(dataset.name)
-        )
+        area = storage_area_access.storage_area_with_account_folder(best)
+        return LocalOrSshFolder(login=best.login, folder=f"{area.own}/{dataset.name}")
 
     def looked(self, dataset: Dataset, sums: Sums) -> Dataset:
         """Read every replica of a dataset, and record whether each replica is whole."""
-        replicas = _at_once(lambda replica: self._checked(dataset, sums, replica), dataset.replicas)
+        with ThreadPoolExecutor(AT_ONCE) as pool:  # a hanging area delays no other area
+            replicas = list(pool.map(partial(self._checked, dataset, sums), dataset.replicas))
         for replica in replicas:
             dataset = dataset.holding(replica)
         self._records.save(dataset)
@@ -291,12 +268,11 @@ class OwnerReplicaManager:
 
     def is_known(self, storage: str) -> bool:
         """Say whether the account has used a storage area, so that the account's folder must exist."""
-        return any(storage in dataset.touched for dataset in self._readable())
-
-    def _readable(self) -> Iterator[Dataset]:
         for name in self._records.names():
             with suppress(GridbridgeError):
-                yield self._records.load(name)
+                if storage in self._records.load(name).touched:
+                    return True
+        return False
 
 
 def has_requested_replica_count(dataset: Dataset) -> bool:
@@ -305,15 +281,6 @@ def has_requested_replica_count(dataset: Dataset) -> bool:
 
 
 def _measured(dataset: Dataset, area: StorageAreaForAccount) -> MeasuredStorageArea:
-    is_begun = area.name in dataset.begun
-    return (
-        storage_area_access.measure_area_and_begun_copy(area, dataset.name)
-        if is_begun
-        else storage_area_access.measure_area_for_account(area)
-    )
-
-
-def _at_once(look: Callable[[Asked], Seen], subjects: Iterable[Asked]) -> list[Seen]:
-    """Query several storage areas in parallel, so that a hanging area delays no other area."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(look, subjects))
+    if area.name in dataset.begun:
+        return storage_area_access.measure_area_and_begun_copy(area, dataset.name)
+    return storage_area_access.measure_area_for_account(area)

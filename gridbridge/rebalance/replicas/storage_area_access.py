@@ -206,14 +206,6 @@ class StorageAreaForAccount:
         """The path of the account's folder in the storage area."""
         return f"{self.path}/{self.account}{self.word}"
 
-    def replica(self, name: str) -> str:
-        """Return the path of a dataset's replica in the storage area."""
-        return f"{self.own}/{name}"
-
-    def part(self, name: str) -> str:
-        """Return the path of a dataset's unfinished copy in the storage area."""
-        return f"{self.own}/.{name}.part"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaChecksums:
@@ -235,13 +227,12 @@ def storage_area_with_account_folder(area: StorageAreaForAccount) -> StorageArea
 
 def list_account_folders_in_area(area: StorageAreaForAccount) -> list[str]:
     """Return the possible paths of the account's folder on this host, without other accounts' folders."""
-    paths = [area.own, *glob(f"{escape(area.own)}.{WORD}")]
-    return [path for path in paths if not os.path.lexists(path) or _is_own(path)]
 
+    def is_own_or_missing(path: str) -> bool:
+        facts = os.lstat(path) if os.path.lexists(path) else None
+        return not facts or (stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid())
 
-def _is_own(path: str) -> bool:
-    facts = os.lstat(path)
-    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
+    return [*filter(is_own_or_missing, (area.own, *glob(f"{escape(area.own)}.{WORD}")))]
 
 
 def measure_area_for_account(area: StorageAreaForAccount) -> MeasuredStorageArea:
@@ -300,13 +291,9 @@ def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -
     is then unknown. A short query comes first, to find a hanging disk.
     """
     _ask(area, ANSWER, (), area.timeout_s)
-    data = _ask(area, CHECK, (name,), _reading_s(dataset))
-    size, _, sums = data.partition(b"\n")
+    hash_s = max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
+    size, _, sums = _ask(area, CHECK, (name,), hash_s).partition(b"\n")
     return ReplicaChecksums(size_bytes=int(size), sums=parse_sha256sum_output(sums))
-
-
-def _reading_s(dataset: Dataset) -> float:
-    return max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
 
 
 def prepare_new_replica_folder(area: StorageAreaForAccount, dataset: Dataset, *, is_known: bool) -> None:
@@ -376,13 +363,7 @@ def explain_storage_failures(area: StorageAreaForAccount) -> Iterator[None]:
             f" expected one area in each place. If the area was renamed to {area.name}, run:"
             f" echo {area.name} >{shlex.quote(mark)}",
         }
-        unusable = StorageAreaUnreachable if _is_away(error) else StorageAreaUnusable
+        # the state of an area is unknown if the area was not reached, is not mounted or did not answer
+        is_away = error.status in (None, UNMOUNTED, remote_stage_folder.MISSING) or isinstance(error, HostNotReached)
+        unusable = StorageAreaUnreachable if is_away or (error.status or 0) < 0 else StorageAreaUnusable
         raise unusable(explanations.get(error.status or 0) or error.words) from error
-
-
-def _is_away(error: CommandFailed) -> bool:
-    """Say whether the area was not reached, is not mounted or did not answer, so that its state is unknown."""
-    is_unanswered = error.status is None or error.status < 0
-    return (
-        is_unanswered or isinstance(error, HostNotReached) or error.status in (UNMOUNTED, remote_stage_folder.MISSING)
-    )

@@ -66,7 +66,7 @@ class Site:
 
     def replica(self, storage: str, name: str) -> Path:
         """Return the folder of a replica."""
-        return Path(self.areas[storage].replica(name))
+        return Path(f"{self.areas[storage].own}/{name}")
 
     def tree(self) -> str:
         """Make a tree of a person's, and return its path."""

@@ -203,7 +203,7 @@ def test_a_kill_between_two_steps_keeps_no_dataset_from_being_copied(site: Site,
     area = site.areas["beta-disk"]
     subprocess.run(["sh", "-c", f"mkdir -p {area.own}"], check=True)
     Path(area.own, AREA_MARK).touch()
-    for folder in (area.part("reads"), f"{area.own}/.reads.old"):
+    for folder in (f"{area.own}/.reads.part", f"{area.own}/.reads.old"):
         words = ("sh", "-c", left, "sh", f"{folder}", f"{folder}")
         subprocess.run(words, check=True)
 
@@ -216,7 +216,7 @@ def test_a_removal_that_was_killed_half_way_is_ended_by_the_next(site: Site) -> 
     only(site, "beta-disk")
     site.carrier.dies_after = 1
     site.datasets.add("reads", site.tree(), 1)
-    part = site.areas["beta-disk"].part("reads")
+    part = f"{site.areas['beta-disk'].own}/.reads.part"
     lines = f"{storage_area_access.REMOVE}rm() {{ exit 9; }}\nemptied {part}"
     subprocess.run(["sh", "-c", lines], check=False)
     was = os.listdir(part)

@@ -155,7 +155,7 @@ def test_the_original_is_read_once_at_most(
 
     found = site.datasets._replicas._source(done if logins else replace(done, replicas=()), {})
 
-    places = {name: area.replica("reads") for name, area in site.areas.items()}
+    places = {name: f"{area.own}/reads" for name, area in site.areas.items()}
     places |= {"original": done.path, "first": places[done.whole[0]]}  # where most is free
     assert (places[source], times) == (found.folder, len(asked))
 
@@ -217,7 +217,7 @@ def test_a_killed_exchange_leaves_the_new_one_to_be_put_in_place(site: Site) -> 
 
 
 def test_what_an_earlier_copy_left_is_not_part_of_the_replica(site: Site) -> None:
-    part = Path(site.areas["beta-disk"].part("reads"))
+    part = Path(f"{site.areas['beta-disk'].own}/.reads.part")
     part.mkdir(parents=True)
     (part / ".a.txt.Xy12Zz").write_text("half")
     (part / REPLICA_MARK).write_text("reads\n")
