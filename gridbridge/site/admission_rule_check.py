@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from gridbridge.campaigns.submission import campaign_admission
 from gridbridge.errors import CommandFailed, ConfigError
 from gridbridge.model.fixed_paths import ADMISSION
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding
 from gridbridge.shell import safe_files
 from gridbridge.shell.program_runs import run_program
 from gridbridge.shell.program_startup import setpriv_command_prefix
@@ -33,15 +33,14 @@ def check_admission_rules_load(
         run_program(argv, ENVIRONMENT, LOAD_S).checked()
     except CommandFailed as error:
         words = f"not loaded after {LOAD_S:.0f} s" if error.status is None else error.words
-        yield CheckFinding(
-            item=item,
-            state=FindingSeverity.BROKEN,
-            found=words,
-            right="rules that can be loaded",
+        yield CheckFinding.broken(
+            item,
+            words,
+            "rules that can be loaded",
             hint="correct the rule's file, or move the file out of the folder; until then every campaign is refused",
         )
         return
-    yield CheckFinding(item=item, state=FindingSeverity.OK, found="loaded")
+    yield CheckFinding.ok(item, "loaded")
 
 
 def main() -> None:

@@ -6,13 +6,13 @@ from contextlib import suppress
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.decisions.site import balancer_setup_requirements, running_site_findings
+from gridbridge.decisions.site import balancer_setup_requirements
 from gridbridge.decisions.site.sge_configuration_findings import QUEUE_ORDER
 from gridbridge.elastic.balancer import balancer_round_outputs
-from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
+from gridbridge.errors import CommandFailed, GridbridgeError, StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.fixed_paths import AS_ROOT, BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_SUDOERS, BALANCE_UNIT
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding
 from gridbridge.model.site.site_check_facts import (
     BalancerCellFacts,
     BalancerFacts,
@@ -74,13 +74,10 @@ def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
     try:
         facts = _facts(policy)
     except GridbridgeError as error:
-        is_shut = isinstance(error, SshAccessRejected) and os.geteuid() != 0
-        finding = CheckFinding(item="balancer", state=FindingSeverity.WARNING, found=f"not checked: {error}")
-        yield running_site_findings.caller_without_account_finding("balancer") if is_shut else finding
+        yield capability_checks.unchecked_part_finding("balancer", error)
         return
     if master := balancer_setup_requirements.qmaster_host_if_other(facts):
-        text = f"not checked here: the balancer runs on {master}"
-        yield CheckFinding(item="balancer", state=FindingSeverity.NOTE, found=text)
+        yield CheckFinding.note("balancer", f"not checked here: the balancer runs on {master}")
         return
     yield from balancer_setup_requirements.balancer_setup_findings(facts, policy)
     yield from balancer_setup_requirements.running_balancer_findings(facts, policy, clock.now())

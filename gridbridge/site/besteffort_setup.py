@@ -1,11 +1,10 @@
 """Sets up, checks and removes the best-effort queues of a Grid Engine cell."""
 
-import os
 from collections.abc import Iterator
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.decisions.site import besteffort_findings, running_site_findings
+from gridbridge.decisions.site import besteffort_findings
 from gridbridge.decisions.site.besteffort_findings import (
     HOSTLIST,
     BestEffortQueueLayout,
@@ -14,15 +13,15 @@ from gridbridge.decisions.site.besteffort_findings import (
     foreign_queues_named_besteffort,
     non_gridbridge_queue_names,
 )
-from gridbridge.errors import ConfigError, GridbridgeError, SshAccessRejected
+from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.site.setup_findings_and_edits import (
     BestEffortCellFacts,
     BestEffortSetupRequest,
     CheckFinding,
-    FindingSeverity,
 )
 from gridbridge.model.site_configuration import Policy
+from gridbridge.site import capability_checks
 from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
 from gridbridge.site.transfer_queue_setup import (
     SetupStep,
@@ -63,14 +62,7 @@ def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFindi
     try:
         cell = read_besteffort_setup(policy, cluster)
     except GridbridgeError as error:
-        item = f"{cluster}: best-effort queues"
-        is_shut = isinstance(error, SshAccessRejected) and os.geteuid() != 0
-        text = f"not checked: {error}"
-        yield (
-            running_site_findings.caller_without_account_finding(item)
-            if is_shut
-            else CheckFinding(item=item, state=FindingSeverity.WARNING, found=text)
-        )
+        yield capability_checks.unchecked_part_finding(f"{cluster}: best-effort queues", error)
         return
     if strange := foreign_queues_named_besteffort(cell):
         yield from (besteffort_findings.foreign_besteffort_name_finding(cluster, name) for name in strange)

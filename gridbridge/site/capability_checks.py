@@ -12,7 +12,7 @@ from contextlib import suppress
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.decisions.site import account_and_file_findings, service_fault_findings
-from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaigns
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
@@ -55,15 +55,20 @@ LOCKS = {
 }
 
 
-def check_storage_area_owners(policy: Policy) -> tuple[CheckFinding, ...]:
+def unchecked_part_finding(
+    item: str, error: GridbridgeError, state: FindingSeverity = FindingSeverity.WARNING, hint: str = ""
+) -> CheckFinding:
+    """Return the finding about a part whose check failed, also because the calling user has no account there."""
+    if isinstance(error, SshAccessRejected) and os.geteuid() != 0:
+        return CheckFinding.warning(item, account_and_file_findings.UNSEEN)
+    return CheckFinding(item=item, state=state, found=f"not checked: {error}", hint=hint)
+
+
+def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
     """Check that no folder of a storage area has another account's name.
 
     An area is checked only if root, or the service's account at the cluster, can list the area.
     """
-    return tuple(_findings(policy))
-
-
-def _findings(policy: Policy) -> Iterator[CheckFinding]:
     for name, storage in policy.storage.items():
         cluster = configured_cluster_address(policy, storage.cluster)
         machine = cluster.login.host if cluster.login else local_host_facts.this_host_name()
@@ -97,14 +102,12 @@ def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFi
     if not pools:
         return
     if os.geteuid() not in (0, local_host_facts.uid_of_account(BALANCE_ACCOUNT)):
-        yield CheckFinding(
-            item=PROVIDER_LISTS_ITEM, state=FindingSeverity.NOTE, found="not checked: run the check as root"
-        )
+        yield CheckFinding.note(PROVIDER_LISTS_ITEM, "not checked: run the check as root")
         return
     try:
         troubles = _troubles(path)
     except CommandFailed as error:
-        yield CheckFinding(item=PROVIDER_LISTS_ITEM, state=FindingSeverity.WARNING, found=f"not checked: {error.words}")
+        yield CheckFinding.warning(PROVIDER_LISTS_ITEM, f"not checked: {error.words}")
         return
     yield from (_provider_finding(pool, troubles.get(pool)) for pool in pools)
 
@@ -112,12 +115,12 @@ def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFi
 def _provider_finding(pool: str, trouble: str | None) -> CheckFinding:
     item = f"pool {pool}: provider's list"
     if trouble is None:  # the check reads another file than the service
-        return CheckFinding(item=item, state=FindingSeverity.NOTE, found=f"not checked: {CONFIG} lacks the pool")
+        return CheckFinding.note(item, f"not checked: {CONFIG} lacks the pool")
     if not trouble:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found="the provider gives a list")
+        return CheckFinding.ok(item, "the provider gives a list")
     hint = "no node of the pool is added or removed"
     right = "a list of the provider's machines"
-    return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=trouble, right=right, hint=hint)
+    return CheckFinding.broken(item, trouble, right, hint=hint)
 
 
 def _troubles(path: str) -> Mapping[str, str]:

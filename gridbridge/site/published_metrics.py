@@ -1,85 +1,333 @@
-"""Collects the metrics of all capabilities from published files, and prints or serves them."""
+"""Collects metrics for Prometheus from the files that all capabilities publish, and prints or serves the metrics.
+
+Names follow Prometheus' conventions. Labels are clusters, queues, states, pools, causes and kinds. Labels never name
+people or jobs.
+"""
 
 import os
-import socket
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler
+from typing import TypeVar
 
-from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gridbridge.campaigns.store import published_campaign_files
+from gridbridge.campaigns.store.published_campaign_files import read_campaign_value_by_class
+from gridbridge.decisions.site.service_fault_findings import is_rebalance_round_late
+from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.elastic.balancer import balancer_round_outputs
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
-from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    ShownCampaignClusters,
-    ShownCampaigns,
-)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaignClusters, ShownCampaigns
+from gridbridge.model.elastic.published_balance import PublishedBalancerFigures
 from gridbridge.model.fixed_paths import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
+from gridbridge.model.published_status_and_reports import PublishedFilesSnapshot, PublishedTransfer
 from gridbridge.model.rebalance.published_rebalance_rounds import PublishedRebalanceRound, RebalanceRoundKind
-from gridbridge.site import metric_families
-from gridbridge.site.metric_families import MetricFamily, PublishedCampaignFiles, metric_with_labels
+from gridbridge.model.transfer_message import StarterPhase
 from gridbridge.state import published_json
 
-READABLE = "published_readable"
-MEANS = "Whether a part's published files can be read"
-NOTHING = (metric_with_labels(READABLE, MEANS, "part", [(("transfers",), 0.0), (("elastic",), 0.0)]),)
-Measure = Callable[[], Iterable[MetricFamily]]
-TOTAL = "_total"
-ACCEPT = "HTTP_ACCEPT"
-IDLE_CLIENT_S = 10.0  # time limit for a client that connects and sends nothing
-REQUEST_LIMIT_S = 30.0  # time limit for a request and its response
-MAX_CONNECTIONS = 64  # limit of open connections; each has two threads
+PREFIX = "gridbridge_"
+Labels = tuple[str, ...]
+Row = TypeVar("Row")
+Column = tuple[str, str, Callable[[Row], float | None]]  # name, meaning and value of a metric
+Measure = Callable[[], Iterable[Metric]]
+
+
+def metric_family(name: str, means: str, labels: str, values: Iterable[tuple[Labels, float | None]]) -> Metric:
+    """Return a metric, a counter if the name ends with _total; `labels` are label names separated by blanks.
+
+    Unknown values are left out; values with equal labels are added up.
+    """
+    sums = defaultdict[Labels, float](float)
+    for label_values, number in values:
+        if number is not None:
+            sums[label_values] += number
+    kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+    family = kind(PREFIX + name, means, labels=labels.split())
+    for label_values in sorted(sums):
+        family.add_metric(label_values, sums[label_values])
+    return family
+
+
+def _families(labels: str, rows: Iterable[tuple[Labels, Row]], *columns: Column[Row]) -> Iterator[Metric]:
+    listed = tuple(rows)
+    for name, means, value in columns:
+        yield metric_family(name, means, labels, ((label_values, value(row)) for label_values, row in listed))
+
+
+def _timestamp(at: datetime | None) -> float | None:
+    return None if at is None else at.timestamp()
+
+
+OTHER = "other"  # label of clusters and queues that gridbridge.toml lacks
+SENDING, UNLISTED = "sending", "unlisted"  # states of a job that its cluster does not list
+
+
+def transfer_metric_families(shown: PublishedFilesSnapshot, now: datetime) -> Iterator[Metric]:
+    """Yield metrics of the service, its clusters, transfer queues and open transfers."""
+    yield from _service_families(shown)
+    report_cluster = transfer_status_explanation.report_cluster_reachability
+    report_queue = transfer_status_explanation.report_transfer_queue_status
+    failing = "Jobs in a row that failed fast at a cluster"
+    answered, could_start = "When a cluster last answered", "Waiting tasks of all users that could start at a cluster"
+    yield from _families(
+        "cluster",
+        (((cluster.cluster,), report_cluster(cluster, now)) for cluster in shown.clusters.values()),
+        ("cluster_up", "Whether a cluster answered the last query", lambda report: report.answers),
+        ("cluster_answered_timestamp_seconds", answered, lambda report: _timestamp(report.taken_at)),
+        ("cluster_waiting_tasks", could_start, lambda report: report.waiting),
+        ("cluster_free_slots", "Free slots of a cluster, without transfer queues", lambda report: report.free_slots),
+    )
+    yield from _families(
+        "cluster",
+        (((name,), name) for name in shown.clusters),
+        ("cluster_drained", "Whether a cluster is drained", lambda name: name in shown.drained),
+        (
+            "cluster_failing_jobs",
+            failing,
+            lambda name: len(shown.breakers[name].failed) if name in shown.breakers else 0,
+        ),
+    )
+    routes = shown.service.routes if shown.service else ()
+    yield from _families(
+        "queue cluster",
+        (((route.queue, route.cluster), report_queue(route, shown, now)) for route in routes),
+        ("queue_open", "Whether a transfer queue takes jobs", lambda report: report.is_open),
+        ("queue_used_slots", "Slots of a transfer queue that are in use", lambda report: report.used),
+        ("queue_slots", "Slots of a transfer queue", lambda report: report.total),
+    )
+    yield metric_family(
+        "queue_pending_limit_tasks",
+        "Number of waiting tasks at the remote cluster that closes a transfer queue",
+        "queue cluster",
+        (((route.queue, route.cluster), route.pending_limit) for route in routes),
+    )
+    yield from _open_transfer_families(shown)
+
+
+def _service_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
+    service, load = shown.service, shown.load
+    labels = [((service.cluster, service.version), 1)] if service else []
+    yield metric_family("service_info", "The service, by its cluster and version", "cluster version", labels)
+    refused = bool(service and service.configuration and service.configuration.refused)
+    seen = "When the service last published its load values"
+    stale = "How old the load values may be before the queues close"
+    wrong = "Whether the newest gridbridge.toml is wrong, so that an older file is in force"
+    full = "Whether a folder of the service is full, so that all queues are closed"
+    started_at, taken_at = service.started_at if service else None, load.taken_at if load else None
+    for name, means, value in (
+        ("service_start_timestamp_seconds", "When the service was started", _timestamp(started_at)),
+        ("service_seen_timestamp_seconds", seen, _timestamp(taken_at)),
+        ("service_stale_seconds", stale, load.stale.total_seconds() if load else None),
+        ("configuration_refused", wrong, refused if service else None),
+        ("storage_full", full, bool(service.full) if service else None),
+    ):
+        yield metric_family(name, means, "", [((), value)])
+
+
+def _open_transfer_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
+    labelled = [(_target(transfer, shown), transfer) for transfer in shown.transfers]
+    yield metric_family(
+        "transfers",
+        "Open transfers by the state of their remote jobs",
+        "queue cluster state",
+        (((*target, _state(transfer)), 1) for target, transfer in labelled),
+    )
+    yield metric_family(
+        "transfers_missing",
+        "Open transfers with a remote job that the remote cluster does not list",
+        "cluster",
+        [((name,), 0) for name in shown.clusters]
+        + [((target[1],), 1) for target, transfer in labelled if transfer.missing_since],
+    )
+    since = dict[Labels, float]()
+    for target, transfer in labelled:
+        at = _timestamp(transfer.since)
+        if at is not None and transfer.there.is_waiting:
+            since[target] = min(at, since.get(target, at))
+    yield metric_family(
+        "transfers_waiting_since_timestamp_seconds",
+        "When the longest present wait of a transfer at a cluster began",
+        "queue cluster",
+        since.items(),
+    )
+
+
+def _target(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> tuple[str, str]:
+    """Return a transfer's queue and cluster; "other" for names that gridbridge.toml lacks."""
+    routes = shown.service.routes if shown.service else ()
+    queue = transfer.queue if transfer.queue in {route.queue for route in routes} else OTHER
+    clusters = {*shown.clusters, *(route.cluster for route in routes)}
+    return queue, transfer.remote if transfer.remote in clusters else OTHER
+
+
+def _state(transfer: PublishedTransfer) -> str:
+    if transfer.there.is_listed:
+        return transfer.there.word
+    return UNLISTED if transfer.phase == StarterPhase.RELEASED else SENDING
+
+
+def rebalance_metric_families(
+    rounds: Mapping[RebalanceRoundKind, PublishedRebalanceRound], now: datetime
+) -> Iterator[Metric]:
+    """Yield metrics of rebalancing rounds, for each kind of round that has ever started."""
+    ended = "When the last rebalancing round of a kind ended"
+    late = "Whether a rebalancing round of a kind takes too long"
+    return _families(
+        "kind",
+        (((kind.value,), (kind, last)) for kind, last in rounds.items()),
+        ("rebalance_ended_timestamp_seconds", ended, lambda kind_round: _timestamp(kind_round[1].ended_at)),
+        ("rebalance_late", late, lambda kind_round: is_rebalance_round_late(*kind_round, now)),
+    )
+
+
+def elastic_metric_families(shown: PublishedBalancerFigures) -> Iterator[Metric]:
+    """Yield metrics of the elastic cluster that the balancer published."""
+    counted, where = shown.statistics, shown.cluster
+    cell: tuple[tuple[str, str, float | None], ...] = ()
+    if counted is not None:
+        cell = (
+            ("hosts", "Execution hosts of the cluster", counted.hosts),
+            ("running_tasks", "Running tasks", counted.running),
+            ("queued_tasks", "Waiting tasks that could start", counted.queued),
+            ("slots", "Slots of working hosts", counted.slots),
+            ("free_slots", "Slots that are free for tasks", shown.free_slots),
+            ("wanted_slots", "Slots that waiting tasks need", shown.wanted_slots),
+            ("longest_wait_seconds", "Longest wait of a waiting task", shown.longest_wait_s),
+            ("task_duration_mean_seconds", "Mean run time of recently ended tasks", counted.duration_s),
+            ("task_wait_mean_seconds", "Mean wait of recently ended tasks", counted.wait_s),
+            ("load_mean", "Mean load of the hosts", counted.load),
+        )
+    acting = "Whether the balancer adds and removes nodes, instead of only planning"
+    seen = "When a round of the balancer last observed the whole cluster"
+    for name, means, value in (
+        ("round_timestamp_seconds", "When the balancer's last round ran", _timestamp(shown.at)),
+        ("seen_timestamp_seconds", seen, _timestamp(shown.seen_at)),
+        ("round_duration_seconds", "How long the balancer's last round took", shown.took_s),
+        ("acting", acting, shown.is_acting),
+        ("rounds_total", "Rounds of the balancer", shown.rounds),
+        ("blind_rounds_total", "Rounds in which the balancer could not observe the cluster", shown.blind_rounds),
+        *cell,
+        ("min_nodes", "Smallest allowed number of nodes", shown.min_nodes),
+        ("max_nodes", "Largest allowed number of nodes", shown.max_nodes),
+        ("cost_per_hour", "Cost of the present nodes in an hour", shown.cost_hour),
+        ("month_cost", "Cost of nodes in this month", shown.cost_month),
+    ):
+        yield metric_family(f"balance_{name}", means, "cluster", [((where,), value)])
+    states = (((where, row.pool, row.state), row.nodes) for row in shown.nodes)
+    yield metric_family("balance_nodes", "Nodes that the balancer added", "cluster pool state", states)
+    given_up = "Nodes that failed to join the cluster, or were given up"
+    yield from _families(
+        "cluster pool",
+        (((where, row.pool), row) for row in shown.pools),
+        ("balance_nodes_added_total", "Nodes that joined the cluster", lambda row: row.added),
+        ("balance_nodes_removed_total", "Nodes that were removed", lambda row: row.removed),
+        ("balance_nodes_failed_total", given_up, lambda row: row.failed),
+    )
+    causes = (((where, row.cause), row.jobs) for row in shown.refused)
+    refused = "Jobs for which the balancer adds no nodes, by cause"
+    yield metric_family("balance_refused_jobs", refused, "cluster cause", causes)
+
+
+def campaign_metric_families(folder: str) -> Iterator[Metric]:
+    """Yield metrics of campaigns, and of the clusters that campaigns use, as far as the files are published."""
+    campaigns = read_campaign_value_by_class(ShownCampaigns, folder)
+    grid = read_campaign_value_by_class(ShownCampaignClusters, folder)
+    events = read_campaign_value_by_class(ShownCampaignEvents, folder)
+    if campaigns:
+        yield from _campaign_families(campaigns)
+    if grid:
+        yield from _campaign_cluster_families(grid)
+    if events:
+        yield metric_family(
+            "campaign_events",
+            "Open events of campaigns and clusters, by code",
+            "code cluster",
+            (((event.code.value, event.cluster), 1) for event in events.events if event.closed_at is None),
+        )
+
+
+def _campaign_families(shown: ShownCampaigns) -> Iterator[Metric]:
+    alive = [campaign for campaign in shown.campaigns if campaign.state.is_alive]
+    published = "When the campaign runner last published its campaigns"
+    yield metric_family("campaign_cycle_timestamp_seconds", published, "", [((), _timestamp(shown.at))])
+    states = (((campaign.state.value,), 1) for campaign in shown.campaigns)
+    yield metric_family("campaigns", "Campaigns by state", "state", states)
+    tasks = {
+        "waiting": sum(campaign.waiting for campaign in alive),
+        "succeeded": sum(campaign.ended - campaign.failed - campaign.cancelled for campaign in alive),
+        "failed": sum(campaign.failed for campaign in alive),
+        "cancelled": sum(campaign.cancelled for campaign in alive),
+    }
+    yield metric_family(
+        "campaign_tasks",
+        "Tasks of unfinished campaigns: unsent, succeeded, failed for good, or cancelled",
+        "state",
+        (((state,), number) for state, number in tasks.items() if alive),
+    )
+    yield metric_family(
+        "campaign_tasks_ended_last_hour",
+        "Tasks of unfinished campaigns that ended at a cluster in the last hour",
+        "cluster",
+        (((cluster.cluster,), cluster.ended_per_h or 0) for campaign in alive for cluster in campaign.at),
+    )
+    yield metric_family(
+        "campaign_forecast_median_error_ratio",
+        "Median error of forecasts made halfway through campaigns, as a share of the remaining time",
+        "",
+        [((), shown.errors.median_error if shown.errors else None)],
+    )
+
+
+def _campaign_cluster_families(grid: ShownCampaignClusters) -> Iterator[Metric]:
+    answered = "When a cluster last answered the campaign runner"
+    counted = "Slots of a cluster, as the campaign runner counts them"
+    yield from _families(
+        "cluster",
+        (((cluster.name,), cluster) for cluster in grid.clusters),
+        ("campaign_cluster_answered_timestamp_seconds", answered, lambda cluster: _timestamp(cluster.answered_at)),
+        ("campaign_cluster_slots", counted, lambda cluster: cluster.slots),
+        ("campaign_cluster_used_slots", "Used slots of a cluster, of all users", lambda cluster: cluster.used),
+    )
+    tasks = [((cluster.name, "waiting"), cluster.waiting) for cluster in grid.clusters]
+    tasks += [((cluster.name, "running"), cluster.running) for cluster in grid.clusters]
+    yield metric_family("campaign_cluster_tasks", "Tasks of campaigns at a cluster", "cluster state", tasks)
 
 
 def collect_published_metrics(
     now: datetime, folder: str = PUBLISHED, balance: str = BALANCE_PUBLISHED
-) -> tuple[tuple[MetricFamily, ...], tuple[str, ...]]:
+) -> tuple[tuple[Metric, ...], tuple[str, ...]]:
     """Return all metrics, and a line for each capability with unreadable files.
 
     A capability without published files has no metrics. If files are unreadable, gridbridge_published_readable is 0.
     Raises StateError if neither folder exists.
     """
-    parts: dict[str, Callable[[], Iterable[MetricFamily]]] = {}
+    parts: dict[str, Measure] = {}
     if os.path.isdir(folder):
-        parts["transfers"] = lambda: metric_families.transfer_metric_families(
-            published_json.read_all_published_files(folder), now
-        )
-        parts["campaigns"] = lambda: metric_families.campaign_metric_families(_published_campaign_files(folder))
-        parts["rebalancing"] = lambda: metric_families.rebalance_metric_families(_published_rounds(folder), now)
+        parts["transfers"] = lambda: transfer_metric_families(published_json.read_all_published_files(folder), now)
+        parts["campaigns"] = lambda: campaign_metric_families(folder)
+        parts["rebalancing"] = lambda: rebalance_metric_families(_published_rounds(folder), now)
     if os.path.isdir(balance):
-        parts["elastic"] = lambda: _elastic_families(balance)
+        parts["elastic"] = lambda: _published_elastic_families(balance)
     if not parts:
         raise StateError(f"{folder}, {balance}: no such folders; {ELSEWHERE}")
-    return _read(parts)
-
-
-def _read(parts: dict[str, Callable[[], Iterable[MetricFamily]]]) -> tuple[tuple[MetricFamily, ...], tuple[str, ...]]:
-    families, troubles, readable = list[MetricFamily](), list[str](), dict[str, float]()
+    families, troubles, readable = list[Metric](), list[str](), dict[str, bool]()
     for name, part in parts.items():
         try:
             families += part()
-            readable[name] = 1.0
+            readable[name] = True
         except GridbridgeError as error:
             troubles.append(str(error))
-            readable[name] = 0.0
-    rows = [((name,), value) for name, value in readable.items()]
-    families.append(metric_with_labels(READABLE, MEANS, "part", rows))
-    return tuple(families), tuple(troubles)
+            readable[name] = False
+    return (*families, readability_metric(readable)), tuple(troubles)
 
 
-def _published_campaign_files(folder: str) -> PublishedCampaignFiles:
-    return PublishedCampaignFiles(
-        campaigns=published_campaign_files.read_campaign_value_by_class(ShownCampaigns, folder),
-        grid=published_campaign_files.read_campaign_value_by_class(ShownCampaignClusters, folder),
-        events=published_campaign_files.read_campaign_value_by_class(ShownCampaignEvents, folder),
-    )
+def readability_metric(readable: Mapping[str, bool]) -> Metric:
+    """Return the metric that says which capabilities' published files can be read."""
+    values = (((part,), is_readable) for part, is_readable in readable.items())
+    return metric_family("published_readable", "Whether a part's published files can be read", "part", values)
 
 
 def _published_rounds(folder: str) -> dict[RebalanceRoundKind, PublishedRebalanceRound]:
@@ -87,112 +335,27 @@ def _published_rounds(folder: str) -> dict[RebalanceRoundKind, PublishedRebalanc
     return {kind: last for kind, last in rounds.items() if last}
 
 
-def _elastic_families(folder: str) -> Iterable[MetricFamily]:
+def _published_elastic_families(folder: str) -> Iterable[Metric]:
     shown = balancer_round_outputs.read_published_balance(folder)
-    return metric_families.elastic_metric_families(shown) if shown else ()
+    return elastic_metric_families(shown) if shown else ()
 
 
-class MetricsAddressUnavailable(GridbridgeError):
-    """Raised if the metrics server can't listen on its address."""
-
-
-class _Families(Collector):
-    """Collects all metrics anew for each request."""
-
+class _MeasureCollector(Collector):
     def __init__(self, measure: Measure) -> None:
         self._measure = measure
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield every metric family."""
-        return map(_metric, self._measure())
+    def collect(self) -> Iterable[Metric]:
+        """Return all metrics anew for each request."""
+        return self._measure()
 
 
-def format_prometheus_text(families: Iterable[MetricFamily]) -> bytes:
-    """Return metrics in Prometheus' text format."""
-    return generate_latest(_registry(lambda: families))
-
-
-def serve_metrics(measure: Measure, host: str, port: int, announce: Callable[[int], None]) -> None:
-    """Serve current metrics to each HTTP GET, until the process ends.
-
-    `announce` is called with the port, which the system chooses for port 0. Raises MetricsAddressUnavailable if
-    the address can't be used. Idle and slow clients are disconnected. Above MAX_CONNECTIONS the oldest client is
-    disconnected, so that no client can occupy all connections.
-    """
-    try:
-        server, _ = start_http_server(port, host, _registry(measure))
-    except OSError as error:
-        raise MetricsAddressUnavailable(f"{host}:{port}: {error.strerror}") from error
-    server.RequestHandlerClass = _time_limited_handler(
-        IDLE_CLIENT_S, REQUEST_LIMIT_S, _ConnectionLimit(MAX_CONNECTIONS)
-    )
-    server.socket.listen(MAX_CONNECTIONS)  # with the default of 5, a sixth client would wait for a second
-    announce(server.server_port)
-    threading.Event().wait()
-
-
-class _ConnectionLimit:
-    """The open connections; a connection above the limit disconnects the oldest connection."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._turn = most, threading.Lock()
-        self._open = dict[socket.socket, None]()  # oldest connection first
-
-    @contextmanager
-    def among(self, connection: socket.socket) -> Iterator[None]:
-        """Count a client's connection as open within the context."""
-        with self._turn:
-            self._open[connection] = None
-            if len(self._open) > self._most:
-                oldest = next(iter(self._open))
-                del self._open[oldest]
-                _disconnect(oldest)
-        try:
-            yield
-        finally:
-            with self._turn:
-                self._open.pop(connection, None)
-
-
-def _disconnect(connection: socket.socket) -> None:
-    """Shut a connection down; its blocked reads and writes return."""
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
-
-
-def _time_limited_handler(patience_s: float, longest_s: float, few: _ConnectionLimit) -> type[WSGIRequestHandler]:
-    class Brief(WSGIRequestHandler):
-        timeout = patience_s
-
-        def handle(self) -> None:
-            late = threading.Timer(longest_s, _disconnect, (self.connection,))
-            late.daemon = True
-            late.start()
-            try:
-                with few.among(self.connection), suppress(OSError):  # the client may have disconnected
-                    super().handle()
-            finally:
-                late.cancel()
-
-        def get_environ(self) -> dict[str, Any]:
-            """Leave out the Accept header, so that every client gets the text format."""
-            return {key: text for key, text in super().get_environ().items() if key != ACCEPT}
-
-        def log_message(self, *_: object) -> None:
-            """Log no HTTP requests."""
-
-    return Brief
-
-
-def _registry(measure: Measure) -> CollectorRegistry:
+def metric_registry(measure: Measure) -> CollectorRegistry:
+    """Return the registry of the metrics that `measure` returns for each request."""
     registry = CollectorRegistry()
-    registry.register(_Families(measure))
+    registry.register(_MeasureCollector(measure))
     return registry
 
 
-def _metric(family: MetricFamily) -> Metric:
-    kind = CounterMetricFamily if family.is_counter else GaugeMetricFamily
-    metric = kind(family.name.removesuffix(TOTAL), family.means, labels=family.labels)
-    for sample in family.samples:
-        metric.add_metric([sample.labels[name] for name in family.labels], sample.value)
-    return metric
+def format_prometheus_text(families: Iterable[Metric]) -> bytes:
+    """Return metrics in Prometheus' text format."""
+    return generate_latest(metric_registry(lambda: families))

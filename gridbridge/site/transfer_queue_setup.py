@@ -394,11 +394,4 @@ def _finding(policy: Policy, change: RenumberedTransferQueue) -> CheckFinding:
 
 
 def _edit(policy: Policy, queue: str, number: int) -> SetupEdit:
-    return SetupEdit(
-        verb=SetupEditVerb.REPLACE,
-        cell=policy.site.cluster,
-        kind="queue",
-        name=queue,
-        attribute=ATTRIBUTE,
-        value=str(number),
-    )
+    return SetupEdit.of_queue(SetupEditVerb.REPLACE, policy.site.cluster, queue, ATTRIBUTE, str(number))

@@ -94,4 +94,4 @@ def test_an_area_with_everybodys_own_folders_is_right(tmp_path: Path) -> None:
 
 
 def test_an_area_that_nobody_can_list_is_not_judged(tmp_path: Path) -> None:
-    assert check_storage_area_owners(area(tmp_path / "gone")) == ()
+    assert not tuple(check_storage_area_owners(area(tmp_path / "gone")))

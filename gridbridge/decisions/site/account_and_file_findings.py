@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from gridbridge.model.fixed_paths import AS_USER, CAMPAIGNS, CONFIG, HOME, METHODS, PUBLISHED, PYTHON, SPOOL, SUDOERS
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, SetupEdit
 from gridbridge.model.site.site_check_facts import NonRootWritablePaths, PathFacts, TransferHostFacts
 from gridbridge.model.site.site_section import SiteSection
 
@@ -23,9 +23,9 @@ def system_account_finding(name: str, uid: int, home: str) -> CheckFinding:
     """Check that a system account of gridbridge exists; uid 0: no such account."""
     item = f"account {name}"
     if uid:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"uid {uid}")
+        return CheckFinding.ok(item, f"uid {uid}")
     add = f"useradd --system --user-group --home-dir {home} --shell /usr/sbin/nologin {name}"
-    return broken_finding_with_fix(item, "missing", "a system account", setup_edit_running_shell_line(add))
+    return CheckFinding.broken(item, "missing", "a system account", SetupEdit.shell(add))
 
 
 def account_folder_finding(
@@ -42,19 +42,17 @@ def account_folder_finding(
     if is_within:
         mends = run_as_account_shell_line(name, f"install -d -m {mode:04o} {quoted}")
     if path in hidden:
-        return invisible_file_finding(item, right)
+        return CheckFinding.warning(item, UNSEEN, right)
     if facts is None:
-        return broken_finding_with_fix(item, "missing", right, setup_edit_running_shell_line(mends))
+        return CheckFinding.broken(item, "missing", right, SetupEdit.shell(mends))
     if not facts.is_folder:
         moved = f"mv -T {quoted} {quoted}.wrong"
         aside = f"{run_as_account_shell_line(name, moved) if is_within else moved} && {mends}"
-        return broken_finding_with_fix(item, "not a folder", right, setup_edit_running_shell_line(aside))
+        return CheckFinding.broken(item, "not a folder", right, SetupEdit.shell(aside))
     if uid and facts.owner == uid and facts.mode == mode:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(facts))
+        return CheckFinding.ok(item, describe_owner_and_mode(facts))
     make_and_give = f"chown -h {name}: {quoted} && {mends}" if is_within else mends
-    return broken_finding_with_fix(
-        item, describe_owner_and_mode(facts), right, setup_edit_running_shell_line(make_and_give)
-    )
+    return CheckFinding.broken(item, describe_owner_and_mode(facts), right, SetupEdit.shell(make_and_give))
 
 
 def run_as_account_shell_line(name: str, command: str) -> str:
@@ -66,18 +64,18 @@ def sudoers_file_finding(path: str, line: str, facts: PathFacts | None, text: st
     """Check a sudoers file that has to contain exactly one line."""
     item, mend = f"sudoers {path}", setup_edit_writing_root_file(path, line, 0o440)
     if facts and (facts.owner, facts.mode) != (0, 0o440):
-        return broken_finding_with_fix(
+        return CheckFinding.broken(
             item, describe_owner_and_mode(facts), "root's, mode 0440: sudo refuses other modes", mend
         )
     if path in hidden:
-        return invisible_file_finding(item, line)
+        return CheckFinding.warning(item, UNSEEN, line)
     if facts is None:
-        return broken_finding_with_fix(item, "missing", line, mend)
+        return CheckFinding.broken(item, "missing", line, mend)
     if line not in text.splitlines():
-        return broken_finding_with_fix(item, "without the expected line", line, mend)
+        return CheckFinding.broken(item, "without the expected line", line, mend)
     if more := tuple(extra_line for extra_line in _meaningful_lines(text) if extra_line != line):
-        return broken_finding_with_fix(item, f"has another line: {more[0]}", f"{line}, and no other line", mend)
-    return CheckFinding(item=item, state=FindingSeverity.OK, found=line)
+        return CheckFinding.broken(item, f"has another line: {more[0]}", f"{line}, and no other line", mend)
+    return CheckFinding.ok(item, line)
 
 
 def _meaningful_lines(text: str) -> Iterator[str]:
@@ -93,15 +91,10 @@ def describe_owner_and_mode(facts: PathFacts) -> str:
     return f"{facts.owner_name}'s, mode {facts.mode:04o}"
 
 
-def setup_edit_running_shell_line(line: str) -> SetupEdit:
-    """Return the edit that runs a command line on this host."""
-    return SetupEdit(verb=SetupEditVerb.SHELL, value=line)
-
-
 def setup_edit_writing_root_file(path: str, line: str, mode: int) -> SetupEdit:
     """Return the edit that writes a file with one line, owned by root."""
     install = f"install -m {mode:04o} -o root -g root /dev/stdin {path}"
-    return setup_edit_running_shell_line(f"echo {shlex.quote(line)} | {install}")
+    return SetupEdit.shell(f"echo {shlex.quote(line)} | {install}")
 
 
 def setup_edit_making_file_private(path: str, owner: str) -> SetupEdit:
@@ -110,19 +103,7 @@ def setup_edit_making_file_private(path: str, owner: str) -> SetupEdit:
     The account may have replaced the file by a symlink, so root never changes the symlink's target.
     """
     name = shlex.quote(path)
-    return setup_edit_running_shell_line(
-        f"chown -h {owner}: {name} && {run_as_account_shell_line(owner, f'chmod 0600 {name}')}"
-    )
-
-
-def invisible_file_finding(item: str, right: str = "") -> CheckFinding:
-    """Return the finding about a file that is not visible to the user of the check."""
-    return CheckFinding(item=item, state=FindingSeverity.WARNING, found=UNSEEN, right=right)
-
-
-def broken_finding_with_fix(item: str, actual: str, right: str, mend: SetupEdit) -> CheckFinding:
-    """Return a finding in state BROKEN that one edit corrects."""
-    return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=(mend,))
+    return SetupEdit.shell(f"chown -h {owner}: {name} && {run_as_account_shell_line(owner, f'chmod 0600 {name}')}")
 
 
 ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # only digits would be a uid
@@ -157,26 +138,24 @@ def storage_area_owner_findings(
         return
     item = f"storage {storage}: names"
     if most:
-        yield CheckFinding(
-            item=f"{item} that were not checked",
-            state=FindingSeverity.WARNING,
-            found=f"{path} has more than {most} names; only the first {most} were checked",
-            right=f"at most {most} names",
+        yield CheckFinding.warning(
+            f"{item} that were not checked",
+            f"{path} has more than {most} names; only the first {most} were checked",
+            f"at most {most} names",
             where=host,
             hint="an account's name taken by another user may be unchecked; to count each user's"
             f" names: find {path}/ -mindepth 1 -maxdepth 1 -printf '%u\\n' | sort | uniq -c",
         )
     if not owners_by_name and not most:
-        yield CheckFinding(item=item, state=FindingSeverity.OK, found=path)
+        yield CheckFinding.ok(item, path)
     if not owners_by_name:
         return
     owners = [f"{name} is {owner}'s" for name, owner in sorted(owners_by_name.items())]
     more = f", and {len(owners) - SHOWN} more" if len(owners) > SHOWN else ""
-    yield CheckFinding(
-        item=item,
-        state=FindingSeverity.WARNING,
-        found=f"{path}: {', '.join(owners[:SHOWN])}{more}",
-        right="no account's name taken by another account",
+    yield CheckFinding.warning(
+        item,
+        f"{path}: {', '.join(owners[:SHOWN])}{more}",
+        "no account's name taken by another account",
         where=host,
         hint="replicas of these accounts go to folders NAME.WORD in this area; ask the owners to remove"
         f" these entries, or remove the entries as root: rm -r -- {path}/NAME",
@@ -234,13 +213,13 @@ def state_file_privacy_finding(facts: TransferHostFacts, site: SiteSection) -> C
     path = sqlite_state_file_path(site)
     path_facts, item = facts.paths.get(path), "state file"
     if path in facts.hidden:
-        return invisible_file_finding(item)
+        return CheckFinding.warning(item, UNSEEN)
     if not path or path_facts is None:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found="not made yet" if path else "a database")
+        return CheckFinding.ok(item, "not made yet" if path else "a database")
     if path_facts.owner == facts.service_uid and path_facts.mode == 0o600:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
+        return CheckFinding.ok(item, describe_owner_and_mode(path_facts))
     owner = site.service_account
-    return broken_finding_with_fix(
+    return CheckFinding.broken(
         item, describe_owner_and_mode(path_facts), f"{owner}'s, mode 0600", setup_edit_making_file_private(path, owner)
     )
 
@@ -252,12 +231,11 @@ def sqlite_state_file_path(site: SiteSection) -> str:
 
 def non_root_writable_file_finding(path: str, wrong: str, mend: str) -> CheckFinding:
     """Return the finding about a file that users other than root can change."""
-    return CheckFinding(
-        item=f"file {path}",
-        state=FindingSeverity.BROKEN,
-        found=wrong,
-        right="the file and each folder above are owned and writable by root only",
-        mend=(setup_edit_running_shell_line(mend),),
+    return CheckFinding.broken(
+        f"file {path}",
+        wrong,
+        "the file and each folder above are owned and writable by root only",
+        SetupEdit.shell(mend),
         hint="read the file first: another user may have changed the file",
     )
 
@@ -276,16 +254,16 @@ def service_sudoers_line(site: SiteSection) -> str:
 def _program(path: str, facts: TransferHostFacts) -> CheckFinding:
     item, path_facts, name = f"program {path}", facts.paths.get(path), shlex.quote(path)
     if closed := facts.closed_to_others.get(path):
-        mend = setup_edit_running_shell_line(f"chmod a+rx {shlex.quote(closed)}")
-        return broken_finding_with_fix(item, f"other users can't enter {closed}", "readable by every user", mend)
+        mend = SetupEdit.shell(f"chmod a+rx {shlex.quote(closed)}")
+        return CheckFinding.broken(item, f"other users can't enter {closed}", "readable by every user", mend)
     if path_facts is None:
         hint = "install gridbridge again: tools/install in its source folder"
-        return CheckFinding(item=item, state=FindingSeverity.BROKEN, found="missing", right="there", hint=hint)
+        return CheckFinding.broken(item, "missing", "there", hint=hint)
     is_trusted = path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE
     if is_trusted and path_facts.mode & 0o005 == 0o005:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
-    mend = setup_edit_running_shell_line(f"chown root:root {name} && chmod a+rx,go-w {name}")
-    return broken_finding_with_fix(
+        return CheckFinding.ok(item, describe_owner_and_mode(path_facts))
+    mend = SetupEdit.shell(f"chown root:root {name} && chmod a+rx,go-w {name}")
+    return CheckFinding.broken(
         item, describe_owner_and_mode(path_facts), "root's, readable and executable by all users", mend
     )
 
@@ -294,32 +272,32 @@ def _tree(top: str, tree: NonRootWritablePaths) -> CheckFinding:
     """Check files that root runs: a user who can change a file becomes root."""
     item, name = f"folder {top}", shlex.quote(top)
     if not tree.wrong:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"owned by root only, {tree.files} files")
+        return CheckFinding.ok(item, f"owned by root only, {tree.files} files")
     more = f", and {len(tree.wrong) - 1} more" if tree.wrong[1:] else ""
     within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # the final / makes chown follow a symlink
-    mend = setup_edit_running_shell_line(" && ".join((*tree.above, within)))
+    mend = SetupEdit.shell(" && ".join((*tree.above, within)))
     right = "owned by root with all its files, and writable by root only"
     hint = "the owner changes, not the content: install gridbridge again if another user may have changed a file"
-    return replace(broken_finding_with_fix(item, f"{tree.wrong[0]}{more}", right, mend), hint=hint)
+    return replace(CheckFinding.broken(item, f"{tree.wrong[0]}{more}", right, mend), hint=hint)
 
 
 def _interpreter(facts: TransferHostFacts) -> CheckFinding:
     item = "programs run as a user"
     if not facts.import_trouble:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found="yes")
+        return CheckFinding.ok(item, "yes")
     folder = PYTHON.removesuffix("/bin/python3")
-    mend = setup_edit_running_shell_line(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
-    return broken_finding_with_fix(item, facts.import_trouble, "yes", mend)
+    mend = SetupEdit.shell(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
+    return CheckFinding.broken(item, facts.import_trouble, "yes", mend)
 
 
 def _configuration(facts: TransferHostFacts) -> CheckFinding:
     item, path_facts = f"file {CONFIG}", facts.paths.get(CONFIG)
     if path_facts is None:
         copy = "install -D -m 0644 /opt/gridbridge/conf/gridbridge.toml"
-        return broken_finding_with_fix(item, "missing", "there", setup_edit_running_shell_line(f"{copy} {CONFIG}"))
+        return CheckFinding.broken(item, "missing", "there", SetupEdit.shell(f"{copy} {CONFIG}"))
     if path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE and path_facts.mode & stat.S_IROTH:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
-    mend = setup_edit_running_shell_line(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
-    return broken_finding_with_fix(
+        return CheckFinding.ok(item, describe_owner_and_mode(path_facts))
+    mend = SetupEdit.shell(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
+    return CheckFinding.broken(
         item, describe_owner_and_mode(path_facts), "root's, readable by all users, mode 0644", mend
     )

@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from gridbridge.decisions.site.account_and_file_findings import (
+    UNSEEN,
     account_folder_finding,
-    broken_finding_with_fix,
     describe_owner_and_mode,
-    invisible_file_finding,
     run_as_account_shell_line,
     setup_edit_making_file_private,
-    setup_edit_running_shell_line,
     setup_edit_writing_root_file,
     sudoers_file_finding,
     system_account_finding,
@@ -82,17 +80,11 @@ def running_balancer_findings(facts: BalancerFacts, policy: Policy, now: datetim
         yield _may(facts)
     if facts.cell and service in facts.cell.managers:
         edit = SetupEdit(verb=SetupEditVerb.DISMISS, cell=facts.cell.name, kind="manager", name=service)
-        yield broken_finding_with_fix(f"{facts.cell.name}: manager {service}", "a manager", "only an operator", edit)
+        yield CheckFinding.broken(f"{facts.cell.name}: manager {service}", "a manager", "only an operator", edit)
     if facts.service_may_too:
         item = f"account {service}"
         hint = f"look for {AS_ROOT} in /etc/sudoers and /etc/sudoers.d"
-        yield CheckFinding(
-            item=item,
-            state=FindingSeverity.BROKEN,
-            found=f"may run {AS_ROOT} as root",
-            right=f"only {BALANCE_ACCOUNT}",
-            hint=hint,
-        )
+        yield CheckFinding.broken(item, f"may run {AS_ROOT} as root", f"only {BALANCE_ACCOUNT}", hint=hint)
     yield from _programs(facts, policy)
     if facts.cell:
         yield from _missing_queues(facts.cell, policy)
@@ -117,11 +109,10 @@ def _missing_queues(cell: BalancerCellFacts, policy: Policy) -> Iterator[CheckFi
     makes = {"queue": "-aq", "host group": "-ahgrp"}
     for (kind, place_name), key in named.items():
         if place_name not in existing[kind]:
-            yield CheckFinding(
-                item=f"{cell.name}: {kind} {place_name}",
-                state=FindingSeverity.BROKEN,
-                found="missing",
-                right=f"present, because {key} names it",
+            yield CheckFinding.broken(
+                f"{cell.name}: {kind} {place_name}",
+                "missing",
+                f"present, because {key} names it",
                 hint=f"qconf {makes[kind]} {place_name} makes the {kind}; or correct {key}",
             )
 
@@ -130,7 +121,7 @@ def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
     for name, program in provider_programs_in_use(policy).items():
         item, path_facts = f"provider {name}: {program}", facts.paths.get(program)
         if program in facts.hidden:
-            yield invisible_file_finding(item, "a program")
+            yield CheckFinding.warning(item, UNSEEN, "a program")
             continue
         is_right = path_facts is not None and not path_facts.is_folder and bool(path_facts.mode & RUNS)
         yield CheckFinding(
@@ -176,9 +167,9 @@ def _cell(cell: BalancerCellFacts, host: str) -> Iterator[CheckFinding]:
 def _admitted(cell: BalancerCellFacts, role: str, kind: str, name: str, admitted: tuple[str, ...]) -> CheckFinding:
     item = f"{cell.name}: {role} {name}"
     if any(is_same_host(name, admitted_name) for admitted_name in admitted):
-        return CheckFinding(item=item, state=FindingSeverity.OK, found="admitted")
+        return CheckFinding.ok(item, "admitted")
     edit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=cell.name, kind=kind, name=name)
-    return broken_finding_with_fix(item, "not admitted", "admitted", edit)
+    return CheckFinding.broken(item, "not admitted", "admitted", edit)
 
 
 def _in_line(cell: BalancerCellFacts) -> CheckFinding:
@@ -195,46 +186,45 @@ def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[C
     item, right, name = f"file {path}", f"{owner}'s, mode 0600", shlex.quote(path)
     path_facts = facts.paths.get(path)
     if path in facts.hidden:
-        yield invisible_file_finding(item, right)
+        yield CheckFinding.warning(item, UNSEEN, right)
     elif path_facts is None:
         make = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
         make_and_give = f"{make} && chown -h {owner}: {name} {name}.pub"
         is_within = path.startswith(f"{BALANCE_HOME}/")  # the account's home may contain any symlink
-        yield broken_finding_with_fix(
+        yield CheckFinding.broken(
             item,
             "missing",
             right,
-            setup_edit_running_shell_line(run_as_account_shell_line(owner, make) if is_within else make_and_give),
+            SetupEdit.shell(run_as_account_shell_line(owner, make) if is_within else make_and_give),
         )
     elif path_facts.owner != facts.uid or path_facts.mode & PRIVATE:
-        yield broken_finding_with_fix(
+        yield CheckFinding.broken(
             item, describe_owner_and_mode(path_facts), right, setup_edit_making_file_private(path, owner)
         )
     else:
-        yield CheckFinding(item=item, state=FindingSeverity.OK, found=describe_owner_and_mode(path_facts))
+        yield CheckFinding.ok(item, describe_owner_and_mode(path_facts))
 
 
 def _started(facts: BalancerFacts) -> CheckFinding:
     item, right = f"file {BALANCE_CRON}", "a round each minute"
     if facts.has_unit:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found="not needed: systemd runs the balancer")
+        return CheckFinding.ok(item, "not needed: systemd runs the balancer")
     mend = setup_edit_writing_root_file(BALANCE_CRON, CRON_LINE, 0o644)
     if BALANCE_CRON not in facts.paths:
-        return broken_finding_with_fix(item, "missing", right, mend)
+        return CheckFinding.broken(item, "missing", right, mend)
     if not any(BALANCE_PROGRAM in line for line in facts.cron.splitlines()):
-        return broken_finding_with_fix(item, f"without {BALANCE_PROGRAM}", right, mend)
-    return CheckFinding(item=item, state=FindingSeverity.OK, found="there")
+        return CheckFinding.broken(item, f"without {BALANCE_PROGRAM}", right, mend)
+    return CheckFinding.ok(item, "there")
 
 
 def _may(facts: BalancerFacts) -> CheckFinding:
     item = f"account {BALANCE_ACCOUNT}"
     if facts.may_be_root:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"may run {AS_ROOT} as root")
-    return CheckFinding(
-        item=item,
-        state=FindingSeverity.BROKEN,
-        found=f"sudo does not let the account run {AS_ROOT}",
-        right=SUDOERS_LINE,
+        return CheckFinding.ok(item, f"may run {AS_ROOT} as root")
+    return CheckFinding.broken(
+        item,
+        f"sudo does not let the account run {AS_ROOT}",
+        SUDOERS_LINE,
         hint=f"sudo -l -U {BALANCE_ACCOUNT} lists its rights; see #includedir in /etc/sudoers",
     )
 
@@ -248,22 +238,15 @@ def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> Check
     age_s = (now - last.at).total_seconds()
     if age_s > LATE_ROUNDS * max(CRON_S, balance.interval_s):
         actual, hint = f"the last round was {age_s:.0f} s ago", f"the log is {BALANCE_LOG}"
-        return CheckFinding(
-            item=item, state=FindingSeverity.BROKEN, found=actual, right="a round each minute", hint=hint
-        )
+        return CheckFinding.broken(item, actual, "a round each minute", hint=hint)
     if last.trouble:
         actual = f"could not observe the cluster {age_s:.0f} s ago: {last.trouble}"
-        return CheckFinding(item=item, state=FindingSeverity.WARNING, found=actual)
-    return CheckFinding(item=item, state=FindingSeverity.OK, found=f"{age_s:.0f} s ago: {last.sentence}")
+        return CheckFinding.warning(item, actual)
+    return CheckFinding.ok(item, f"{age_s:.0f} s ago: {last.sentence}")
 
 
 def _untold(item: str, balance: BalanceSection) -> CheckFinding:
     if balance.apply:
-        return CheckFinding(
-            item=item,
-            state=FindingSeverity.WARNING,
-            found="no round yet",
-            hint=f"wait a minute; the log is {BALANCE_LOG}",
-        )
+        return CheckFinding.warning(item, "no round yet", hint=f"wait a minute; the log is {BALANCE_LOG}")
     hint = "see gridbridge balance plan, then set apply = true in [balance]"
-    return CheckFinding(item=item, state=FindingSeverity.NOTE, found="only plans, and changes nothing", hint=hint)
+    return CheckFinding.note(item, "only plans, and changes nothing", hint=hint)

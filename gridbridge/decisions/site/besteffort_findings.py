@@ -170,16 +170,15 @@ def besteffort_queue_findings(
 def no_besteffort_queues_finding(cluster: str) -> CheckFinding:
     """Return the finding about a cell without best-effort queues."""
     actual = "none: best-effort tasks are ordinary jobs of the lowest priority"
-    return CheckFinding(item=f"{cluster}: best-effort queues", state=FindingSeverity.OK, found=actual)
+    return CheckFinding.ok(f"{cluster}: best-effort queues", actual)
 
 
 def foreign_besteffort_name_finding(cluster: str, name: str) -> CheckFinding:
     """Return the finding about a foreign queue with a best-effort queue's name."""
-    return CheckFinding(
-        item=f"{cluster}: queue {name}",
-        state=FindingSeverity.WARNING,
-        found=f"neither {BEST_EFFORT}=TRUE nor gridbridge's suspend_method",
-        right="no ordinary queue of this name",
+    return CheckFinding.warning(
+        f"{cluster}: queue {name}",
+        f"neither {BEST_EFFORT}=TRUE nor gridbridge's suspend_method",
+        "no ordinary queue of this name",
         hint=f"remove {name} from each subordinate_list, then qconf -dq {name}; or rename it",
     )
 
@@ -193,26 +192,18 @@ def _resource(cluster: str, cell: BestEffortCellFacts) -> CheckFinding:
     item, row = f"complex {BEST_EFFORT}", cell.complexes.get(BEST_EFFORT)
     key = ("type", "relation", "requestable", "consumable")
     if row and all(getattr(row, name) == getattr(RESOURCE, name) for name in key):
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=row.row)
+        return CheckFinding.ok(item, row.row)
     edit = SetupEdit(verb=SetupEditVerb.SET_COMPLEX, cell=cluster, name=BEST_EFFORT, value=RESOURCE.row)
-    return CheckFinding(
-        item=item, state=FindingSeverity.BROKEN, found=row.row if row else "missing", right=RESOURCE.row, mend=(edit,)
-    )
+    return CheckFinding.broken(item, row.row if row else "missing", RESOURCE.row, edit)
 
 
 def _quota(cluster: str, name: str, text: str) -> CheckFinding:
     item = f"resource quota {name}"
     rules = [line.split() for line in text.splitlines() if line.split()[:1] == ["limit"]]
     if rules and " ".join(rules[0][1:3]) == RULE_NAME:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=" ".join(rules[0]))
+        return CheckFinding.ok(item, " ".join(rules[0]))
     edit = SetupEdit(verb=SetupEditVerb.EXEMPT, cell=cluster, name=name, attribute=RULE_NAME, value=RULE)
-    return CheckFinding(
-        item=item,
-        state=FindingSeverity.BROKEN,
-        found="counts best-effort tasks as well",
-        right=f"first {RULE}",
-        mend=(edit,),
-    )
+    return CheckFinding.broken(item, "counts best-effort tasks as well", f"first {RULE}", edit)
 
 
 def _queue(
@@ -227,7 +218,7 @@ def _queue(
         text = "\n".join(f"{key} {value}" for key, value in values.items())
         edit = SetupEdit(verb=SetupEditVerb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text)
         right_words = f"like {model}, for preemptible tasks"
-        yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found="missing", right=right_words, mend=(edit,))
+        yield CheckFinding.broken(item, "missing", right_words, edit)
         return
     for key, value in right.items():
         yield from _attributes(cluster, name, key, settings.get(key, ""), value)
@@ -277,10 +268,10 @@ def _attributes(cluster: str, queue: str, name: str, actual_text: str, right: st
 def _attribute(cluster: str, queue: str, name: str, actual: str, right: str) -> CheckFinding:
     item = f"queue {queue}: {name}"
     if _same(name, actual, right):
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
+        return CheckFinding.ok(item, actual)
     verb = SetupEditVerb.MERGE if name == "complex_values" else SetupEditVerb.REPLACE
-    edit = SetupEdit(verb=verb, cell=cluster, kind="queue", name=queue, attribute=name, value=right)
-    return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=(edit,))
+    edit = SetupEdit.of_queue(verb, cluster, queue, name, right)
+    return CheckFinding.broken(item, actual, right, edit)
 
 
 def _same(name: str, actual: str, right: str) -> bool:
@@ -305,21 +296,18 @@ def _subordinates(
             continue
         lacking = {key: n for key, n in right.items() if listed.get(key) != str(n)}
         if not lacking:
-            yield CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
+            yield CheckFinding.ok(item, actual)
             continue
         value = ",".join(f"{key}={n}" for key, n in lacking.items())
-        edit = SetupEdit(
-            verb=SetupEditVerb.MERGE, cell=cluster, kind="queue", name=name, attribute="subordinate_list", value=value
-        )
-        yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right=value, mend=(edit,))
+        edit = SetupEdit.of_queue(SetupEditVerb.MERGE, cluster, name, "subordinate_list", value)
+        yield CheckFinding.broken(item, actual, value, edit)
 
 
 def _slotwise(item: str, actual: str) -> CheckFinding:
-    return CheckFinding(
-        item=item,
-        state=FindingSeverity.BROKEN,
-        found=f"{actual}: slot-wise, which counts best-effort tasks and allows no other queues",
-        right="queue-wise, such as low.q=1",
+    return CheckFinding.broken(
+        item,
+        f"{actual}: slot-wise, which counts best-effort tasks and allows no other queues",
+        "queue-wise, such as low.q=1",
         hint="change the subordinate_list by hand, or give another --like",
     )
 
@@ -329,23 +317,10 @@ def _slots(cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayou
     name, right = f"gb-be{number}", blocks.slots_of(number)
     actual = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
     if actual == right:
-        return CheckFinding(
-            item=f"queue {name}: slots", state=FindingSeverity.OK, found=format_queue_slots_by_host(actual)
-        )
-    edit = SetupEdit(
-        verb=SetupEditVerb.REPLACE,
-        cell=cluster,
-        kind="queue",
-        name=name,
-        attribute="slots",
-        value=format_queue_slots_by_host(right),
-    )
-    return CheckFinding(
-        item=f"queue {name}: slots",
-        state=FindingSeverity.BROKEN,
-        found=format_queue_slots_by_host(actual),
-        right=format_queue_slots_by_host(right),
-        mend=(edit,),
+        return CheckFinding.ok(f"queue {name}: slots", format_queue_slots_by_host(actual))
+    edit = SetupEdit.of_queue(SetupEditVerb.REPLACE, cluster, name, "slots", format_queue_slots_by_host(right))
+    return CheckFinding.broken(
+        f"queue {name}: slots", format_queue_slots_by_host(actual), format_queue_slots_by_host(right), edit
     )
 
 
@@ -359,11 +334,10 @@ def besteffort_consumable_findings(
     for name, hosts in cell.taken.items():
         touched = [host for host in hosts if host in blocks.slots or host == "global"]
         if touched:
-            yield CheckFinding(
-                item=f"{cluster}: consumable {name}",
-                state=FindingSeverity.WARNING,
-                found=f"best-effort tasks use {name} at {_shortened(touched)}, and no queue exempts the tasks",
-                right="no consumable that every job uses",
+            yield CheckFinding.warning(
+                f"{cluster}: consumable {name}",
+                f"best-effort tasks use {name} at {_shortened(touched)}, and no queue exempts the tasks",
+                "no consumable that every job uses",
                 hint=_instead(name, cell),
             )
 
@@ -392,7 +366,7 @@ def besteffort_removal_edits(cluster: str, cell: BestEffortCellFacts) -> Iterato
     for name in queues:
         yield SetupEdit(verb=SetupEditVerb.SUSPEND, cell=cluster, name=name)
     if queues:
-        yield SetupEdit(verb=SetupEditVerb.SHELL, cell=cluster, value=_await_none(queues))
+        yield SetupEdit.shell(_await_none(queues), cluster)
     yield from _subordination(cluster, cell, queues)
     for name in queues:
         yield SetupEdit(verb=SetupEditVerb.DROP_QUEUE, cell=cluster, name=name)
@@ -414,11 +388,10 @@ def _subordination(cluster: str, cell: BestEffortCellFacts, queues: tuple[str, .
         for where, subordinates in subordinate_lists_by_host(settings).items():
             listed = [f"{name}={n}" for name, n in parse_qconf_pairs(subordinates).items() if name in queues]
             if listed:
-                yield SetupEdit(
-                    verb=SetupEditVerb.DROP,
-                    cell=cluster,
-                    kind="queue",
-                    name=f"{queue}@{where}" if where else queue,
-                    attribute="subordinate_list",
-                    value=",".join(listed),
+                yield SetupEdit.of_queue(
+                    SetupEditVerb.DROP,
+                    cluster,
+                    f"{queue}@{where}" if where else queue,
+                    "subordinate_list",
+                    ",".join(listed),
                 )

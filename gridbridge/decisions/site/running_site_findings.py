@@ -38,7 +38,7 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
     yield from service_fault_findings.stale_configuration_findings(facts.poller)
     for name, cell in facts.cells.items():
         if cell.is_shut and not facts.is_root:
-            yield caller_without_account_finding(name)
+            yield CheckFinding.warning(name, UNSEEN)
             continue
         cluster = policy.clusters.get(name)
         judge = JUDGES[cluster.kind if cluster else ClusterKind.GRIDENGINE]
@@ -50,11 +50,6 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
         yield stage_dir_finding(name, stage)
     for queue, state in facts.queues.items():
         yield from _queue(queue, state, policy)
-
-
-def caller_without_account_finding(item: str) -> CheckFinding:
-    """Return the finding about a cluster at which the calling user has no account."""
-    return CheckFinding(item=item, state=FindingSeverity.WARNING, found=UNSEEN)
 
 
 def worst_finding_state(findings: tuple[CheckFinding, ...]) -> FindingSeverity:
@@ -70,16 +65,15 @@ def no_transfer_queue_findings(policy: Policy) -> Iterator[CheckFinding]:
     if policy.queues:
         return
     if why := policy.why_no_queues:
-        yield CheckFinding(item=f"file {CONFIG}: transfer queues", state=FindingSeverity.OK, found=f"none: {why}")
+        yield CheckFinding.ok(f"file {CONFIG}: transfer queues", f"none: {why}")
         return
     remotes = [name for name in policy.clusters if name != policy.site.cluster]
     right = f"gridbridge setup transfer {remotes[0] if remotes else 'CLUSTER'} --apply"
-    yield CheckFinding(
-        item=f"file {CONFIG}: transfer queues",
-        state=FindingSeverity.WARNING,
-        found=f"no {NEEDED_SECTION}",
-        right="at least one",
-        mend=(SetupEdit(verb=SetupEditVerb.SHELL, value=right),) if remotes else (),
+    yield CheckFinding.warning(
+        f"file {CONFIG}: transfer queues",
+        f"no {NEEDED_SECTION}",
+        "at least one",
+        *((SetupEdit.shell(right),) if remotes else ()),
         hint="" if remotes else "add a [cluster.NAME] for the remote cluster",
     )
 
@@ -90,7 +84,7 @@ def _poller(poller: PollerProcessFacts, policy: Policy) -> CheckFinding:
         words = f"; the log ends: {poller.last_words[:MAX_WORDS]}" if poller.last_words else ""
         return _stopped(f"not running{words}", right, policy)
     if poller.age_s is not None and are_load_values_fresh(poller.age_s, policy.poller.stale_s):
-        return CheckFinding(item="poller", state=FindingSeverity.OK, found=f"values of {poller.age_s:.0f} s ago")
+        return CheckFinding.ok("poller", f"values of {poller.age_s:.0f} s ago")
     age = f"values of {poller.age_s:.0f} s ago" if poller.age_s is not None else "no values"
     if not poller.pid:
         return _stopped(f"{age}, and the poller's process is not visible", right, policy)
@@ -104,8 +98,8 @@ def _stopped(actual: str, right: str, policy: Policy, first: str = "") -> CheckF
     become = f"setpriv --reuid {account} --regid {account} --init-groups"
     start = f"setsid --fork {become} {program}"
     line = f"{first}cd / && {start} </dev/null >>{HOME}/poller.log 2>&1"
-    edit = SetupEdit(verb=SetupEditVerb.SHELL, value=line)
-    return CheckFinding(item="poller", state=FindingSeverity.BROKEN, found=actual, right=right, mend=(edit,))
+    edit = SetupEdit.shell(line)
+    return CheckFinding.broken("poller", actual, right, edit)
 
 
 def _cell(name: str, cell: ClusterFacts, host: str) -> Iterator[CheckFinding]:
@@ -130,7 +124,7 @@ def _answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
     """Check that a qmaster answers this host, which must be an admin host for qconf."""
     item = f"{name}: qmaster"
     if not cell.trouble:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"answers from {cell.master}")
+        return CheckFinding.ok(item, f"answers from {cell.master}")
     is_refused = DENIED in cell.trouble
     if is_refused:
         edit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=name, kind="admin", name=host)
@@ -138,13 +132,12 @@ def _answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
     elif cell.other_port:
         return _wrong_port(name, cell)
     else:
-        edit = SetupEdit(verb=SetupEditVerb.SHELL, cell=name, value="sge_qmaster")
-    return CheckFinding(
-        item=item,
-        state=FindingSeverity.BROKEN,
-        found=cell.trouble,
-        right="an answer",
-        mend=(edit,) if cell.master else (),
+        edit = SetupEdit.shell("sge_qmaster", name)
+    return CheckFinding.broken(
+        item,
+        cell.trouble,
+        "an answer",
+        *((edit,) if cell.master else ()),
         where=cell.master,
         hint=_first(name, cell, is_refused=is_refused) if cell.master else _hint(name, cell),
     )
@@ -159,11 +152,10 @@ def _first(name: str, cell: ClusterFacts, *, is_refused: bool) -> str:
 
 
 def _wrong_port(name: str, cell: ClusterFacts) -> CheckFinding:
-    return CheckFinding(
-        item=f"{name}: qmaster",
-        state=FindingSeverity.BROKEN,
-        found=f"{cell.trouble}, but a qmaster answers on port {cell.other_port} of {cell.master}",
-        right=f"qmaster_port = {cell.other_port}, if this qmaster belongs to the cell",
+    return CheckFinding.broken(
+        f"{name}: qmaster",
+        f"{cell.trouble}, but a qmaster answers on port {cell.other_port} of {cell.master}",
+        f"qmaster_port = {cell.other_port}, if this qmaster belongs to the cell",
         hint=f"compare the ports of [cluster.{name}] in {CONFIG} first; start no qmaster",
     )
 
@@ -172,19 +164,19 @@ def _oar_answer(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: OAR server"
     if not cell.trouble:
         actual = f"answers on {cell.master}, {number_with_noun(cell.slots or 0, 'slot')}"
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
+        return CheckFinding.ok(item, actual)
     login = cell.trouble.startswith(BY_SSH)
     hint = _hint(name, cell) if login else f"check the server of [cluster.{name}] and its database"
-    return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=cell.trouble, right="an answer", hint=hint)
+    return CheckFinding.broken(item, cell.trouble, "an answer", hint=hint)
 
 
 def _oar_version(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: version"
     if TRIED_OAR.match(cell.version):
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=cell.version)
+        return CheckFinding.ok(item, cell.version)
     hint = "OAR 3 prints other JSON; tested on 2.5.9 only"
     actual = cell.version or "unknown"
-    return CheckFinding(item=item, state=FindingSeverity.WARNING, found=actual, right="OAR 2.5.x", hint=hint)
+    return CheckFinding.warning(item, actual, "OAR 2.5.x", hint=hint)
 
 
 def _hint(name: str, cell: ClusterFacts) -> str:
@@ -196,12 +188,11 @@ def _hint(name: str, cell: ClusterFacts) -> str:
 def _version(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: version"
     if TRIED.match(cell.version):
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=cell.version)
-    return CheckFinding(
-        item=item,
-        state=FindingSeverity.WARNING,
-        found=cell.version or "unknown",
-        right="SGE 8.1.x: other versions run methods under the job's own shell (-S)",
+        return CheckFinding.ok(item, cell.version)
+    return CheckFinding.warning(
+        item,
+        cell.version or "unknown",
+        "SGE 8.1.x: other versions run methods under the job's own shell (-S)",
         hint="jobs with -S other than sh can't be suspended or deleted; tested on 8.1.9",
     )
 
@@ -209,22 +200,20 @@ def _version(name: str, cell: ClusterFacts) -> CheckFinding:
 def _clock(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: clock"
     if cell.ahead_s is None:
-        return CheckFinding(
-            item=item,
-            state=FindingSeverity.WARNING,
-            found="qping does not report the clock",
-            right=f"within {MAX_SKEW_S:g} s",
+        return CheckFinding.warning(
+            item,
+            "qping does not report the clock",
+            f"within {MAX_SKEW_S:g} s",
             hint=f"compare `date` here and on {cell.master}",
         )
     actual = f"{cell.ahead_s:+.0f} s"
     if abs(cell.ahead_s) <= MAX_SKEW_S:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
-    return CheckFinding(
-        item=item,
-        state=FindingSeverity.WARNING,
-        found=f"{actual} from this host's",
-        right=f"within {MAX_SKEW_S:g} s",
-        mend=(SetupEdit(verb=SetupEditVerb.SHELL, value="chronyc makestep"),),
+        return CheckFinding.ok(item, actual)
+    return CheckFinding.warning(
+        item,
+        f"{actual} from this host's",
+        f"within {MAX_SKEW_S:g} s",
+        SetupEdit.shell("chronyc makestep"),
         where=cell.master,
     )
 
@@ -233,20 +222,19 @@ def _key(key: SshKeyLoginFacts) -> CheckFinding:
     """Check a user's ssh key for a cluster; without a key, the user's jobs wait or come home."""
     item, right = f"{key.cluster}: key of {key.person}", f"logs in to account {key.account}"
     if not key.trouble:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=right)
+        return CheckFinding.ok(item, right)
     hint = f"until then jobs of {key.person} for this cluster wait, or come home when refused"
-    return CheckFinding(item=item, state=FindingSeverity.WARNING, found=key.trouble, right=right, hint=hint)
+    return CheckFinding.warning(item, key.trouble, right, hint=hint)
 
 
 def _rsync(name: str, host: str) -> CheckFinding:
     item = f"{name}: rsync"
     if not host:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found="on both hosts")
-    return CheckFinding(
-        item=item,
-        state=FindingSeverity.WARNING,
-        found=f"missing on {host}",
-        right="on both hosts",
+        return CheckFinding.ok(item, "on both hosts")
+    return CheckFinding.warning(
+        item,
+        f"missing on {host}",
+        "on both hosts",
         hint=f"apt-get install rsync on {host}; until then jobs with stage_in or stage_out wait",
     )
 
@@ -255,13 +243,12 @@ def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
     """Check a cluster's stage_dir, the folder of the accounts' staged files."""
     item = f"{name}: stage_dir"
     if not stage.wrong:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=stage.place)
-    return CheckFinding(
-        item=item,
-        state=FindingSeverity.BROKEN,
-        found=stage.wrong,
-        right="a folder that is sticky, or that no other user can write to",
-        mend=(SetupEdit(verb=SetupEditVerb.SHELL, value=stage.mend),),
+        return CheckFinding.ok(item, stage.place)
+    return CheckFinding.broken(
+        item,
+        stage.wrong,
+        "a folder that is sticky, or that no other user can write to",
+        SetupEdit.shell(stage.mend),
         where=stage.host,
         hint="until then jobs with staged files for this cluster wait",
     )
@@ -277,11 +264,11 @@ def _queue(queue: str, state: QueueInstanceState, policy: Policy) -> Iterator[Ch
         yield _closed(item, FindingSeverity.WARNING, "disabled by hand (d)", enable)
     if QueueStartBlocker.UNREACHABLE in state.facts:
         hint = f"start sge_execd on {queue.rpartition('@')[2]}"
-        yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found="execd does not answer (u)", hint=hint)
+        yield CheckFinding.broken(item, "execd does not answer (u)", hint=hint)
     if not state.facts & NEEDS_SOMEBODY:
         is_loaded = QueueStartBlocker.LOADED in state.facts
         actual = f"closed by load ({state.text})" if is_loaded else state.text or "open"
-        yield CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
+        yield CheckFinding.ok(item, actual)
 
 
 def _closed(item: str, state: FindingSeverity, actual: str, mend: SetupEdit) -> CheckFinding:
@@ -310,7 +297,7 @@ def embedded_site_findings(
 
 def _embedded_poller(poller: PollerProcessFacts, stale_s: float) -> CheckFinding:
     if poller.age_s is not None and are_load_values_fresh(poller.age_s, stale_s):
-        return CheckFinding(item="poller", state=FindingSeverity.OK, found=f"values of {poller.age_s:.0f} s ago")
+        return CheckFinding.ok("poller", f"values of {poller.age_s:.0f} s ago")
     actual = "no values" if poller.age_s is None else f"values of {poller.age_s:.0f} s ago"
     return _broken("poller", actual, f"values no older than {stale_s:g} s", START)
 
@@ -319,7 +306,7 @@ def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     """Check that an embedded cluster answers; the finding's edit creates a missing cluster."""
     if not cell.trouble:
         actual = f"answers, {number_with_noun(cell.slots or 0, 'slot')}"
-        return CheckFinding(item=f"{name}: cluster", state=FindingSeverity.OK, found=actual)
+        return CheckFinding.ok(f"{name}: cluster", actual)
     make = f"{PROGRAM} {cell.master} create --slots=4"
     return _broken(f"{name}: cluster", cell.trouble, "an answer", make)
 
@@ -328,7 +315,7 @@ def _embedded_queue(name: str, slots: Mapping[str, int], policy: Policy) -> Chec
     section = policy.queues[name]
     actual = number_with_noun(slots[name], "slot") if name in slots else "missing"
     if slots.get(name) == section.slots:
-        return CheckFinding(item=f"queue {name}", state=FindingSeverity.OK, found=actual)
+        return CheckFinding.ok(f"queue {name}", actual)
     options = f"--slots={section.slots} --remote={section.cluster}"
     options += f" --pending-limit={section.pending_limit}"
     make = f"{PROGRAM} {policy.clusters[policy.site.cluster].folder} queue {name} {options}"
@@ -336,5 +323,5 @@ def _embedded_queue(name: str, slots: Mapping[str, int], policy: Policy) -> Chec
 
 
 def _broken(item: str, actual: str, right: str, line: str) -> CheckFinding:
-    mend = (SetupEdit(verb=SetupEditVerb.SHELL, value=line),)
-    return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=mend)
+    mend = (SetupEdit.shell(line),)
+    return CheckFinding.broken(item, actual, right, *mend)

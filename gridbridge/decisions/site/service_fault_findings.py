@@ -13,13 +13,13 @@ from gridbridge.model.rebalance.published_rebalance_rounds import (
     PublishedRebalanceRound,
     RebalanceRoundKind,
 )
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit, SetupEditVerb
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, SetupEdit
 from gridbridge.model.site.site_check_facts import FolderFreeSpace, PollerProcessFacts
 from gridbridge.model.site_configuration import Policy
 
 CONFIGURATION_ITEM = "poller: gridbridge.toml"
 OLDER_IN_FORCE = "the service has an older gridbridge.toml"
-AWAIT_RELOAD_EDIT = SetupEdit(verb=SetupEditVerb.SHELL, value=f"{PYTHON} -I -m gridbridge.site.configuration_wait")
+AWAIT_RELOAD_EDIT = SetupEdit.shell(f"{PYTHON} -I -m gridbridge.site.configuration_wait")
 NEW_IN_FORCE = "the new file"
 
 
@@ -50,30 +50,25 @@ def stale_configuration_findings(poller: PollerProcessFacts, is_right: bool = Tr
     if configuration is None:
         return
     if configuration.is_same:
-        yield CheckFinding(item=CONFIGURATION_ITEM, state=FindingSeverity.OK, found="in force")
+        yield CheckFinding.ok(CONFIGURATION_ITEM, "in force")
     elif not is_right:
         hint = "the service keeps the older file until the new file is valid"
-        yield CheckFinding(
-            item=CONFIGURATION_ITEM, state=FindingSeverity.WARNING, found=OLDER_IN_FORCE, right=NEW_IN_FORCE, hint=hint
-        )
+        yield CheckFinding.warning(CONFIGURATION_ITEM, OLDER_IN_FORCE, NEW_IN_FORCE, hint=hint)
     elif configuration.refused:
         hint = "the service keeps the older file until these errors are corrected"
         actual = f"{OLDER_IN_FORCE}; the service refuses the new file: {'; '.join(configuration.refused)}"
-        yield CheckFinding(
-            item=CONFIGURATION_ITEM, state=FindingSeverity.BROKEN, found=actual, right=NEW_IN_FORCE, hint=hint
-        )
+        yield CheckFinding.broken(CONFIGURATION_ITEM, actual, NEW_IN_FORCE, hint=hint)
     else:
         yield _late(poller.pid)
 
 
 def _late(pid: int) -> CheckFinding:
-    edit = SetupEdit(verb=SetupEditVerb.SHELL, value=f"kill -HUP {pid}")
-    return CheckFinding(
-        item=CONFIGURATION_ITEM,
-        state=FindingSeverity.WARNING,
-        found=OLDER_IN_FORCE,
-        right=NEW_IN_FORCE,
-        mend=(edit,) if pid else (),
+    edit = SetupEdit.shell(f"kill -HUP {pid}")
+    return CheckFinding.warning(
+        CONFIGURATION_ITEM,
+        OLDER_IN_FORCE,
+        NEW_IN_FORCE,
+        *((edit,) if pid else ()),
         hint="the service reads the file within seconds, or by: systemctl reload gridbridge-poller",
     )
 
@@ -96,13 +91,12 @@ def program_version_finding(running: Mapping[str, RunningProgramVersion], instal
     """Report running programs whose version is not the installed version."""
     outdated = {program: process for program, process in running.items() if not _is_same(process.version, installed)}
     if not outdated:
-        return CheckFinding(item=VERSION_ITEM, state=FindingSeverity.OK, found=installed)
+        return CheckFinding.ok(VERSION_ITEM, installed)
     differing = (f"{program} runs {process.version or UNKNOWN}" for program, process in outdated.items())
-    return CheckFinding(
-        item=VERSION_ITEM,
-        state=FindingSeverity.BROKEN,
-        found=", ".join(differing),
-        right=installed,
+    return CheckFinding.broken(
+        VERSION_ITEM,
+        ", ".join(differing),
+        installed,
         hint=f"systemctl restart {' '.join(outdated)}; {_without_systemd(outdated)}",
     )
 
@@ -207,11 +201,10 @@ def rebalance_round_findings(
 
 def paused_rebalance_finding(since: datetime, at: datetime) -> CheckFinding:
     """Return the finding that rebalancing is paused, with the command that resumes the moves."""
-    return CheckFinding(
-        item="rebalancing: quiesce",
-        state=FindingSeverity.NOTE,
-        found=f"moves have been paused for {_age(at - since)}",
-        right="moves resumed",
+    return CheckFinding.note(
+        "rebalancing: quiesce",
+        f"moves have been paused for {_age(at - since)}",
+        "moves resumed",
         hint=f"to resume: {RESUME_COMMAND}",
     )
 
@@ -306,9 +299,9 @@ def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckF
             right = f"{MIN_FREE_BYTES // KIB} KiB and {MIN_FREE_FILES} files"
             until = NO_CAMPAIGNS if folder == CAMPAIGNS else "the queues are closed until then"
             hint = f"remove files from the folder's filesystem; {until}"
-            yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found=lacking, right=right, hint=hint)
+            yield CheckFinding.broken(item, lacking, right, hint=hint)
         else:
-            yield CheckFinding(item=item, state=FindingSeverity.OK, found=_shown(room))
+            yield CheckFinding.ok(item, _shown(room))
         if room.folders:
             yield _strange(folder, room.folders)
 
@@ -318,7 +311,7 @@ def _strange(folder: str, folders: Mapping[str, int]) -> CheckFinding:
     ranking = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
     item, right = f"folders in {folder}", "only messages"
     hint = "only root can remove these folders; the service lists the folders in each round"
-    return CheckFinding(item=item, state=FindingSeverity.WARNING, found=ranking, right=right, hint=hint)
+    return CheckFinding.warning(item, ranking, right, hint=hint)
 
 
 def _shown(room: FolderFreeSpace) -> str:

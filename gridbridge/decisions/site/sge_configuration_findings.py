@@ -56,7 +56,7 @@ def scheduler_setting_finding(
     """Check a scheduler setting; `values` are the present and expected value."""
     actual, right = values
     if actual == right:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"{attribute} {actual}")
+        return CheckFinding.ok(item, f"{attribute} {actual}")
     edit = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=right)
     undo_edit = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=actual)
     return CheckFinding(
@@ -111,11 +111,10 @@ def transfer_host_sge_conf_findings(situation: TransferSetupSituation) -> tuple[
 
 
 def _no_execd(situation: TransferSetupSituation) -> CheckFinding:
-    return CheckFinding(
-        item=f"host {situation.wanted.host}",
-        state=FindingSeverity.BROKEN,
-        found=f"no execution host of {situation.wanted.home}",
-        right="an execution host",
+    return CheckFinding.broken(
+        f"host {situation.wanted.host}",
+        f"no execution host of {situation.wanted.home}",
+        "an execution host",
         hint=f"start sge_execd on {situation.wanted.host}, or give another --host",
     )
 
@@ -124,7 +123,7 @@ def _sensor(situation: TransferSetupSituation) -> CheckFinding:
     present = [sensor for sensor in situation.home.effective("load_sensor").split(",") if parse_qconf_words(sensor)]
     item = "load sensor"
     if SENSOR in present:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=",".join(present))
+        return CheckFinding.ok(item, ",".join(present))
     right = ",".join([*present, SENSOR])
     return _host_conf_setting(situation, item, "load_sensor", ",".join(present) or "none", right)
 
@@ -153,7 +152,7 @@ def _host_conf_setting(
 def _report_time(situation: TransferSetupSituation) -> CheckFinding:
     actual, item = situation.home.effective("load_report_time"), "load report time"
     if _seconds(actual) <= REPORT_S:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
+        return CheckFinding.ok(item, actual)
     return _host_conf_setting(situation, item, "load_report_time", actual, f"00:00:{REPORT_S:02}")
 
 
@@ -167,7 +166,7 @@ def _gid_range(situation: TransferSetupSituation) -> CheckFinding:
     slots = situation.wanted.slots + situation.other_slots
     free = len(_gids(actual) - situation.gids)
     if free >= slots + SPARE_GROUPS:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"{actual}, {free} free")
+        return CheckFinding.ok(item, f"{actual}, {free} free")
     right = widen_gid_range(actual, slots + SPARE_GROUPS, situation.gids)
     few = f"{actual}, {free} free for {number_with_noun(slots, 'slot')} of all queues on the host"
     return _host_conf_setting(situation, item, "gid_range", few, right)
@@ -206,7 +205,7 @@ def unreported_load_value_findings(
     values = parse_qconf_pairs(situation.home.exec_hosts[situation.wanted.host].get("load_values", ""))
     name = load_value_complex_attribute(situation.wanted.remote, UP)
     if name in values:
-        return (CheckFinding(item=VALUES, state=FindingSeverity.OK, found=f"{name}={values[name]}"),)
+        return (CheckFinding.ok(VALUES, f"{name}={values[name]}"),)
     return (_unreported(situation, poller, name),)
 
 
@@ -214,17 +213,16 @@ def _unreported(situation: TransferSetupSituation, poller: PollerProcessFacts, v
     if value not in poller.values:
         right = "published after the service has read this gridbridge.toml"
         actual = f"the service publishes no {value}: the queue is closed"
-        return CheckFinding(item=VALUES, state=FindingSeverity.WARNING, found=actual, right=right)
+        return CheckFinding.warning(VALUES, actual, right)
     if late := _late(situation, poller):
         right = f"{value} is reported within {_patience_s(situation)} s"
-        return CheckFinding(item=VALUES, state=FindingSeverity.WARNING, found=f"none yet: {late}", right=right)
+        return CheckFinding.warning(VALUES, f"none yet: {late}", right)
     mend = (restart_execd_edit(situation),) if situation.execd else ()
-    return CheckFinding(
-        item=VALUES,
-        state=FindingSeverity.BROKEN,
-        found=f"{situation.wanted.host} reports no {value}: the queue is closed",
-        right="reported; execd has to be started after its first load_sensor was set",
-        mend=mend,
+    return CheckFinding.broken(
+        VALUES,
+        f"{situation.wanted.host} reports no {value}: the queue is closed",
+        "reported; execd has to be started after its first load_sensor was set",
+        *mend,
         hint="" if mend else "start sge_execd",
     )
 
@@ -245,7 +243,7 @@ def _patience_s(situation: TransferSetupSituation) -> int:
 def restart_execd_edit(situation: TransferSetupSituation) -> SetupEdit:
     """Return the edit that restarts execd; running jobs continue (sge_execd(8))."""
     assert situation.execd
-    return SetupEdit(verb=SetupEditVerb.SHELL, cell=situation.wanted.home, value=_restart(situation.execd))
+    return SetupEdit.shell(_restart(situation.execd), situation.wanted.home)
 
 
 def _restart(execd: RunningExecd) -> str:

@@ -27,7 +27,6 @@ from gridbridge.model.qconf_attributes import (
 )
 from gridbridge.model.site.setup_findings_and_edits import (
     CheckFinding,
-    FindingSeverity,
     SetupEdit,
     SetupEditVerb,
     TransferSetupSituation,
@@ -138,23 +137,17 @@ def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> Che
         transfer_queue_load_thresholds(request.remote, request.pending_limit),
     )
     right_words = f"{slots} on {request.host}, closed by {closed_by}"
-    return CheckFinding(
-        item=f"queue {request.queue}",
-        state=FindingSeverity.BROKEN,
-        found="missing",
-        right=right_words,
-        mend=(AWAIT_RELOAD_EDIT, edit),
-    )
+    return CheckFinding.broken(f"queue {request.queue}", "missing", right_words, AWAIT_RELOAD_EDIT, edit)
 
 
 def _attribute(request: WantedTransferQueue, name: str, actual: str, right: str) -> CheckFinding:
     item = f"queue {request.queue}: {name}"
     wrong = [where for where, value in qconf_queue_value_by_host(actual) if _plain(value) != _plain(right)]
     if not wrong or _plain(actual) == _plain(right):
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
+        return CheckFinding.ok(item, actual)
     edit = _edit(request, SetupEditVerb.REPLACE, name, right)
     mend = tuple(replace(edit, name=f"{request.queue}{where}") for where in wrong)
-    return CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=mend)
+    return CheckFinding.broken(item, actual, right, *mend)
 
 
 def _plain(value: str) -> str:
@@ -168,7 +161,7 @@ def _plain(value: str) -> str:
 
 
 def _edit(request: WantedTransferQueue, verb: SetupEditVerb, attribute: str, value: str) -> SetupEdit:
-    return SetupEdit(verb=verb, cell=request.home, kind="queue", name=request.queue, attribute=attribute, value=value)
+    return SetupEdit.of_queue(verb, request.home, request.queue, attribute, value)
 
 
 def _remote(request: WantedTransferQueue, queue: Mapping[str, str]) -> CheckFinding:
@@ -178,16 +171,15 @@ def _remote(request: WantedTransferQueue, queue: Mapping[str, str]) -> CheckFind
     )
     wrong = [(where, values) for where, values in values_by_host if not is_true_in_qconf(values.get("remote", ""))]
     if not wrong:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=f"remote={values_by_host[0][1]['remote']}")
+        return CheckFinding.ok(item, f"remote={values_by_host[0][1]['remote']}")
     where, values = wrong[0]
     actual = f"remote={values['remote']}" if "remote" in values else "no value of remote"
     edit = _edit(request, SetupEditVerb.MERGE, "complex_values", "remote=TRUE")
-    return CheckFinding(
-        item=item,
-        state=FindingSeverity.BROKEN,
-        found=f"{actual} on {where[1:]}" if where else actual,
-        right="remote=TRUE",
-        mend=tuple(replace(edit, name=f"{request.queue}{where}") for where, _ in wrong),
+    return CheckFinding.broken(
+        item,
+        f"{actual} on {where[1:]}" if where else actual,
+        "remote=TRUE",
+        *(replace(edit, name=f"{request.queue}{where}") for where, _ in wrong),
     )
 
 
@@ -230,19 +222,18 @@ def _environments(situation: TransferSetupSituation, queue: Mapping[str, str]) -
             yield _environment(request, name, actual, "in pe_list", SetupEditVerb.MERGE, wrong)
         else:
             item = f"queue {request.queue}: pe {name}"
-            yield CheckFinding(item=item, state=FindingSeverity.OK, found="in pe_list")
+            yield CheckFinding.ok(item, "in pe_list")
 
 
 def _environment(
     request: WantedTransferQueue, name: str, actual: str, right: str, verb: SetupEditVerb, wheres: Iterable[str]
 ) -> CheckFinding:
     edit = _edit(request, verb, "pe_list", name)
-    return CheckFinding(
-        item=f"queue {request.queue}: pe {name}",
-        state=FindingSeverity.WARNING,
-        found=actual,
-        right=right,
-        mend=tuple(replace(edit, name=f"{request.queue}{where}") for where in wheres),
+    return CheckFinding.warning(
+        f"queue {request.queue}: pe {name}",
+        actual,
+        right,
+        *(replace(edit, name=f"{request.queue}{where}") for where in wheres),
     )
 
 
@@ -264,14 +255,13 @@ def queue_section_findings(policy: Policy, request: WantedTransferQueue) -> tupl
     )
     item = f"file {CONFIG}: [queue.{request.queue}]"
     if section == right:
-        return (CheckFinding(item=item, state=FindingSeverity.OK, found=_shown(right)),)
+        return (CheckFinding.ok(item, _shown(right)),)
     return (
-        CheckFinding(
-            item=item,
-            state=FindingSeverity.BROKEN,
-            found=_shown(section) if section else "missing",
-            right=_shown(right),
-            mend=(_section_edit("put", request.queue, *_changes(section or unset, right)),),
+        CheckFinding.broken(
+            item,
+            _shown(section) if section else "missing",
+            _shown(right),
+            _section_edit("put", request.queue, *_changes(section or unset, right)),
         ),
     )
 
@@ -281,12 +271,11 @@ def user_spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
     needed, limit = MESSAGES_A_SLOT * slots, policy.poller.spool_files_per_uid
     item, limit_text = f"file {CONFIG}: spool_files_per_uid", f"{limit}"
     if needed <= limit:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=limit_text)
-    return CheckFinding(
-        item=item,
-        state=FindingSeverity.WARNING,
-        found=f"{limit_text}, too few for {slots} transfer slots of one user",
-        right=f"at least {needed}",
+        return CheckFinding.ok(item, limit_text)
+    return CheckFinding.warning(
+        item,
+        f"{limit_text}, too few for {slots} transfer slots of one user",
+        f"at least {needed}",
         hint=f"raise the limit in [poller], {FEWER}",
     )
 
@@ -313,7 +302,7 @@ def _changes(actual: TransferQueueSection, right: TransferQueueSection) -> tuple
 
 def _section_edit(verb: str, queue: str, *lines: str) -> SetupEdit:
     program = (PYTHON, "-I", "-m", EDITOR, CONFIG)
-    return SetupEdit(verb=SetupEditVerb.SHELL, value=shlex.join((*program, verb, "queue", queue, *lines)))
+    return SetupEdit.shell(shlex.join((*program, verb, "queue", queue, *lines)))
 
 
 OFFERS = "offers remote=TRUE"
@@ -330,11 +319,10 @@ def unconfigured_queue_findings(queues: Mapping[str, QconfSettings], policy: Pol
 def _nameless(queue: str, trait: str) -> CheckFinding:
     section = f"[queue.{queue}]"
     makes = f"gridbridge setup transfer CLUSTER --queue {queue} --apply"
-    return CheckFinding(
-        item=f"queue {queue}",
-        state=FindingSeverity.BROKEN,
-        found=f"{trait} and has no {section}: its jobs wait or fail",
-        right=f"a {section} in {CONFIG}, or no such queue",
+    return CheckFinding.broken(
+        f"queue {queue}",
+        f"{trait} and has no {section}: its jobs wait or fail",
+        f"a {section} in {CONFIG}, or no such queue",
         hint=f"{makes} writes the section for the remote cluster CLUSTER; qconf -dq {queue} deletes the queue",
     )
 
@@ -363,20 +351,18 @@ def writable_tmpdir_findings(
     for folder, names in queues_by_tmpdir(queues).items():
         item = f"{TMPDIR} {folder}"
         if folder not in written:
-            yield CheckFinding(item=item, state=FindingSeverity.OK, found="only root may write")
+            yield CheckFinding.ok(item, "only root may write")
             continue
         more = f" and {len(names) - MAX_NAMED_QUEUES} more" if len(names) > MAX_NAMED_QUEUES else ""
-        yield CheckFinding(
-            item=item,
-            state=FindingSeverity.NOTE,
-            found=f"all users may write; tmpdir of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
-            right="a folder in which only root can write",
-            mend=(SetupEdit(verb=SetupEditVerb.SHELL, value=MAKE_SAFE_TMPDIR), *(_move(cell, name) for name in names)),
+        yield CheckFinding.note(
+            item,
+            f"all users may write; tmpdir of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
+            "a folder in which only root can write",
+            SetupEdit.shell(MAKE_SAFE_TMPDIR),
+            *(_move(cell, name) for name in names),
             hint=f"execd follows symlinks in this folder; make {SAFE_TMPDIR} on each host of these queues",
         )
 
 
 def _move(cell: str, queue: str) -> SetupEdit:
-    return SetupEdit(
-        verb=SetupEditVerb.REPLACE, cell=cell, kind="queue", name=queue, attribute=TMPDIR, value=SAFE_TMPDIR
-    )
+    return SetupEdit.of_queue(SetupEditVerb.REPLACE, cell, queue, TMPDIR, SAFE_TMPDIR)

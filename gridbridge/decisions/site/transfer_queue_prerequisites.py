@@ -54,12 +54,11 @@ def _by_ssh(situation: TransferSetupSituation) -> CheckFinding:
     request, account = situation.wanted, situation.wanted.far_account
     item = f"{request.remote}: operator {account}"
     if account in (*situation.away.operators, *situation.away.managers):
-        return CheckFinding(item=item, state=FindingSeverity.OK, found="yes")
-    return CheckFinding(
-        item=item,
-        state=FindingSeverity.WARNING,
-        found="no: held remote jobs without a transfer can't be deleted",
-        right="yes",
+        return CheckFinding.ok(item, "yes")
+    return CheckFinding.warning(
+        item,
+        "no: held remote jobs without a transfer can't be deleted",
+        "yes",
         hint=f"ask an administrator of {request.remote} for: qconf -ao {account}",
     )
 
@@ -81,7 +80,7 @@ def _right(cluster: str, kind: str, name: str, holds: bool, where: str) -> Check
     title = kind if kind == "operator" else f"{kind} host"
     item = f"{cluster}: {title} {name}"
     if holds:
-        return CheckFinding(item=item, state=FindingSeverity.OK, found="yes")
+        return CheckFinding.ok(item, "yes")
     admit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=cluster, kind=kind, name=name)
     dismiss = SetupEdit(verb=SetupEditVerb.DISMISS, cell=cluster, kind=kind, name=name)
     return CheckFinding(
@@ -108,7 +107,7 @@ def transfer_user_list_findings(situation: TransferSetupSituation) -> Iterator[C
     item, right = f"userset {request.people_list}", ",".join(sorted(request.people))
     actual = ",".join(sorted(listed)) or "missing"
     if not missing + surplus:
-        yield CheckFinding(item=item, state=FindingSeverity.OK, found=actual)
+        yield CheckFinding.ok(item, actual)
         return
     changes = ((SetupEditVerb.ALLOW, missing), (SetupEditVerb.DISALLOW, surplus))
     mend = tuple(
@@ -116,7 +115,7 @@ def transfer_user_list_findings(situation: TransferSetupSituation) -> Iterator[C
         for verb, people in changes
         if people
     )
-    yield CheckFinding(item=item, state=FindingSeverity.BROKEN, found=actual, right=right, mend=mend)
+    yield CheckFinding.broken(item, actual, right, *mend)
 
 
 def queue_user_list_findings(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[CheckFinding]:
@@ -126,24 +125,17 @@ def queue_user_list_findings(situation: TransferSetupSituation, queue: QconfSett
     lists_by_host = qconf_queue_value_by_host(value)
     wrong = [where for where, names in lists_by_host if (request.people_list in parse_qconf_words(names)) != is_wanted]
     if not wrong:
-        yield CheckFinding(item=item, state=FindingSeverity.OK, found=value)
+        yield CheckFinding.ok(item, value)
         return
-    edit = SetupEdit(
-        verb=SetupEditVerb.MERGE if is_wanted else SetupEditVerb.DROP,
-        cell=request.home,
-        kind="queue",
-        name=request.queue,
-        attribute=USER_LISTS,
-        value=request.people_list,
+    edit = SetupEdit.of_queue(
+        SetupEditVerb.MERGE if is_wanted else SetupEditVerb.DROP,
+        request.home,
+        request.queue,
+        USER_LISTS,
+        request.people_list,
     )
     right = f"with {request.people_list}" if is_wanted else f"without {request.people_list}"
-    yield CheckFinding(
-        item=item,
-        state=FindingSeverity.BROKEN,
-        found=value,
-        right=right,
-        mend=tuple(replace(edit, name=f"{request.queue}{where}") for where in wrong),
-    )
+    yield CheckFinding.broken(item, value, right, *(replace(edit, name=f"{request.queue}{where}") for where in wrong))
 
 
 def user_list_removal_edits(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
@@ -180,15 +172,9 @@ def complex_definition_findings(situation: TransferSetupSituation) -> tuple[Chec
 def _complex(right: QconfComplexRow, cell: CellQconfSettings, cluster: str) -> CheckFinding:
     item, actual = f"complex {right.name}", cell.complexes.get(right.name)
     if actual and _fits(actual, right):
-        return CheckFinding(item=item, state=FindingSeverity.OK, found=actual.row)
+        return CheckFinding.ok(item, actual.row)
     edit = SetupEdit(verb=SetupEditVerb.SET_COMPLEX, cell=cluster, name=right.name, value=right.row)
-    return CheckFinding(
-        item=item,
-        state=FindingSeverity.BROKEN,
-        found=actual.row if actual else "missing",
-        right=right.row,
-        mend=(edit,),
-    )
+    return CheckFinding.broken(item, actual.row if actual else "missing", right.row, edit)
 
 
 def _fits(actual: QconfComplexRow, right: QconfComplexRow) -> bool:
@@ -214,29 +200,19 @@ def _home_queue(name: str, values: str, situation: TransferSetupSituation) -> Ch
     values_by_host = parse_qconf_pairs_by_host(values)
     lacking = [where for where, values_of_host in values_by_host if REMOTE not in values_of_host]
     if not lacking:
-        return CheckFinding(
-            item=f"queue {name}", state=FindingSeverity.OK, found=f"remote={values_by_host[0][1][REMOTE]}"
-        )
+        return CheckFinding.ok(f"queue {name}", f"remote={values_by_host[0][1][REMOTE]}")
     hosts = ", ".join(where[1:] for where in lacking if where)
     on = f" on {hosts}, whose own list replaces the default list" if lacking[0] else ""
-    return CheckFinding(
-        item=f"queue {name}",
-        state=FindingSeverity.BROKEN,
-        found=f"no value of remote{on}: a job with `-l remote=false` would wait for ever",
-        right="complex_values remote=FALSE" + (f" on {hosts} too" if hosts else ""),
-        mend=tuple(_no_remote(f"{name}{where}", situation) for where in lacking),
+    return CheckFinding.broken(
+        f"queue {name}",
+        f"no value of remote{on}: a job with `-l remote=false` would wait for ever",
+        "complex_values remote=FALSE" + (f" on {hosts} too" if hosts else ""),
+        *(_no_remote(f"{name}{where}", situation) for where in lacking),
     )
 
 
 def _no_remote(queue: str, situation: TransferSetupSituation) -> SetupEdit:
-    return SetupEdit(
-        verb=SetupEditVerb.MERGE,
-        cell=situation.wanted.home,
-        kind="queue",
-        name=queue,
-        attribute="complex_values",
-        value="remote=FALSE",
-    )
+    return SetupEdit.of_queue(SetupEditVerb.MERGE, situation.wanted.home, queue, "complex_values", "remote=FALSE")
 
 
 def _contradictions(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
@@ -252,12 +228,8 @@ def _contradictions(situation: TransferSetupSituation) -> Iterator[CheckFinding]
             attribute="complex_values",
             value=f"remote={remote}",
         )
-        yield CheckFinding(
-            item=f"host {host}",
-            state=FindingSeverity.BROKEN,
-            found=f"remote={remote}, which applies to all queues of the host",
-            right="remote only on queues",
-            mend=(edit,),
+        yield CheckFinding.broken(
+            f"host {host}", f"remote={remote}, which applies to all queues of the host", "remote only on queues", edit
         )
 
 
@@ -280,7 +252,7 @@ def mapped_resource_value_findings(situation: TransferSetupSituation, queue: Qco
     for name, value in parse_qconf_pairs(_values_on_host(situation, queue)).items():
         if name in situation.wanted.resources:
             item = f"queue {situation.wanted.queue}: resource {name}"
-            yield CheckFinding(item=item, state=FindingSeverity.OK, found=f"{name}={value}")
+            yield CheckFinding.ok(item, f"{name}={value}")
 
 
 def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[QconfComplexRow]:
@@ -313,19 +285,11 @@ def _missing(row: QconfComplexRow, situation: TransferSetupSituation, queue: Qco
     request, value = situation.wanted, _most(row)
     own = [where for where, _ in parse_qconf_values_by_host(queue.get("complex_values", "")).others]
     name = f"{request.queue}@{request.host}" if request.host in own else request.queue
-    edit = SetupEdit(
-        verb=SetupEditVerb.MERGE,
-        cell=request.home,
-        kind="queue",
-        name=name,
-        attribute="complex_values",
-        value=f"{row.name}={value}",
-    )
-    return CheckFinding(
-        item=f"queue {request.queue}: resource {row.name}",
-        state=FindingSeverity.WARNING,
-        found=f"no value: a job that requests {row.name} is never sent to {request.remote}",
-        right=f"{row.name}={value}" if value else "the values that jobs may request",
-        mend=(edit,) if value else (),
+    edit = SetupEdit.of_queue(SetupEditVerb.MERGE, request.home, name, "complex_values", f"{row.name}={value}")
+    return CheckFinding.warning(
+        f"queue {request.queue}: resource {row.name}",
+        f"no value: a job that requests {row.name} is never sent to {request.remote}",
+        f"{row.name}={value}" if value else "the values that jobs may request",
+        *((edit,) if value else ()),
         hint="" if value else f"qconf -mattr queue complex_values {row.name}=... {name}",
     )

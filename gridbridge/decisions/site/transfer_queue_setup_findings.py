@@ -104,7 +104,7 @@ def _await_no_values(situation: TransferSetupSituation) -> SetupEdit:
     request = situation.wanted
     reported = f"qconf -se {request.host} | grep -q ' gb_[a-z0-9_]*=\\|,gb_[a-z0-9_]*='"
     line = f"timeout {VALUES_S} sh -c {shlex.quote(f'while {reported}; do sleep 1; done')}"
-    return SetupEdit(verb=SetupEditVerb.SHELL, cell=request.home, value=line)
+    return SetupEdit.shell(line, request.home)
 
 
 def _damping(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
@@ -128,13 +128,8 @@ def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
         for where, values in parse_qconf_pairs_by_host(queue.get("complex_values", "")):
             remote = values.get(REMOTE)
             if remote is not None and not is_true_in_qconf(remote):
-                yield SetupEdit(
-                    verb=SetupEditVerb.DROP,
-                    cell=situation.wanted.home,
-                    kind="queue",
-                    name=f"{name}{where}",
-                    attribute="complex_values",
-                    value=f"{REMOTE}={remote}",
+                yield SetupEdit.of_queue(
+                    SetupEditVerb.DROP, situation.wanted.home, f"{name}{where}", "complex_values", f"{REMOTE}={remote}"
                 )
     if REMOTE in situation.home.complexes:
         yield SetupEdit(verb=SetupEditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=REMOTE)

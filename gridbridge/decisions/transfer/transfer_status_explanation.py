@@ -23,7 +23,7 @@ from gridbridge.model.published_status_and_reports import (
     format_duration,
     number_with_noun,
 )
-from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
+from gridbridge.model.site.setup_findings_and_edits import CheckFinding
 from gridbridge.model.states import JobState, JobStateFact, QueueStartBlocker
 from gridbridge.model.transfer.load_values import PENDING, UP, load_value_complex_attribute
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
@@ -195,11 +195,10 @@ def unconfigured_cluster_findings(
     """Warn of each cluster that has open transfers and no section in gridbridge.toml."""
     counts = Counter(transfer.remote for transfer in transfers if transfer.remote not in clusters)
     for cluster, count in sorted(counts.items()):
-        yield CheckFinding(
-            item=f"{cluster}: open transfers",
-            state=FindingSeverity.WARNING,
-            found=f"{count} transfers, and no [cluster.{cluster}] in {CONFIG}",
-            right="no open transfer, or the section",
+        yield CheckFinding.warning(
+            f"{cluster}: open transfers",
+            f"{count} transfers, and no [cluster.{cluster}] in {CONFIG}",
+            "no open transfer, or the section",
             hint=f"put [cluster.{cluster}] back until the transfers have ended;"
             f" without a [queue.NAME] the cluster gets no new job",
         )

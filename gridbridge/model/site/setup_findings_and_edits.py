@@ -56,6 +56,16 @@ class SetupEdit:
     attribute: str = ""  # for ADD_QUEUE: the copied queue; empty: the cell's template
     value: str = ""  # for ADD_QUEUE: one attribute in each line; for SHELL: the command line
 
+    @staticmethod
+    def shell(line: str, cell: str = "") -> "SetupEdit":
+        """Return the edit that runs a command line on this host, with the environment of a cell if one is given."""
+        return SetupEdit(verb=SetupEditVerb.SHELL, cell=cell, value=line)
+
+    @staticmethod
+    def of_queue(verb: SetupEditVerb, cell: str, queue: str, attribute: str, value: str) -> "SetupEdit":
+        """Return the edit of an attribute of a queue."""
+        return SetupEdit(verb=verb, cell=cell, kind="queue", name=queue, attribute=attribute, value=value)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSettingUndo:
@@ -78,6 +88,32 @@ class CheckFinding:
     undo: tuple[SharedSettingUndo, ...] = ()
     where: str = ""  # host that has to run the edits; empty: this host
     hint: str = ""  # advice if no command on this host corrects the fault
+
+    @staticmethod
+    def ok(item: str, found: str) -> "CheckFinding":
+        """Return a finding without a fault."""
+        return CheckFinding(item=item, state=FindingSeverity.OK, found=found)
+
+    @staticmethod
+    def note(item: str, found: str, right: str = "", *mend: SetupEdit, hint: str = "") -> "CheckFinding":
+        """Return a finding about a common weakness, with the edits that remove the weakness."""
+        return CheckFinding(item=item, state=FindingSeverity.NOTE, found=found, right=right, mend=mend, hint=hint)
+
+    @staticmethod
+    def warning(
+        item: str, found: str, right: str = "", *mend: SetupEdit, where: str = "", hint: str = ""
+    ) -> "CheckFinding":
+        """Return a warning, with the correcting edits."""
+        state = FindingSeverity.WARNING
+        return CheckFinding(item=item, state=state, found=found, right=right, mend=mend, where=where, hint=hint)
+
+    @staticmethod
+    def broken(
+        item: str, found: str, right: str = "", *mend: SetupEdit, where: str = "", hint: str = ""
+    ) -> "CheckFinding":
+        """Return a finding about a broken part, with the correcting edits."""
+        state = FindingSeverity.BROKEN
+        return CheckFinding(item=item, state=state, found=found, right=right, mend=mend, where=where, hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from gridbridge.decisions.site import (
 from gridbridge.decisions.site.sge_configuration_findings import unreported_load_value_findings
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh
-from gridbridge.errors import ConfigError, FileWritableByOthers, GridbridgeError, SshAccessRejected, describe_error
+from gridbridge.errors import ConfigError, FileWritableByOthers, GridbridgeError, describe_error
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words
@@ -64,11 +64,8 @@ from gridbridge.site.transfer_queue_setup import (
 from gridbridge.state import published_json
 
 AT_ONCE = 12  # number of parallel queries to all clusters
-NO_ROOT = CheckFinding(
-    item="user",
-    state=FindingSeverity.WARNING,
-    found="not root",
-    hint="run the check as root: other users can't see every file, nor correct faults",
+NO_ROOT = CheckFinding.warning(
+    "user", "not root", hint="run the check as root: other users can't see every file, nor correct faults"
 )
 
 
@@ -188,7 +185,7 @@ def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
         transfers = published_json.read_published_transfers(folder)
     except (GridbridgeError, OSError) as error:
         hint = "gridbridge-poller publishes the file again when a transfer changes, or at its start"
-        yield CheckFinding(item="published", state=FindingSeverity.BROKEN, found=describe_error(error), hint=hint)
+        yield CheckFinding.broken("published", describe_error(error), hint=hint)
         return
     yield from transfer_status_explanation.unconfigured_cluster_findings(transfers, policy.clusters)
 
@@ -198,7 +195,7 @@ def _files(policy: Policy) -> tuple[dict[str, str], dict[str, StageDirFacts], tu
     return (
         find_ssh_hosts_without_rsync(policy),
         inspect_ssh_stage_dirs(policy),
-        capability_checks.check_storage_area_owners(policy),
+        tuple(capability_checks.check_storage_area_owners(policy)),
     )
 
 
@@ -263,14 +260,8 @@ def _queue(
         yield from transfer_queue_setup_findings.transfer_setup_findings(situation)
         yield from unreported_load_value_findings(situation, poller) if poller else ()
     except GridbridgeError as error:
-        if isinstance(error, SshAccessRejected) and os.geteuid() != 0:
-            yield running_site_findings.caller_without_account_finding(f"queue {queue}")
-            return
-        yield CheckFinding(
-            item=f"queue {queue}",
-            state=FindingSeverity.BROKEN,
-            found=f"not checked: {error}",
-            hint="restore the qmasters' answers first",
+        yield capability_checks.unchecked_part_finding(
+            f"queue {queue}", error, FindingSeverity.BROKEN, "restore the qmasters' answers first"
         )
 
 
@@ -293,7 +284,7 @@ def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
     for problem in error.problems:
         path, _, wrong = problem.partition(": ")
         hint = "edit the file" if os.path.exists(path) else ""  # the error about a missing file contains advice
-        yield CheckFinding(item=f"file {path}", state=FindingSeverity.BROKEN, found=wrong, hint=hint)
+        yield CheckFinding.broken(f"file {path}", wrong, hint=hint)
 
 
 def _report(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:

@@ -1,10 +1,16 @@
 """gridbridge metrics: prints or serves metrics of all capabilities for Prometheus."""
 
 import os
-from collections.abc import Iterable
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler
 
 import click
+from prometheus_client import Metric, start_http_server
 
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER
@@ -13,7 +19,6 @@ from gridbridge.model.fixed_paths import BALANCE_PUBLISHED
 from gridbridge.shell import poller_lock, safe_files
 from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.site import published_metrics
-from gridbridge.site.metric_families import MetricFamily
 
 LOCAL = "127.0.0.1"
 MOST_PORT = 65535
@@ -68,7 +73,7 @@ def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, b
     if listen:
         _show_version()
         watch = _Watch(folder, balance)
-        published_metrics.serve_metrics(watch.measure, *listen, announce=lambda port: _tell(listen[0], port))
+        serve_metrics(watch.measure, *listen, announce=lambda port: _tell(listen[0], port))
     families, troubles = published_metrics.collect_published_metrics(datetime.now(UTC), folder, balance)
     _complain(troubles)
     text = published_metrics.format_prometheus_text(families)
@@ -85,12 +90,13 @@ class _Watch:
         self._folders = folder, balance
         self._told: tuple[str, ...] = ()
 
-    def measure(self) -> Iterable[MetricFamily]:
+    def measure(self) -> Iterable[Metric]:
         """Return all metrics; if no file is published, return only the metric that says so."""
         try:
             families, troubles = published_metrics.collect_published_metrics(datetime.now(UTC), *self._folders)
         except GridbridgeError as error:
-            families, troubles = published_metrics.NOTHING, (str(error),)
+            families = (published_metrics.readability_metric({"transfers": False, "elastic": False}),)
+            troubles = (str(error),)
         if troubles != self._told:
             _complain(troubles)
         self._told = troubles
@@ -112,3 +118,84 @@ def _tell(host: str, port: int) -> None:
     shown = f"[{host}]" if ":" in host else host
     output_and_errors.print_line(f"http://{shown}:{port}/metrics")
     output_and_errors.flush_output()
+
+
+IDLE_CLIENT_S = 10.0  # time limit for a client that connects and sends nothing
+REQUEST_LIMIT_S = 30.0  # time limit for a request and its response
+MAX_CONNECTIONS = 64  # limit of open connections; each has two threads
+
+
+class MetricsAddressUnavailable(GridbridgeError):
+    """Raised if the metrics server can't listen on its address."""
+
+
+def serve_metrics(measure: published_metrics.Measure, host: str, port: int, announce: Callable[[int], None]) -> None:
+    """Serve current metrics to each HTTP GET, until the process ends.
+
+    `announce` is called with the port, which the system chooses for port 0. Raises MetricsAddressUnavailable if
+    the address can't be used. Idle and slow clients are disconnected. Above MAX_CONNECTIONS the oldest client is
+    disconnected, so that no client can occupy all connections.
+    """
+    try:
+        server, _ = start_http_server(port, host, published_metrics.metric_registry(measure))
+    except OSError as error:
+        raise MetricsAddressUnavailable(f"{host}:{port}: {error.strerror}") from error
+    server.RequestHandlerClass = _time_limited_handler(
+        IDLE_CLIENT_S, REQUEST_LIMIT_S, _ConnectionLimit(MAX_CONNECTIONS)
+    )
+    server.socket.listen(MAX_CONNECTIONS)  # with the default of 5, a sixth client would wait for a second
+    announce(server.server_port)
+    threading.Event().wait()
+
+
+class _ConnectionLimit:
+    """The open connections; a connection above the limit disconnects the oldest connection."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._turn = most, threading.Lock()
+        self._open = dict[socket.socket, None]()  # oldest connection first
+
+    @contextmanager
+    def among(self, connection: socket.socket) -> Iterator[None]:
+        """Count a client's connection as open within the context."""
+        with self._turn:
+            self._open[connection] = None
+            if len(self._open) > self._most:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                _disconnect(oldest)
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._open.pop(connection, None)
+
+
+def _disconnect(connection: socket.socket) -> None:
+    """Shut a connection down; its blocked reads and writes return."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _time_limited_handler(patience_s: float, longest_s: float, few: _ConnectionLimit) -> type[WSGIRequestHandler]:
+    class Brief(WSGIRequestHandler):
+        timeout = patience_s
+
+        def handle(self) -> None:
+            late = threading.Timer(longest_s, _disconnect, (self.connection,))
+            late.daemon = True
+            late.start()
+            try:
+                with few.among(self.connection), suppress(OSError):  # the client may have disconnected
+                    super().handle()
+            finally:
+                late.cancel()
+
+        def get_environ(self) -> dict[str, Any]:
+            """Leave out the Accept header, so that every client gets the text format."""
+            return {key: text for key, text in super().get_environ().items() if key != "HTTP_ACCEPT"}
+
+        def log_message(self, *_: object) -> None:
+            """Log no HTTP requests."""
+
+    return Brief

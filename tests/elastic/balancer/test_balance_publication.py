@@ -16,7 +16,7 @@ from gridbridge.elastic.balancer.balancer_round_outputs import (
 )
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
-from gridbridge.site.metric_families import elastic_metric_families
+from gridbridge.site.published_metrics import elastic_metric_families
 from tests.decisions.elastic.cells import NOON, instance, situation
 from tests.measured import FIGURES
 
@@ -48,7 +48,7 @@ def test_blind_rounds_are_among_all_rounds_in_numbers(tmp_path: Path) -> None:
     publish_round_without_cell_answer("alpha", NOON, "no answer", folder=str(tmp_path))
     shown = balancer_round_outputs.read_published_balance(str(tmp_path))
     assert shown is not None
-    told = {one.name: [each.value for each in one.samples] for one in elastic_metric_families(shown)}
+    told = {sample.name: [sample.value] for family in elastic_metric_families(shown) for sample in family.samples}
 
     assert told["gridbridge_balance_rounds_total"] == [2]
     assert told["gridbridge_balance_blind_rounds_total"] == [1]

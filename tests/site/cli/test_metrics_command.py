@@ -27,6 +27,7 @@ from gridbridge.shell import poller_lock
 from gridbridge.shell.program_startup import version_with_commit
 from gridbridge.site import published_metrics
 from gridbridge.site.capability_checks import LOCKS
+from gridbridge.site.cli import metrics_command
 from gridbridge.site.published_metrics import collect_published_metrics
 from tests.measured import site
 from tests.shown import NOW
@@ -264,13 +265,13 @@ def served() -> int:
     """Answer in a thread of this process; return the port."""
     ports = queue.Queue[int]()
     words = (tuple, "127.0.0.1", 0, ports.put)
-    threading.Thread(target=published_metrics.serve_metrics, args=words, daemon=True).start()
+    threading.Thread(target=metrics_command.serve_metrics, args=words, daemon=True).start()
     return ports.get(timeout=20)
 
 
 def test_who_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a few hundred idle connections keep everybody else from being answered."""
-    monkeypatch.setattr(published_metrics, "IDLE_CLIENT_S", 0.2)
+    monkeypatch.setattr(metrics_command, "IDLE_CLIENT_S", 0.2)
 
     with socket.create_connection(("127.0.0.1", served()), 20) as idle:
         assert idle.recv(1) == b""
@@ -278,7 +279,7 @@ def test_who_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_who_asks_a_letter_at_a_time_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each letter came in time, and so such a connection was kept without end."""
-    monkeypatch.setattr(published_metrics, "REQUEST_LIMIT_S", 0.5)
+    monkeypatch.setattr(metrics_command, "REQUEST_LIMIT_S", 0.5)
 
     with socket.create_connection(("127.0.0.1", served()), 20) as slow:
         slow.settimeout(0.1)
@@ -288,7 +289,7 @@ def test_who_asks_a_letter_at_a_time_is_cut_off(monkeypatch: pytest.MonkeyPatch)
 
 def test_of_too_many_connections_the_oldest_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else they take all threads and descriptors before the time of the first one is over."""
-    monkeypatch.setattr(published_metrics, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(metrics_command, "MAX_CONNECTIONS", 3)
     port = served()
     with ExitStack() as opened:
         idle = [opened.enter_context(socket.create_connection(("127.0.0.1", port), 5)) for _ in range(4)]
