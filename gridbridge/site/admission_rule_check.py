@@ -33,12 +33,8 @@ def check_admission_rules_load(
         run_program(argv, ENVIRONMENT, LOAD_S).checked()
     except CommandFailed as error:
         words = f"not loaded after {LOAD_S:.0f} s" if error.status is None else error.words
-        yield CheckFinding.broken(
-            item,
-            words,
-            "rules that can be loaded",
-            hint="correct the rule's file, or move the file out of the folder; until then every campaign is refused",
-        )
+        hint = "correct the rule's file, or move the file out of the folder; until then every campaign is refused"
+        yield CheckFinding.broken(item, words, "rules that can be loaded", hint=hint)
         return
     yield CheckFinding.ok(item, "loaded")
 

@@ -42,9 +42,8 @@ def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
     facts = _own_facts(policy)
     if master := balancer_setup_requirements.qmaster_host_if_other(facts):
         raise GridbridgeError(f"the balancer runs on the qmaster's host; expected this command on {master}")
-    return setup_steps_of_findings(
-        policy, require_correctable_findings(balancer_setup_requirements.balancer_setup_findings(facts, policy))
-    )
+    findings = balancer_setup_requirements.balancer_setup_findings(facts, policy)
+    return setup_steps_of_findings(policy, require_correctable_findings(findings))
 
 
 def plan_balancer_removal(policy: Policy) -> tuple[SetupStep, ...]:
@@ -93,10 +92,17 @@ def _own_facts(policy: Policy) -> BalancerFacts:
 
 
 def _facts(policy: Policy) -> BalancerFacts:
+    home = configured_cluster_address(policy, policy.site.cluster)
     ours = (*balancer_setup_requirements.FOLDERS, BALANCE_SUDOERS, BALANCE_CRON, policy.bootstrap.key)
     looked = (*filter(None, ours), *balancer_setup_requirements.provider_programs_in_use(policy).values())
     by_path = {path: local_host_facts.read_owner_mode_and_kind(path) for path in looked}
     unreadable = {BALANCE_SUDOERS} if local_host_facts.is_file_unreadable(BALANCE_SUDOERS) else set()
+    last = None
+    with suppress(StateError):
+        if published := balancer_round_outputs.read_published_balance():
+            last = LastPublishedBalancerRound(
+                at=published.at, is_acting=published.is_acting, sentence=published.sentence, trouble=published.trouble
+            )
     return BalancerFacts(
         host=local_host_facts.this_host_name(),
         uid=local_host_facts.uid_of_account(BALANCE_ACCOUNT),
@@ -106,12 +112,10 @@ def _facts(policy: Policy) -> BalancerFacts:
         cron=local_host_facts.read_text_or_empty(BALANCE_CRON),
         has_unit=os.path.exists(BALANCE_UNIT),
         cell=_cell(policy),
-        has_fixed_nodes=batch_adapter_of_cluster(
-            configured_cluster_address(policy, policy.site.cluster)
-        ).has_fixed_nodes,
+        has_fixed_nodes=batch_adapter_of_cluster(home).has_fixed_nodes,
         may_be_root=_may_be_root(BALANCE_ACCOUNT),
         service_may_too=_may_be_root(policy.site.service_account),
-        last=_last(),
+        last=last,
     )
 
 
@@ -141,12 +145,3 @@ def _may_be_root(account: str) -> bool | None:
         return run_program(argv, BARE, SUDO_S).status == 0
     except CommandFailed:
         return None
-
-
-def _last() -> LastPublishedBalancerRound | None:
-    with suppress(StateError):
-        if published := balancer_round_outputs.read_published_balance():
-            return LastPublishedBalancerRound(
-                at=published.at, is_acting=published.is_acting, sentence=published.sentence, trouble=published.trouble
-            )
-    return None

@@ -12,9 +12,10 @@ from gridbridge.decisions.site.besteffort_findings import (
     choose_besteffort_model_queue,
     foreign_queues_named_besteffort,
     non_gridbridge_queue_names,
+    own_besteffort_queues,
 )
 from gridbridge.errors import ConfigError, GridbridgeError
-from gridbridge.model.fixed_paths import CONFIG
+from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.site.setup_findings_and_edits import (
     BestEffortCellFacts,
     BestEffortSetupRequest,
@@ -22,7 +23,7 @@ from gridbridge.model.site.setup_findings_and_edits import (
 )
 from gridbridge.model.site_configuration import Policy
 from gridbridge.site import capability_checks
-from gridbridge.site.transfer_queue_request import home_queue_setup_adapter
+from gridbridge.site.transfer_queue_request import home_queue_setup_adapter, require_configured_cluster
 from gridbridge.site.transfer_queue_setup import (
     SetupStep,
     require_correctable_findings,
@@ -57,7 +58,7 @@ def plan_besteffort_removal(policy: Policy, request: BestEffortSetupRequest) -> 
 
 def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFinding]:
     """Check the best-effort queues of a cell, if this host may query the cell's objects."""
-    if not _can_have(policy, cluster):
+    if _why_no_besteffort_queues(policy, cluster):
         return
     try:
         cell = read_besteffort_setup(policy, cluster)
@@ -66,36 +67,29 @@ def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFindi
         return
     if strange := foreign_queues_named_besteffort(cell):
         yield from (besteffort_findings.foreign_besteffort_name_finding(cluster, name) for name in strange)
-    elif not besteffort_findings.has_any_besteffort_setup(cell):
-        yield besteffort_findings.no_besteffort_queues_finding(cluster)
+    elif not (own_besteffort_queues(cell) or BEST_EFFORT in cell.complexes):
+        actual = "none: best-effort tasks are ordinary jobs of the lowest priority"
+        yield CheckFinding.ok(f"{cluster}: best-effort queues", actual)
     elif model := choose_besteffort_model_queue(cell, None):
         yield from besteffort_findings.besteffort_queue_findings(cluster, cell, model, None)
 
 
 def read_besteffort_setup(policy: Policy, cluster: str) -> BestEffortCellFacts:
     """Read a cell's queues; raise ConfigError for a cell in which this host can't make queues."""
-    if cluster not in policy.clusters:
-        defined = ", ".join(policy.clusters)
-        raise ConfigError((f"{CONFIG}: no [cluster.{cluster}]; there are {defined}",))
-    if not _can_have(policy, cluster):
-        raise ConfigError((_why_not(policy, cluster),))
+    require_configured_cluster(policy, cluster)
+    if why := _why_no_besteffort_queues(policy, cluster):
+        raise ConfigError((why,))
     cell_access = configured_cluster_address(policy, cluster)
     return home_queue_setup_adapter(cell_access).query_besteffort_cell(cell_access)
 
 
-def _can_have(policy: Policy, cluster: str) -> bool:
-    return _makes_queues(policy, cluster) and not policy.clusters[cluster].ssh
-
-
-def _makes_queues(policy: Policy, cluster: str) -> bool:
-    return batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).makes_queues is not None
-
-
-def _why_not(policy: Policy, cluster: str) -> str:
-    if _makes_queues(policy, cluster):
-        return f"{cluster}: reached by ssh; expected this command on a host of {cluster}"
-    kind = policy.clusters[cluster].kind
-    return f"{cluster}: no set-up for kind {kind}; expected a Grid Engine cluster (OAR has its own best-effort jobs)"
+def _why_no_besteffort_queues(policy: Policy, cluster: str) -> str:
+    """Return why this host can't make best-effort queues in a cluster; empty if this host can."""
+    section = policy.clusters[cluster]
+    if batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).makes_queues is None:
+        right = "expected a Grid Engine cluster (OAR has its own best-effort jobs)"
+        return f"{cluster}: no set-up for kind {section.kind}; {right}"
+    return f"{cluster}: reached by ssh; expected this command on a host of {cluster}" if section.ssh else ""
 
 
 def _model(cell: BestEffortCellFacts, request: BestEffortSetupRequest) -> str:

@@ -72,9 +72,9 @@ def check_storage_area_owners(policy: Policy) -> Iterator[CheckFinding]:
     for name, storage in policy.storage.items():
         cluster = configured_cluster_address(policy, storage.cluster)
         machine = cluster.login.host if cluster.login else local_host_facts.this_host_name()
-        taken_names, has_more = _taken(cluster, storage)
+        owners, has_more = _taken(cluster, storage)
         most = MOST if has_more else 0
-        yield from account_and_file_findings.storage_area_owner_findings(name, storage.path, machine, taken_names, most)
+        yield from account_and_file_findings.storage_area_owner_findings(name, storage.path, machine, owners, most)
 
 
 def _taken(cluster: Away, storage: StorageAreaSection) -> tuple[dict[str, str] | None, bool]:
@@ -86,8 +86,7 @@ def _taken(cluster: Away, storage: StorageAreaSection) -> tuple[dict[str, str] |
         accounts = _ask(cluster, ACCOUNTS, text=text).splitlines() if strange else []
     except GridbridgeError:
         return None, False  # other findings report a silent cluster
-    taken_names = {name: strange[name] for name in accounts if name in strange}
-    return taken_names, len(entries) > MOST
+    return {name: strange[name] for name in accounts if name in strange}, len(entries) > MOST
 
 
 def _ask(cluster: Away, script: str, *words: str, text: bytes = b"") -> str:
@@ -109,18 +108,14 @@ def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFi
     except CommandFailed as error:
         yield CheckFinding.warning(PROVIDER_LISTS_ITEM, f"not checked: {error.words}")
         return
-    yield from (_provider_finding(pool, troubles.get(pool)) for pool in pools)
-
-
-def _provider_finding(pool: str, trouble: str | None) -> CheckFinding:
-    item = f"pool {pool}: provider's list"
-    if trouble is None:  # the check reads another file than the service
-        return CheckFinding.note(item, f"not checked: {CONFIG} lacks the pool")
-    if not trouble:
-        return CheckFinding.ok(item, "the provider gives a list")
-    hint = "no node of the pool is added or removed"
-    right = "a list of the provider's machines"
-    return CheckFinding.broken(item, trouble, right, hint=hint)
+    for pool in pools:
+        item = f"pool {pool}: provider's list"
+        if pool not in troubles:  # the check reads another file than the service
+            yield CheckFinding.note(item, f"not checked: {CONFIG} lacks the pool")
+            continue
+        trouble, hint = troubles[pool], "no node of the pool is added or removed"
+        right = "a list of the provider's machines"
+        yield CheckFinding.judge(not trouble, item, trouble or "the provider gives a list", right, hint=hint)
 
 
 def _troubles(path: str) -> Mapping[str, str]:
@@ -137,11 +132,9 @@ def _troubles(path: str) -> Mapping[str, str]:
 def check_running_versions() -> CheckFinding:
     """Compare the versions of running programs with the installed version."""
     running = {
-        program: service_fault_findings.RunningProgramVersion(
-            version=running_version, pid=find_poller_lock_holder(path)
-        )
+        program: service_fault_findings.RunningProgramVersion(version=version, pid=find_poller_lock_holder(path))
         for program, path in LOCKS.items()
-        if (running_version := poller_lock.poller_lock_holder_version(path)) is not None
+        if (version := poller_lock.poller_lock_holder_version(path)) is not None
     }
     return service_fault_findings.program_version_finding(running, version_with_commit())
 
@@ -160,9 +153,6 @@ def check_runner_activity(clock: Clock, folder: str = PUBLISHED, brought: str = 
 def _untaken(folder: str) -> int:
     """Return the number of files that wait for the runner; 0 if the folder can't be listed."""
     with suppress(OSError, GridbridgeError):
-        return len(
-            campaign_files_of_owners.list_unprocessed_inbox_files(
-                campaign_files_of_owners.list_campaign_inbox_files(folder), folder
-            )
-        )
+        files = campaign_files_of_owners.list_campaign_inbox_files(folder)
+        return len(campaign_files_of_owners.list_unprocessed_inbox_files(files, folder))
     return 0

@@ -20,7 +20,12 @@ def drain_cluster(cluster: str, reason: str, now: datetime, folder: str = PUBLIS
     The poller and the runner apply the drain in their next cycles. Raises GridbridgeError if no transfer queue or
     campaign uses the cluster, and StateError for accounts other than root and the service account.
     """
-    _refuse_unknown(cluster, folder)
+    service = published_json.read_all_published_files(folder).service
+    queues = {route.cluster for route in service.routes} if service else set()
+    clusters = sorted(queues | {row.name for row in campaign_client.published_campaign_clusters(folder)})
+    if cluster not in clusters:
+        names = ", ".join(clusters) or "none, because no poller or runner has published a cluster yet"
+        raise GridbridgeError(f"{cluster!r}: nothing is sent to this cluster; expected one of: {names}")
     if not reason.isprintable() or not 0 < len(reason) <= MAX_CHARACTERS:
         raise GridbridgeError(f"--reason: expected one line of at most {MAX_CHARACTERS} characters")
     by = pwd.getpwuid(os.getuid()).pw_name
@@ -32,15 +37,6 @@ def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> None:
     if not drains.undrain_cluster(cluster, folder):
         drained = ", ".join(sorted(drains.list_drained_clusters(folder))) or "none"
         raise GridbridgeError(f"{cluster}: not drained; drained clusters: {drained}")
-
-
-def _refuse_unknown(cluster: str, folder: str) -> None:
-    service = published_json.read_all_published_files(folder).service
-    queues = {route.cluster for route in service.routes} if service else set()
-    clusters = sorted(queues | {row.name for row in campaign_client.published_campaign_clusters(folder)})
-    if cluster not in clusters:
-        names = ", ".join(clusters) or "none, because no poller or runner has published a cluster yet"
-        raise GridbridgeError(f"{cluster!r}: nothing is sent to this cluster; expected one of: {names}")
 
 
 def require_queue_to_cluster(cluster: str, reached: Iterable[str]) -> None:

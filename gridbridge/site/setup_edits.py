@@ -1,7 +1,7 @@
 """Makes the edits of a set-up, and records the former values of settings shared with the site."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
@@ -48,10 +48,11 @@ def edit_as_standalone_shell_line(edit: SetupEdit, policy: Policy) -> str:
 def record_former_settings(undo: tuple[SharedSettingUndo, ...], path: str = FORMER) -> None:
     """Record how to restore shared settings; if a setting has an earlier record, this record stays."""
     earlier = read_former_settings(path)
-    keys = {_key(setting.done) for setting in earlier}
-    new = [setting for setting in undo if _key(setting.done) not in keys]
+    keys = {_key(setting) for setting in earlier}
+    new = [setting for setting in undo if _key(setting) not in keys]
     if new:
-        _write([*earlier, *new], path)
+        rows = [asdict(setting) for setting in (*earlier, *new)]
+        safe_files.replace_file_atomically(path, json.dumps(rows, indent=1).encode() + b"\n")
 
 
 def read_former_settings(path: str = FORMER) -> list[SharedSettingUndo]:
@@ -73,14 +74,8 @@ def delete_former_settings(path: str = FORMER) -> None:
     safe_files.remove_file(path)
 
 
-def _key(edit: SetupEdit) -> tuple[str, ...]:
-    return (edit.verb, edit.cell, edit.kind, edit.name, edit.attribute)
-
-
-def _write(undo: list[SharedSettingUndo], path: str) -> None:
-    safe_files.replace_file_atomically(
-        path, json.dumps([asdict(setting) for setting in undo], indent=1).encode() + b"\n"
-    )
+def _key(setting: SharedSettingUndo) -> SetupEdit:
+    return replace(setting.done, value="")
 
 
 def _decode_edit(row: dict[str, Any]) -> SetupEdit:

@@ -9,7 +9,7 @@ import pwd
 import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import Lock
 
@@ -24,7 +24,6 @@ from gridbridge.model.site.site_check_facts import (
     ClusterFacts,
     FolderFreeSpace,
     NonRootWritablePaths,
-    PathFacts,
     PollerProcessFacts,
     ServiceConfigurationFacts,
     SshKeyLoginFacts,
@@ -52,29 +51,35 @@ Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # argv and envir
 def inspect_local_host(policy: Policy) -> TransferHostFacts:
     """Return the facts by which this host's set-up is checked."""
     account = policy.site.service_account
-    with ThreadPoolExecutor(1) as threads:
-        importing = threads.submit(_import_trouble, account)
-        return replace(_host_facts(policy), import_trouble=importing.result())
-
-
-def _host_facts(policy: Policy) -> TransferHostFacts:
-    account = policy.site.service_account
-    return TransferHostFacts(
-        name=local_host_facts.this_host_name(),
-        service_uid=local_host_facts.uid_of_account(account),
-        is_root=os.geteuid() == 0,
-        paths=_paths(policy),
-        trees={folder: tree for folder in ROOTS if (tree := _tree(folder))},
-        hidden=frozenset(path for path in _strict(policy) if local_host_facts.is_path_access_denied(path))
-        | frozenset(path for path in (SUDOERS,) if local_host_facts.is_file_unreadable(path)),
-        closed_to_others={
-            path: folder
-            for path in account_and_file_findings.PROGRAMS
-            if (folder := local_host_facts.first_parent_closed_to_others(path))
-        },
-        sudoers=local_host_facts.read_text_or_empty(SUDOERS),
-        room=free_space_of_state_folders(),
+    owned = (
+        *account_and_file_findings.FOLDERS,
+        SUDOERS,
+        *filter(None, (account_and_file_findings.sqlite_state_file_path(policy.site),)),
     )
+    with ThreadPoolExecutor(1) as threads:
+        import_trouble = threads.submit(_import_trouble, account)
+        facts_by_path = {path: local_host_facts.read_owner_mode_and_kind(path) for path in owned}
+        facts_by_path |= {  # only symlinks to programs are followed
+            path: local_host_facts.read_owner_mode_and_kind(path, follow=True)
+            for path in (*account_and_file_findings.PROGRAMS, CONFIG)
+        }
+        hidden = {path for path in owned if local_host_facts.is_path_access_denied(path)}
+        facts = TransferHostFacts(
+            name=local_host_facts.this_host_name(),
+            service_uid=local_host_facts.uid_of_account(account),
+            is_root=os.geteuid() == 0,
+            paths={path: facts for path, facts in facts_by_path.items() if facts},
+            trees={folder: tree for folder in ROOTS if (tree := _tree(folder))},
+            hidden=frozenset(hidden | ({SUDOERS} if local_host_facts.is_file_unreadable(SUDOERS) else set())),
+            closed_to_others={
+                path: folder
+                for path in account_and_file_findings.PROGRAMS
+                if (folder := local_host_facts.first_parent_closed_to_others(path))
+            },
+            sudoers=local_host_facts.read_text_or_empty(SUDOERS),
+            room=free_space_of_state_folders(),
+        )
+        return replace(facts, import_trouble=import_trouble.result())
 
 
 def free_space_of_state_folders() -> dict[str, FolderFreeSpace]:
@@ -99,9 +104,12 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerProcessFacts:
     home_facts = local_host_facts.read_owner_mode_and_kind(HOME)
     uid = home_facts.owner if home_facts else 0
     pids = (local_host_facts.find_process_by_command_line(words, uid) for words in POLLERS) if uid else ()
-    taken_at_s, stale_s, values = _load()
-    age_s = now_s - taken_at_s if taken_at_s else None
-    is_fresh = age_s is not None and -1 <= age_s <= stale_s
+    age_s, is_fresh, values = None, False, frozenset[str]()
+    with suppress(OSError, GridbridgeError):
+        path = published_file_formats.load_values_path()
+        taken_at_s, stale_s, load_values = published_file_formats.parse_load_values_file(path)
+        age_s, values = now_s - taken_at_s, frozenset(load_values)
+        is_fresh = -1 <= age_s <= stale_s
     return PollerProcessFacts(
         is_running=poller_lock.is_poller_lock_held(LOCK),
         pid=next(filter(None, pids), 0),
@@ -133,16 +141,6 @@ def transfer_queue_states(policy: Policy) -> dict[str, QueueInstanceState]:
     return {instance.name: instance.state for instance in ours}
 
 
-def _paths(policy: Policy) -> dict[str, PathFacts]:
-    """Return facts of existing paths; symlinks are followed only to programs."""
-    by_path = {path: local_host_facts.read_owner_mode_and_kind(path) for path in _strict(policy)}
-    by_path |= {
-        path: local_host_facts.read_owner_mode_and_kind(path, follow=True)
-        for path in (*account_and_file_findings.PROGRAMS, CONFIG)
-    }
-    return {path: facts for path, facts in by_path.items() if facts}
-
-
 def _tree(folder: str) -> NonRootWritablePaths | None:
     """Return the paths above and in a folder that users besides root can change; None if the folder is unreadable."""
     try:
@@ -152,14 +150,6 @@ def _tree(folder: str) -> NonRootWritablePaths | None:
         return None
     wrong = (*above, *(doubt for doubts in within for doubt, _ in doubts))
     return NonRootWritablePaths(files=len(within), wrong=wrong, above=tuple(above.values()))
-
-
-def _strict(policy: Policy) -> tuple[str, ...]:
-    return (
-        *account_and_file_findings.FOLDERS,
-        SUDOERS,
-        *filter(None, (account_and_file_findings.sqlite_state_file_path(policy.site),)),
-    )
 
 
 def _import_trouble(account: str) -> str:
@@ -174,22 +164,10 @@ def _import_trouble(account: str) -> str:
     return ""
 
 
-def _load() -> tuple[float, float, frozenset[str]]:
-    """Return the time, the maximum age and the names of the load values; 0 and empty if there are none."""
-    try:
-        taken_at_s, stale_s, values = published_file_formats.parse_load_values_file(
-            published_file_formats.load_values_path()
-        )
-    except (OSError, GridbridgeError):
-        return 0.0, 0.0, frozenset()
-    return taken_at_s, stale_s, frozenset(values)
-
-
 def _configuration(sha256: str, now_s: float) -> ServiceConfigurationFacts | None:
-    try:
+    service = None
+    with suppress(OSError, GridbridgeError):
         service = published_json.read_published_service_status(PUBLISHED)
-    except (OSError, GridbridgeError):
-        return None
     configuration = service.configuration if service else None
     if configuration is None:
         return None
@@ -228,7 +206,10 @@ class _Answers:
             is_new = question not in self._answers
             answer = self._answers.setdefault(question, Future())
         if is_new:
-            _settle(answer, lambda: self._ask(at_cell, ask))
+            try:
+                answer.set_result(self._ask(at_cell, ask))
+            except BaseException as error:  # threads that wait for this result get the error
+                answer.set_exception(error)
         return answer.result()
 
     def _ask(self, at_cell: Question, ask: Callable[[], CompletedProgram]) -> CompletedProgram:
@@ -242,28 +223,16 @@ class _Answers:
             raise
 
 
-def _settle(answer: Future[CompletedProgram], ask: Callable[[], CompletedProgram]) -> None:
-    try:
-        answer.set_result(ask())
-    except BaseException as error:  # threads that wait for this result get the error
-        answer.set_exception(error)
-
-
 AT_ONCE = 4  # sshd drops the eleventh connection that has not logged in (MaxStartups)
 LIMIT_S = 20.0
 RSYNC = "rsync"
-NO_ACCOUNT = "no such account here"
 
 
 def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyLoginFacts, ...]:
     """Test each user's login to each cluster by ssh; a caller other than root tests only the caller's logins."""
-    logins = [
-        (name, cluster.ssh, cluster.users.account_of(person), person)
-        for name, cluster in _by_ssh(policy)
-        for person in _people(policy, cluster.users)
-    ]
+    logins = [(name, cluster, person) for name, cluster in _by_ssh(policy) for person in _people(policy, cluster.users)]
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        return tuple(threads.map(lambda words: _facts(*words), logins))
+        return tuple(threads.map(lambda words: _key_login(*words), logins))
 
 
 def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
@@ -274,9 +243,8 @@ def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
 
 def inspect_ssh_stage_dirs(policy: Policy, of: str = "") -> dict[str, StageDirFacts]:
     """Return facts about each absolute stage_dir of clusters by ssh; `of` selects one cluster, empty all clusters."""
-    folders = {name: cluster.stage_dir for name, cluster in _by_ssh(policy) if of in ("", name)}
-    pairs = ((name, _stage(policy, name, folder)) for name, folder in folders.items())
-    return {name: facts for name, facts in pairs if facts}
+    sections = ((name, cluster) for name, cluster in _by_ssh(policy) if of in ("", name))
+    return {name: facts for name, cluster in sections if (facts := _stage(policy, name, cluster.stage_dir))}
 
 
 def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageDirFacts | None:
@@ -321,17 +289,15 @@ def _people(policy: Policy, named: RemoteAccounts) -> Iterator[str]:
         yield caller
 
 
-def _facts(cluster: str, address: str, account: str, person: str) -> SshKeyLoginFacts:
-    trouble = NO_ACCOUNT if not local_host_facts.uid_of_account(person) else _trouble(address, account, person)
+def _key_login(cluster: str, section: ClusterSection, person: str) -> SshKeyLoginFacts:
+    """Log in with OpenSSH's client, as job starters do."""
+    account, trouble = section.users.account_of(person), ""
+    if not local_host_facts.uid_of_account(person):
+        trouble = "no such account here"
+    else:
+        try:
+            login = parse_ssh_login_address(section.ssh, account, person)
+            ssh.run_over_ssh(login, ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient())
+        except GridbridgeError as error:
+            trouble = str(error)
     return SshKeyLoginFacts(cluster=cluster, person=person, account=account, trouble=trouble)
-
-
-def _trouble(address: str, account: str, person: str) -> str:
-    """Log in with OpenSSH's client, as job starters do; return the reason of a failure."""
-    try:
-        ssh.run_over_ssh(
-            parse_ssh_login_address(address, account, person), ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient()
-        )
-    except GridbridgeError as error:
-        return str(error)
-    return ""

@@ -24,7 +24,6 @@ from gridbridge.model.published_status_and_reports import replace_control_charac
 from gridbridge.model.site.site_section import QueueOrder
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import staged_paths
-from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer_name import TransferAttemptId, is_transfer_name, parse_local_job_and_task
 from gridbridge.model.transfer_route import Away, TransferRoute
 from gridbridge.program import configuration_in_force
@@ -106,8 +105,8 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     request, pe, slots = submitted.request, submitted.pe, submitted.slots
     shut = _refusal(submitted) or _unfit(policy, queue, submitted)
     if shut:
-        return SubmissionExplanation(job=job, cluster=remote, refused=replace_control_characters(shut))
-    rules, far = (build_request_mapping(policy, remote, queue), configured_cluster_address(policy, remote))
+        return _refused(job, remote, shut)
+    rules, far = build_request_mapping(policy, remote, queue), configured_cluster_address(policy, remote)
     vocabulary = read_names_offered_by_cluster(remote)
     try:
         home_spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
@@ -116,7 +115,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
         account = policy.clusters[remote].users.account_of(request.owner)
         folder = _carried(build_transfer_queue_route(policy, queue), request, account, name)
     except (UnmappableRequest, UnstageablePaths) as error:
-        return SubmissionExplanation(job=job, cluster=remote, refused=replace_control_characters(str(error)))
+        return _refused(job, remote, str(error))
     cwd = submitted.cwd or os.path.expanduser(f"~{request.owner}")
     if far.login:
         cwd = folder if folder.startswith("/") or not folder else f"~{account}/{folder}"
@@ -125,7 +124,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
     adapter = batch_adapter_of_cluster(far)
     if refused := adapter.explain_request_refusal(spec.request):
-        return SubmissionExplanation(job=job, cluster=remote, refused=replace_control_characters(refused))
+        return _refused(job, remote, refused)
     argv = adapter.build_submission_command(far, spec)
     reason = transfer_queue_admission.why_request_excludes_queue(queue, request)
     notes += (reason,) if reason else ()
@@ -140,13 +139,20 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     )
 
 
+def _refused(job: str, remote: str, why: str) -> SubmissionExplanation:
+    return SubmissionExplanation(job=job, cluster=remote, refused=replace_control_characters(why))
+
+
 def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
-    if transfer := _transfer(words, policy):
-        submitted = require_job_request_reader(home).query_submitted_job(home, transfer.job, transfer.task)
-        return _Asked(job=transfer.local, name=str(transfer), submitted=submitted)
-    person = pwd.getpwuid(os.getuid()).pw_name
-    submitted = require_job_request_reader(home).preview_submitted_job(home, words, person)
-    return _Asked(job="", name=f"gb.{policy.site.cluster}.JOB.0.1", submitted=submitted)
+    reader = require_job_request_reader(home)
+    try:
+        job, task = parse_local_job_and_task(" ".join(words))
+    except ParseError:
+        submitted = reader.preview_submitted_job(home, words, pwd.getpwuid(os.getuid()).pw_name)
+        return _Asked(job="", name=f"gb.{policy.site.cluster}.JOB.0.1", submitted=submitted)
+    transfer = TransferAttemptId(policy.site.cluster, job, task, 1)
+    submitted = reader.query_submitted_job(home, job, task)
+    return _Asked(job=transfer.local, name=str(transfer), submitted=submitted)
 
 
 def _refusal(submitted: JobRequestAndSubmitOptions) -> str:
@@ -168,9 +174,8 @@ def _unfit(policy: Policy, queue: str, job: JobRequestAndSubmitOptions) -> str:
         limits = require_job_request_reader(home).query_queue_admission(home, queue)
     except CommandFailed:
         return ""
-    return transfer_queue_admission.why_queue_refuses_job(
-        queue, limits, job, frozenset(local_host_facts.groups_of_account(owner))
-    )
+    groups = frozenset(local_host_facts.groups_of_account(owner))
+    return transfer_queue_admission.why_queue_refuses_job(queue, limits, job, groups)
 
 
 def _in_turn(policy: Policy, job: JobRequestAndSubmitOptions) -> tuple[str, ...]:
@@ -204,19 +209,8 @@ def _queue(to: str, policy: Policy) -> str:
         return to
     require_queue_to_cluster(to, policy.remotes)
     names = [name for name, queue in policy.queues.items() if queue.cluster == to]
-    if len({_adds(policy.queues[name]) for name in names}) > 1:
+    queues = [policy.queues[name] for name in names]
+    if len({(frozenset(queue.asks.items()), queue.oar_queue, queue.oar_type) for queue in queues}) > 1:
         ways = " or ".join(f"--to {name}" for name in names)
         raise GridbridgeError(f"{to}: its transfer queues request different resources; expected {ways}")
     return names[0]
-
-
-def _adds(queue: TransferQueueSection) -> tuple[object, ...]:
-    return tuple(sorted(queue.asks.items())), queue.oar_queue, queue.oar_type
-
-
-def _transfer(words: tuple[str, ...], policy: Policy) -> TransferAttemptId | None:
-    try:
-        job, task = parse_local_job_and_task(" ".join(words))
-    except ParseError:
-        return None
-    return TransferAttemptId(policy.site.cluster, job, task, 1)

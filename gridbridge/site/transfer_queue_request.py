@@ -1,6 +1,5 @@
 """Completes a request for a transfer queue from the configuration and the remote cluster's size."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -50,7 +49,8 @@ def complete_queue_request(
     refuse_setup_of_embedded_site(policy)
     if policy.why_no_queues:
         raise ConfigError((f"{CONFIG}: {policy.why_no_queues}",))
-    name = options.queue or _default_queue(policy, options.cluster)
+    named = [name for name, queue in policy.queues.items() if queue.cluster == options.cluster]
+    name = options.queue or (named[0] if len(named) == 1 else f"transfer-{options.cluster}")
     section = policy.queues.get(name)
     _refuse(policy, options, name, section)
     if must_exist and section is None:
@@ -60,6 +60,12 @@ def complete_queue_request(
         limit = section.pending_limit if options.pending_limit is None else options.pending_limit
     else:
         slots, limit = _share(policy, _like_standing(policy, options, name))
+    far, service = policy.clusters[options.cluster], policy.site.service_account
+    setup_adapter = remote_setup_adapter(configured_cluster_address(policy, options.cluster))
+    rules = [(name, rule) for (_, name), rule in policy.maps.get(options.cluster, {}).items()]
+    pe_rules = {
+        name: rule for name, rule in rules if isinstance(rule, PeMappingRule) and setup_adapter.HAS_ENVIRONMENTS
+    }
     return WantedTransferQueue(
         home=policy.site.cluster,
         remote=options.cluster,
@@ -67,18 +73,14 @@ def complete_queue_request(
         host=options.host or local_host_facts.this_host_name(),
         slots=slots,
         pending_limit=limit,
-        service_account=policy.site.service_account,
-        has_operators=remote_setup_adapter(configured_cluster_address(policy, options.cluster)).HAS_OPERATORS,
+        service_account=service,
+        has_operators=setup_adapter.HAS_OPERATORS,
         remote_usage=section is None or section.remote_usage,
-        far_account=_far_account(policy, options.cluster),
-        renamed={name: rule.to for name, rule in _pe_rules(policy, options.cluster) if rule.to},
-        rejected={name: rule.reject for name, rule in _pe_rules(policy, options.cluster) if rule.reject},
-        people=_people(policy, options.cluster),
-        resources=tuple(
-            name
-            for (_, name), rule in policy.maps.get(options.cluster, {}).items()
-            if isinstance(rule, ResourceMappingRule) and not rule.reject
-        ),
+        far_account=far.users.account_of(service) if far.ssh else "",
+        renamed={name: rule.to for name, rule in pe_rules.items() if rule.to},
+        rejected={name: rule.reject for name, rule in pe_rules.items() if rule.reject},
+        people=tuple(person for person in far.users if person != service),
+        resources=tuple(name for name, rule in rules if isinstance(rule, ResourceMappingRule) and not rule.reject),
     )
 
 
@@ -89,27 +91,10 @@ def _like_standing(policy: Policy, options: TransferQueueRequest, name: str) -> 
     queue = home_queue_setup_adapter(home).query_queue_settings(home).get(name, {})
     if name in policy.queues or not (is_transfer_queue(queue) or queue_runs_gridbridge_starter(queue)):
         return options
-    slots, limit = queue_slots_and_pending_limit(
-        queue, options.cluster, options.host or local_host_facts.this_host_name()
-    )
-    return replace(
-        options,
-        slots=options.slots or slots,
-        pending_limit=limit if options.pending_limit is None else options.pending_limit,
-    )
-
-
-def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeMappingRule]]:
-    for (_, name), rule in policy.maps.get(cluster, {}).items():
-        if (
-            isinstance(rule, PeMappingRule)
-            and remote_setup_adapter(configured_cluster_address(policy, cluster)).HAS_ENVIRONMENTS
-        ):
-            yield name, rule
-
-
-def _people(policy: Policy, cluster: str) -> tuple[str, ...]:
-    return tuple(person for person in policy.clusters[cluster].users if person != policy.site.service_account)
+    host = options.host or local_host_facts.this_host_name()
+    slots, limit = queue_slots_and_pending_limit(queue, options.cluster, host)
+    limit = limit if options.pending_limit is None else options.pending_limit
+    return replace(options, slots=options.slots or slots, pending_limit=limit)
 
 
 def refuse_setup_of_embedded_site(policy: Policy) -> None:
@@ -120,20 +105,14 @@ def refuse_setup_of_embedded_site(policy: Policy) -> None:
         raise ConfigError((f"{policy.site.cluster}: an embedded cluster needs only a queue; expected {make}",))
 
 
-def _far_account(policy: Policy, cluster: str) -> str:
-    far = policy.clusters[cluster]
-    return far.users.account_of(policy.site.service_account) if far.ssh else ""
-
-
-def _default_queue(policy: Policy, cluster: str) -> str:
-    named = [name for name, queue in policy.queues.items() if queue.cluster == cluster]
-    return named[0] if len(named) == 1 else f"transfer-{cluster}"
+def require_configured_cluster(policy: Policy, cluster: str) -> None:
+    """Raise ConfigError for a cluster that gridbridge.toml lacks."""
+    if cluster not in policy.clusters:
+        raise ConfigError((f"{CONFIG}: no [cluster.{cluster}]; there are {', '.join(policy.clusters)}",))
 
 
 def _refuse(policy: Policy, options: TransferQueueRequest, queue: str, section: TransferQueueSection | None) -> None:
-    if options.cluster not in policy.clusters:
-        defined = ", ".join(policy.clusters)
-        raise ConfigError((f"{CONFIG}: no [cluster.{options.cluster}]; there are {defined}",))
+    require_configured_cluster(policy, options.cluster)
     if options.cluster == policy.site.cluster:
         raise ConfigError((f"{options.cluster}: the local cluster; expected a remote cluster",))
     if section and section.cluster != options.cluster:
@@ -145,15 +124,13 @@ def _refuse(policy: Policy, options: TransferQueueRequest, queue: str, section: 
 
 def _share(policy: Policy, options: TransferQueueRequest) -> tuple[int, int]:
     """Return slots and pending limit, by default 1/4 and 1/10 of the cluster's slots (for short jobs 1/10 and 0)."""
-    if options.short_jobs:
-        return options.slots or _part(policy, options, TENTH), 0
-    slots = options.slots or _part(policy, options, QUARTER)
-    limit = options.pending_limit
-    return slots, _part(policy, options, TENTH) if limit is None else limit
 
+    def part(divisor: int) -> int:
+        return max(1, min(MAX_SLOTS, count_remote_batch_slots(policy, options.cluster) // divisor))
 
-def _part(policy: Policy, options: TransferQueueRequest, divisor: int) -> int:
-    return max(1, min(MAX_SLOTS, count_remote_batch_slots(policy, options.cluster) // divisor))
+    slots = options.slots or part(TENTH if options.short_jobs else QUARTER)
+    limit = 0 if options.short_jobs else options.pending_limit
+    return slots, part(TENTH) if limit is None else limit
 
 
 def count_remote_batch_slots(policy: Policy, cluster: str) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address, keep_ssh_connections_open
 from gridbridge.decisions.site import (
@@ -19,7 +19,6 @@ from gridbridge.decisions.site.transfer_queue_findings import is_existing_non_tr
 from gridbridge.decisions.site.transfer_queue_setup_findings import transfer_queue_removal_edits
 from gridbridge.errors import CommandFailed, GridbridgeError, StateError
 from gridbridge.model.fixed_paths import ORDERED, PUBLISHED
-from gridbridge.model.published_status_and_reports import PublishedClusterAnswer
 from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
 from gridbridge.model.site.setup_findings_and_edits import (
     CellQconfSettings,
@@ -31,11 +30,11 @@ from gridbridge.model.site.setup_findings_and_edits import (
     TransferSetupSituation,
     WantedTransferQueue,
 )
-from gridbridge.model.site.site_section import QueueOrder, RenumberedTransferQueue, TransferQueueWithClusterLoad
+from gridbridge.model.site.site_section import QueueOrder, TransferQueueWithClusterLoad
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
-from gridbridge.site import configuration_wait, setup_edits
+from gridbridge.site import setup_edits
 from gridbridge.site.site_inspection import inspect_local_host, inspect_ssh_stage_dirs
 from gridbridge.site.transfer_queue_request import (
     TransferQueueRequest,
@@ -66,7 +65,7 @@ def plan_transfer_queue_setup(policy: Policy, options: TransferQueueRequest) -> 
     request = complete_queue_request(policy, options)
     situation = _own_situation(policy, request)
     findings = (
-        *transfer_queue_findings.queue_section_findings(policy, request),
+        transfer_queue_findings.queue_section_finding(policy, request),
         *transfer_queue_setup_findings.transfer_setup_findings(situation),
     )
     return setup_steps_of_findings(policy, require_correctable_findings(findings))
@@ -82,21 +81,12 @@ def uncorrectable_queue_warnings(policy: Policy, options: TransferQueueRequest) 
         ),
         *(stage_dir_finding(name, stage) for name, stage in stages),
     )
-    return tuple(map(_warning, (finding for finding in findings if finding.state != FindingSeverity.OK)))
-
-
-def _warning(finding: CheckFinding) -> str:
-    lines = "; ".join(edit.value for edit in finding.mend)
-    suffix = f"; on {finding.where}: {lines}" if lines else ""
-    return f"{finding.item}: {finding.found}; {finding.right} ({finding.hint}){suffix}"
-
-
-def why_new_queue_stays_closed(options: TransferQueueRequest) -> str:
-    """Return why a new queue on this host stays closed until the service reads gridbridge.toml; else empty."""
-    return (
-        configuration_wait.configuration_lag_reason()
-        if options.host in (None, local_host_facts.this_host_name())
-        else ""
+    wrong = [finding for finding in findings if finding.state != FindingSeverity.OK]
+    lines = ["; ".join(edit.value for edit in finding.mend) for finding in wrong]
+    return tuple(
+        f"{finding.item}: {finding.found}; {finding.right} ({finding.hint})"
+        + (f"; on {finding.where}: {line}" if line else "")
+        for finding, line in zip(wrong, lines, strict=True)
     )
 
 
@@ -113,16 +103,12 @@ def plan_transfer_queue_removal(
     siblings = [name for name, queue in policy.queues.items() if queue.cluster == options.cluster]
     if siblings and request.queue not in {*siblings, *situation.home.queues}:
         raise GridbridgeError(f"queue {request.queue}: no such transfer queue; expected one of: {', '.join(siblings)}")
-    if used := _slots_used(policy, request):
+    home = configured_cluster_address(policy, request.home)
+    instances = home_queue_setup_adapter(home).query_queue_instances(home, request.home)
+    if used := sum(instance.slots_used for instance in instances if instance.queue == request.queue):
         reason = f"jobs use {used} of its slots; run qmod -d {request.queue}, then wait for the jobs or qdel them"
         warn(f"queue {request.queue} can't be removed yet: {reason}")
     return _removal(policy, situation)
-
-
-def _slots_used(policy: Policy, request: WantedTransferQueue) -> int:
-    home = configured_cluster_address(policy, request.home)
-    instances = home_queue_setup_adapter(home).query_queue_instances(home, request.home)
-    return sum(instance.slots_used for instance in instances if instance.queue == request.queue)
 
 
 def plan_queue_leftover_removal(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
@@ -148,9 +134,8 @@ def plan_host_setup(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps that this host needs; raise GridbridgeError if some files are not visible."""
     refuse_setup_of_embedded_site(policy)
     findings = account_and_file_findings.transfer_host_findings(inspect_local_host(policy), policy.site)
-    for finding in findings:
-        if finding.found == UNSEEN:
-            raise GridbridgeError(f"{finding.item}: {finding.found}; run this command as root")
+    for finding in (finding for finding in findings if finding.found == UNSEEN):
+        raise GridbridgeError(f"{finding.item}: {finding.found}; run this command as root")
     return setup_steps_of_findings(policy, findings)
 
 
@@ -160,20 +145,11 @@ def apply_setup_steps(steps: Iterable[SetupStep], policy: Policy, report: Callab
         if step.where:
             raise GridbridgeError(f"run on {step.where}: {step.environment}; {step.line}")
         setup_edits.record_former_settings(step.undo)
-        _make(step, policy)
+        try:
+            setup_edits.run_setup_edit(step.edit, policy)
+        except CommandFailed as error:
+            raise GridbridgeError(f"{step.what}: {error.words}") from error
         report(step)
-
-
-def _make(step: SetupStep, policy: Policy) -> None:
-    try:
-        setup_edits.run_setup_edit(step.edit, policy)
-    except CommandFailed as error:
-        raise GridbridgeError(f"{step.what}: {error.words}") from error
-
-
-def setup_step_without_undo(step: SetupStep) -> SetupStep:
-    """Return a step without undo information, for callers that record former values themselves."""
-    return replace(step, undo=())
 
 
 def delete_unneeded_former_settings(policy: Policy) -> None:
@@ -235,27 +211,22 @@ def read_transfer_queue_setup(
     slots = dict(home.slots)
     slots |= {name: queue.slots for name, queue in policy.queues.items() if name in slots}
     try:
-        remote = _away(policy, request, home.setup)
+        cluster = configured_cluster_address(policy, request.remote)
+        remote = remote_setup_adapter(cluster).read_remote_setup(cluster, request.host, home.setup)
     except GridbridgeError as error:
         if unheard is None:
             raise
         unheard(f"{request.remote} was not queried and is not changed: {error}")
         remote = CellQconfSettings.bare("", {})
+    is_here = request.host == local_host_facts.this_host_name()
     return TransferSetupSituation(
         wanted=request,
         home=home.setup,
         away=remote,
         gids=local_host_facts.all_group_ids(),
-        execd=local_host_facts.find_root_daemon("sge_execd")
-        if request.host == local_host_facts.this_host_name()
-        else None,
+        execd=local_host_facts.find_root_daemon("sge_execd") if is_here else None,
         other_slots=sum(count for queue, count in slots.items() if queue != request.queue),
     )
-
-
-def _away(policy: Policy, request: WantedTransferQueue, home: CellQconfSettings) -> CellQconfSettings:
-    remote = configured_cluster_address(policy, request.remote)
-    return remote_setup_adapter(remote).read_remote_setup(remote, request.host, home)
 
 
 def _own_situation(
@@ -272,8 +243,7 @@ def _own_situation(
 def require_correctable_findings(findings: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
     """Return the findings; raise GridbridgeError if setup can't correct a finding."""
     listed = tuple(findings)
-    hopeless = (finding for finding in listed if finding.state == FindingSeverity.BROKEN and not finding.mend)
-    for finding in hopeless:
+    for finding in (finding for finding in listed if finding.state == FindingSeverity.BROKEN and not finding.mend):
         raise GridbridgeError(f"{finding.item}: {finding.found}; {finding.hint}")
     return listed
 
@@ -310,7 +280,16 @@ def plan_queue_sequence_numbers(
         changed = transfer_queue_order.plan_queue_number_restore(queue_offers, _former(former))
     else:
         changed = transfer_queue_order.plan_queue_renumbering(queue_offers, order)
-    return setup_steps_of_findings(policy, (_finding(policy, change) for change in changed))
+    findings = []
+    for change in changed:
+        edit = SetupEdit.of_queue(
+            SetupEditVerb.REPLACE, policy.site.cluster, change.queue, ATTRIBUTE, str(change.after)
+        )
+        right = f"{ATTRIBUTE} {change.after} ({change.why})"
+        finding = CheckFinding.broken(f"queue {change.queue}", f"{ATTRIBUTE} {change.before}", right, edit)
+        undo = SharedSettingUndo(done=edit, undo=replace(edit, value=str(change.before)))
+        findings.append(replace(finding, undo=(undo,)))
+    return setup_steps_of_findings(policy, findings)
 
 
 def check_queue_order(
@@ -337,8 +316,7 @@ def apply_queue_sequence_numbers(
     is_back = policy.site.queue_order is QueueOrder.SEQ_NO
     if not is_back:
         setup_edits.record_former_settings(tuple(undo for step in steps for undo in step.undo), former)
-    plain = [setup_step_without_undo(step) for step in steps]
-    apply_setup_steps(plain, policy, report)
+    apply_setup_steps((replace(step, undo=()) for step in steps), policy, report)
     if is_back:
         setup_edits.delete_former_settings(former)
 
@@ -359,39 +337,17 @@ def _offers(
     stale = timedelta(seconds=2 * policy.poller.stale_s)
     now = Clock().now()
     for name, queue in sorted(policy.queues.items()):
-        if name in queues:
-            number = queues[name].get(ATTRIBUTE, "")
-            yield _offer(policy, name, number, heard.get(queue.cluster), now - stale)
-
-
-def _offer(
-    policy: Policy, name: str, number: str, published: PublishedClusterAnswer | None, since: datetime
-) -> TransferQueueWithClusterLoad:
-    cluster = policy.queues[name].cluster
-    taken_at = published.taken_at if published else None
-    return TransferQueueWithClusterLoad(
-        queue=name,
-        cluster=cluster,
-        seq_no=int(number) if number.isdigit() else None,
-        is_heard=taken_at is not None and taken_at >= since,
-        pending=(published.pending or 0) if published else 0,
-        free_slots=(published.free_slots or 0) if published else 0,
-        slots=(published.slots or 0) if published else 0,
-        cost=policy.clusters[cluster].cost,
-    )
-
-
-def _finding(policy: Policy, change: RenumberedTransferQueue) -> CheckFinding:
-    edit, undo = (_edit(policy, change.queue, number) for number in (change.after, change.before))
-    return CheckFinding(
-        item=f"queue {change.queue}",
-        state=FindingSeverity.BROKEN,
-        found=f"{ATTRIBUTE} {change.before}",
-        right=f"{ATTRIBUTE} {change.after} ({change.why})",
-        mend=(edit,),
-        undo=(SharedSettingUndo(done=edit, undo=undo),),
-    )
-
-
-def _edit(policy: Policy, queue: str, number: int) -> SetupEdit:
-    return SetupEdit.of_queue(SetupEditVerb.REPLACE, policy.site.cluster, queue, ATTRIBUTE, str(number))
+        if name not in queues:
+            continue
+        number, published = queues[name].get(ATTRIBUTE, ""), heard.get(queue.cluster)
+        taken_at = published.taken_at if published else None
+        yield TransferQueueWithClusterLoad(
+            queue=name,
+            cluster=queue.cluster,
+            seq_no=int(number) if number.isdigit() else None,
+            is_heard=taken_at is not None and taken_at >= now - stale,
+            pending=(published.pending or 0) if published else 0,
+            free_slots=(published.free_slots or 0) if published else 0,
+            slots=(published.slots or 0) if published else 0,
+            cost=policy.clusters[queue.cluster].cost,
+        )

@@ -14,7 +14,7 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.site.cli import check_command as service
-from gridbridge.site.cli.check_command import _item
+from gridbridge.site.cli.check_command import _report
 from gridbridge.site.transfer_queue_setup import HomeTransferQueueSettings
 from tests.site.test_queue_order_setup import policy as brokerage_policy
 
@@ -22,7 +22,7 @@ from tests.site.test_queue_order_setup import policy as brokerage_policy
 def test_what_people_wrote_steers_no_terminal_of_root() -> None:
     """A ProxyCommand's words come to standard error of ssh, and from there into the table."""
     words = "\x1b]0;mine\x07\x1b[2Jall is well\nok"
-    item = _item(CheckFinding(item="key", state=FindingSeverity.WARNING, found=words, hint=words), None)
+    (item,) = _report((CheckFinding.warning("key", words, hint=words),), None).items
 
     assert (item.found.isprintable(), item.hint.isprintable()) == (True, True)
     assert "all is well" in item.found

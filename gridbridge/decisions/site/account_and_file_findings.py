@@ -7,7 +7,6 @@ import re
 import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import replace
 from types import MappingProxyType
 
 from gridbridge.model.fixed_paths import AS_USER, CAMPAIGNS, CONFIG, HOME, METHODS, PUBLISHED, PYTHON, SPOOL, SUDOERS
@@ -15,44 +14,47 @@ from gridbridge.model.site.setup_findings_and_edits import CheckFinding, SetupEd
 from gridbridge.model.site.site_check_facts import NonRootWritablePaths, PathFacts, TransferHostFacts
 from gridbridge.model.site.site_section import SiteSection
 
-NO_COMMENT = re.compile(r"\s*#(\s*[0-9]|include)")
+IS_COMMENT = re.compile(r"\s*#(?!\s*[0-9]|include)").match  # `#1000` and `#include` are no comments of sudoers(5)
 UNSEEN = "not visible to this user"
 
 
 def system_account_finding(name: str, uid: int, home: str) -> CheckFinding:
     """Check that a system account of gridbridge exists; uid 0: no such account."""
-    item = f"account {name}"
-    if uid:
-        return CheckFinding.ok(item, f"uid {uid}")
-    add = f"useradd --system --user-group --home-dir {home} --shell /usr/sbin/nologin {name}"
-    return CheckFinding.broken(item, "missing", "a system account", SetupEdit.shell(add))
+    add = SetupEdit.shell(f"useradd --system --user-group --home-dir {home} --shell /usr/sbin/nologin {name}")
+    actual = f"uid {uid}" if uid else "missing"
+    return CheckFinding.judge(bool(uid), f"account {name}", actual, "a system account", add)
 
 
-def account_folder_finding(
-    path: str, mode: int, facts: PathFacts | None, owner: tuple[str, int], hidden: Set[str], *, is_within: bool = False
-) -> CheckFinding:
-    """Check a folder's owner and mode; `owner` is the account and its uid (0: the account does not exist).
+def account_folder_findings(
+    modes: Mapping[str, int], home: str, paths: Mapping[str, PathFacts], owner: tuple[str, int], hidden: Set[str]
+) -> Iterator[CheckFinding]:
+    """Check the owner and mode of folders; `owner` is the account and its uid (0: the account does not exist).
 
-    A folder inside the account's own folder (`is_within`) is made by a process of the account: the account could
-    replace the path by a symlink while root works on the path.
+    A folder inside the account's `home` is made by a process of the account: the account could replace the path by a
+    symlink while root works on the path.
     """
+    for path, mode in modes.items():
+        yield _folder(path, mode, paths.get(path), owner, hidden, is_within=path.startswith(f"{home}/"))
+
+
+def _folder(
+    path: str, mode: int, facts: PathFacts | None, owner: tuple[str, int], hidden: Set[str], *, is_within: bool
+) -> CheckFinding:
     item, (name, uid), quoted = f"folder {path}", owner, shlex.quote(path)
     right = f"{name}'s, mode {mode:04o}"
-    mends = f"install -d -o {name} -g {name} -m {mode:04o} {quoted}"
+    make = f"install -d -o {name} -g {name} -m {mode:04o} {quoted}"
     if is_within:
-        mends = run_as_account_shell_line(name, f"install -d -m {mode:04o} {quoted}")
+        make = run_as_account_shell_line(name, f"install -d -m {mode:04o} {quoted}")
     if path in hidden:
         return CheckFinding.warning(item, UNSEEN, right)
     if facts is None:
-        return CheckFinding.broken(item, "missing", right, SetupEdit.shell(mends))
+        return CheckFinding.broken(item, "missing", right, SetupEdit.shell(make))
     if not facts.is_folder:
-        moved = f"mv -T {quoted} {quoted}.wrong"
-        aside = f"{run_as_account_shell_line(name, moved) if is_within else moved} && {mends}"
+        move = f"mv -T {quoted} {quoted}.wrong"
+        aside = f"{run_as_account_shell_line(name, move) if is_within else move} && {make}"
         return CheckFinding.broken(item, "not a folder", right, SetupEdit.shell(aside))
-    if uid and facts.owner == uid and facts.mode == mode:
-        return CheckFinding.ok(item, describe_owner_and_mode(facts))
-    make_and_give = f"chown -h {name}: {quoted} && {mends}" if is_within else mends
-    return CheckFinding.broken(item, describe_owner_and_mode(facts), right, SetupEdit.shell(make_and_give))
+    give = SetupEdit.shell(f"chown -h {name}: {quoted} && {make}" if is_within else make)
+    return CheckFinding.judge(bool(uid) and (facts.owner, facts.mode) == (uid, mode), item, facts.rights, right, give)
 
 
 def run_as_account_shell_line(name: str, command: str) -> str:
@@ -64,31 +66,17 @@ def sudoers_file_finding(path: str, line: str, facts: PathFacts | None, text: st
     """Check a sudoers file that has to contain exactly one line."""
     item, mend = f"sudoers {path}", setup_edit_writing_root_file(path, line, 0o440)
     if facts and (facts.owner, facts.mode) != (0, 0o440):
-        return CheckFinding.broken(
-            item, describe_owner_and_mode(facts), "root's, mode 0440: sudo refuses other modes", mend
-        )
+        return CheckFinding.broken(item, facts.rights, "root's, mode 0440: sudo refuses other modes", mend)
     if path in hidden:
         return CheckFinding.warning(item, UNSEEN, line)
     if facts is None:
         return CheckFinding.broken(item, "missing", line, mend)
     if line not in text.splitlines():
         return CheckFinding.broken(item, "without the expected line", line, mend)
-    if more := tuple(extra_line for extra_line in _meaningful_lines(text) if extra_line != line):
-        return CheckFinding.broken(item, f"has another line: {more[0]}", f"{line}, and no other line", mend)
+    extra = [other for other in text.splitlines() if other.strip() and other != line and not IS_COMMENT(other)]
+    if extra:
+        return CheckFinding.broken(item, f"has another line: {extra[0]}", f"{line}, and no other line", mend)
     return CheckFinding.ok(item, line)
-
-
-def _meaningful_lines(text: str) -> Iterator[str]:
-    """Yield a sudoers file's lines without comments and blank lines; `#1000` and `#include` are no comments."""
-    for line in text.splitlines():
-        is_comment = line.lstrip().startswith("#") and not NO_COMMENT.match(line)
-        if line.strip() and not is_comment:
-            yield line
-
-
-def describe_owner_and_mode(facts: PathFacts) -> str:
-    """Return the owner and the mode of a path as text."""
-    return f"{facts.owner_name}'s, mode {facts.mode:04o}"
 
 
 def setup_edit_writing_root_file(path: str, line: str, mode: int) -> SetupEdit:
@@ -117,13 +105,10 @@ def misowned_account_folders(entries: Iterable[str]) -> dict[str, str]:
     Each entry is `OWNER TYPE NAME`; NAME may contain newlines. The result maps NAME to OWNER. An account called NAME
     need not exist.
     """
-    owners = {}
-    for entry in entries:
-        owner, _, kind_and_name = entry.partition(" ")
-        kind, _, name = kind_and_name.partition(" ")
-        if ACCOUNT.fullmatch(name) and (kind != FOLDER or owner != name):
-            owners[name] = owner
-    return owners
+    fields = (fields for entry in entries if len(fields := entry.split(" ", 2)) == 3)
+    return {
+        name: owner for owner, kind, name in fields if ACCOUNT.fullmatch(name) and (kind != FOLDER or owner != name)
+    }
 
 
 def storage_area_owner_findings(
@@ -188,7 +173,7 @@ def transfer_host_findings(facts: TransferHostFacts, site: SiteSection) -> tuple
     """Check the items of `setup host`: service account, folders and sudoers file."""
     return (
         service_account_finding(facts.service_uid, site),
-        *(_folder(path, mode, facts, site) for path, mode in FOLDERS.items()),
+        *account_folder_findings(FOLDERS, HOME, facts.paths, (site.service_account, facts.service_uid), facts.hidden),
         sudoers_file_finding(
             SUDOERS, service_sudoers_line(site), facts.paths.get(SUDOERS), facts.sudoers, facts.hidden
         ),
@@ -216,12 +201,9 @@ def state_file_privacy_finding(facts: TransferHostFacts, site: SiteSection) -> C
         return CheckFinding.warning(item, UNSEEN)
     if not path or path_facts is None:
         return CheckFinding.ok(item, "not made yet" if path else "a database")
-    if path_facts.owner == facts.service_uid and path_facts.mode == 0o600:
-        return CheckFinding.ok(item, describe_owner_and_mode(path_facts))
-    owner = site.service_account
-    return CheckFinding.broken(
-        item, describe_owner_and_mode(path_facts), f"{owner}'s, mode 0600", setup_edit_making_file_private(path, owner)
-    )
+    owner, is_right = site.service_account, (path_facts.owner, path_facts.mode) == (facts.service_uid, 0o600)
+    mend = setup_edit_making_file_private(path, owner)
+    return CheckFinding.judge(is_right, item, path_facts.rights, f"{owner}'s, mode 0600", mend)
 
 
 def sqlite_state_file_path(site: SiteSection) -> str:
@@ -231,19 +213,9 @@ def sqlite_state_file_path(site: SiteSection) -> str:
 
 def non_root_writable_file_finding(path: str, wrong: str, mend: str) -> CheckFinding:
     """Return the finding about a file that users other than root can change."""
-    return CheckFinding.broken(
-        f"file {path}",
-        wrong,
-        "the file and each folder above are owned and writable by root only",
-        SetupEdit.shell(mend),
-        hint="read the file first: another user may have changed the file",
-    )
-
-
-def _folder(path: str, mode: int, facts: TransferHostFacts, site: SiteSection) -> CheckFinding:
-    owner = (site.service_account, facts.service_uid)
-    path_facts, is_within = facts.paths.get(path), path.startswith(f"{HOME}/")
-    return account_folder_finding(path, mode, path_facts, owner, facts.hidden, is_within=is_within)
+    right = "the file and each folder above are owned and writable by root only"
+    hint = "read the file first: another user may have changed the file"
+    return CheckFinding.broken(f"file {path}", wrong, right, SetupEdit.shell(mend), hint=hint)
 
 
 def service_sudoers_line(site: SiteSection) -> str:
@@ -259,13 +231,9 @@ def _program(path: str, facts: TransferHostFacts) -> CheckFinding:
     if path_facts is None:
         hint = "install gridbridge again: tools/install in its source folder"
         return CheckFinding.broken(item, "missing", "there", hint=hint)
-    is_trusted = path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE
-    if is_trusted and path_facts.mode & 0o005 == 0o005:
-        return CheckFinding.ok(item, describe_owner_and_mode(path_facts))
+    is_right = path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE and path_facts.mode & 0o005 == 0o005
     mend = SetupEdit.shell(f"chown root:root {name} && chmod a+rx,go-w {name}")
-    return CheckFinding.broken(
-        item, describe_owner_and_mode(path_facts), "root's, readable and executable by all users", mend
-    )
+    return CheckFinding.judge(is_right, item, path_facts.rights, "root's, readable and executable by all users", mend)
 
 
 def _tree(top: str, tree: NonRootWritablePaths) -> CheckFinding:
@@ -278,16 +246,13 @@ def _tree(top: str, tree: NonRootWritablePaths) -> CheckFinding:
     mend = SetupEdit.shell(" && ".join((*tree.above, within)))
     right = "owned by root with all its files, and writable by root only"
     hint = "the owner changes, not the content: install gridbridge again if another user may have changed a file"
-    return replace(CheckFinding.broken(item, f"{tree.wrong[0]}{more}", right, mend), hint=hint)
+    return CheckFinding.broken(item, f"{tree.wrong[0]}{more}", right, mend, hint=hint)
 
 
 def _interpreter(facts: TransferHostFacts) -> CheckFinding:
-    item = "programs run as a user"
-    if not facts.import_trouble:
-        return CheckFinding.ok(item, "yes")
-    folder = PYTHON.removesuffix("/bin/python3")
+    folder, trouble = PYTHON.removesuffix("/bin/python3"), facts.import_trouble
     mend = SetupEdit.shell(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
-    return CheckFinding.broken(item, facts.import_trouble, "yes", mend)
+    return CheckFinding.judge(not trouble, "programs run as a user", trouble or "yes", "yes", mend)
 
 
 def _configuration(facts: TransferHostFacts) -> CheckFinding:
@@ -295,9 +260,6 @@ def _configuration(facts: TransferHostFacts) -> CheckFinding:
     if path_facts is None:
         copy = "install -D -m 0644 /opt/gridbridge/conf/gridbridge.toml"
         return CheckFinding.broken(item, "missing", "there", SetupEdit.shell(f"{copy} {CONFIG}"))
-    if path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE and path_facts.mode & stat.S_IROTH:
-        return CheckFinding.ok(item, describe_owner_and_mode(path_facts))
+    is_right = path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE and path_facts.mode & stat.S_IROTH
     mend = SetupEdit.shell(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
-    return CheckFinding.broken(
-        item, describe_owner_and_mode(path_facts), "root's, readable by all users, mode 0644", mend
-    )
+    return CheckFinding.judge(bool(is_right), item, path_facts.rights, "root's, readable by all users, mode 0644", mend)

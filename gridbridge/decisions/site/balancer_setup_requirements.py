@@ -9,8 +9,7 @@ from datetime import datetime
 
 from gridbridge.decisions.site.account_and_file_findings import (
     UNSEEN,
-    account_folder_finding,
-    describe_owner_and_mode,
+    account_folder_findings,
     run_as_account_shell_line,
     setup_edit_making_file_private,
     setup_edit_writing_root_file,
@@ -58,14 +57,13 @@ def is_balancer_configured(policy: Policy) -> bool:
 def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
     """Check what `setup balance` sets up, in the order of its steps; cron or systemd is the last step."""
     yield system_account_finding(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
-    for path, mode in FOLDERS.items():
-        owner = (BALANCE_ACCOUNT, facts.uid)
-        path_facts, is_within = facts.paths.get(path), path.startswith(f"{BALANCE_HOME}/")
-        yield account_folder_finding(path, mode, path_facts, owner, facts.hidden, is_within=is_within)
-    if facts.cell:
-        yield from _cell(facts.cell, facts.host)
-        if policy.balance.fill_first:
-            yield _in_line(facts.cell)
+    yield from account_folder_findings(FOLDERS, BALANCE_HOME, facts.paths, (BALANCE_ACCOUNT, facts.uid), facts.hidden)
+    if cell := facts.cell:
+        yield _admitted(cell, "admin host", "admin", facts.host, cell.admin_hosts)
+        yield _admitted(cell, "manager", "manager", BALANCE_ACCOUNT, cell.managers)
+        if policy.balance.fill_first:  # fill_first needs queues in the order of their seq_no
+            item, values = f"{cell.name}: queue order", (cell.queue_order, BY_NUMBER)
+            yield scheduler_setting_finding(item, cell.name, QUEUE_ORDER, values, FindingSeverity.BROKEN, undo=False)
     if facts.cell or facts.has_fixed_nodes:
         path_facts = facts.paths.get(BALANCE_SUDOERS)
         yield sudoers_file_finding(BALANCE_SUDOERS, SUDOERS_LINE, path_facts, facts.sudoers, facts.hidden)
@@ -77,14 +75,18 @@ def running_balancer_findings(facts: BalancerFacts, policy: Policy, now: datetim
     """Check the balancer's rights, the service's rights, and the balancer's last round."""
     service = policy.site.service_account
     if (facts.cell or facts.has_fixed_nodes) and facts.may_be_root is not None:
-        yield _may(facts)
+        item, actual = f"account {BALANCE_ACCOUNT}", f"sudo does not let the account run {AS_ROOT}"
+        hint = f"sudo -l -U {BALANCE_ACCOUNT} lists its rights; see #includedir in /etc/sudoers"
+        barred = CheckFinding.broken(item, actual, SUDOERS_LINE, hint=hint)
+        yield CheckFinding.ok(item, f"may run {AS_ROOT} as root") if facts.may_be_root else barred
     if facts.cell and service in facts.cell.managers:
         edit = SetupEdit(verb=SetupEditVerb.DISMISS, cell=facts.cell.name, kind="manager", name=service)
         yield CheckFinding.broken(f"{facts.cell.name}: manager {service}", "a manager", "only an operator", edit)
     if facts.service_may_too:
-        item = f"account {service}"
         hint = f"look for {AS_ROOT} in /etc/sudoers and /etc/sudoers.d"
-        yield CheckFinding.broken(item, f"may run {AS_ROOT} as root", f"only {BALANCE_ACCOUNT}", hint=hint)
+        yield CheckFinding.broken(
+            f"account {service}", f"may run {AS_ROOT} as root", f"only {BALANCE_ACCOUNT}", hint=hint
+        )
     yield from _programs(facts, policy)
     if facts.cell:
         yield from _missing_queues(facts.cell, policy)
@@ -122,15 +124,11 @@ def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
         item, path_facts = f"provider {name}: {program}", facts.paths.get(program)
         if program in facts.hidden:
             yield CheckFinding.warning(item, UNSEEN, "a program")
-            continue
-        is_right = path_facts is not None and not path_facts.is_folder and bool(path_facts.mode & RUNS)
-        yield CheckFinding(
-            item=item,
-            state=FindingSeverity.OK if is_right else FindingSeverity.BROKEN,
-            found=describe_owner_and_mode(path_facts) if path_facts else "missing",
-            right="" if is_right else "a program",
-            hint="" if is_right else f"correct the program in [provider.{name}]",
-        )
+        elif path_facts and not path_facts.is_folder and path_facts.mode & RUNS:
+            yield CheckFinding.ok(item, path_facts.rights)
+        else:
+            actual, hint = path_facts.rights if path_facts else "missing", f"correct the program in [provider.{name}]"
+            yield CheckFinding.broken(item, actual, "a program", hint=hint)
 
 
 def qmaster_host_if_other(facts: BalancerFacts) -> str:
@@ -159,24 +157,11 @@ def _taken_away(path: str, line: str) -> SetupEdit:
     return SetupEdit(verb=SetupEditVerb.SHELL, name=f"file {path}", value=line)
 
 
-def _cell(cell: BalancerCellFacts, host: str) -> Iterator[CheckFinding]:
-    yield _admitted(cell, "admin host", "admin", host, cell.admin_hosts)
-    yield _admitted(cell, "manager", "manager", BALANCE_ACCOUNT, cell.managers)
-
-
 def _admitted(cell: BalancerCellFacts, role: str, kind: str, name: str, admitted: tuple[str, ...]) -> CheckFinding:
-    item = f"{cell.name}: {role} {name}"
-    if any(is_same_host(name, admitted_name) for admitted_name in admitted):
-        return CheckFinding.ok(item, "admitted")
+    is_admitted = any(is_same_host(name, admitted_name) for admitted_name in admitted)
     edit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=cell.name, kind=kind, name=name)
-    return CheckFinding.broken(item, "not admitted", "admitted", edit)
-
-
-def _in_line(cell: BalancerCellFacts) -> CheckFinding:
-    """Check that the cell orders queues by seq_no, which fill_first of [balance] needs."""
-    values = (cell.queue_order, BY_NUMBER)
-    item = f"{cell.name}: queue order"
-    return scheduler_setting_finding(item, cell.name, QUEUE_ORDER, values, FindingSeverity.BROKEN, undo=False)
+    actual = "admitted" if is_admitted else "not admitted"
+    return CheckFinding.judge(is_admitted, f"{cell.name}: {role} {name}", actual, "admitted", edit)
 
 
 def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[CheckFinding]:
@@ -189,20 +174,14 @@ def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[C
         yield CheckFinding.warning(item, UNSEEN, right)
     elif path_facts is None:
         make = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
-        make_and_give = f"{make} && chown -h {owner}: {name} {name}.pub"
         is_within = path.startswith(f"{BALANCE_HOME}/")  # the account's home may contain any symlink
-        yield CheckFinding.broken(
-            item,
-            "missing",
-            right,
-            SetupEdit.shell(run_as_account_shell_line(owner, make) if is_within else make_and_give),
-        )
-    elif path_facts.owner != facts.uid or path_facts.mode & PRIVATE:
-        yield CheckFinding.broken(
-            item, describe_owner_and_mode(path_facts), right, setup_edit_making_file_private(path, owner)
-        )
+        give = f"{make} && chown -h {owner}: {name} {name}.pub"
+        mend = SetupEdit.shell(run_as_account_shell_line(owner, make) if is_within else give)
+        yield CheckFinding.broken(item, "missing", right, mend)
     else:
-        yield CheckFinding.ok(item, describe_owner_and_mode(path_facts))
+        is_right = path_facts.owner == facts.uid and not path_facts.mode & PRIVATE
+        mend = setup_edit_making_file_private(path, owner)
+        yield CheckFinding.judge(is_right, item, path_facts.rights, right, mend)
 
 
 def _started(facts: BalancerFacts) -> CheckFinding:
@@ -217,36 +196,19 @@ def _started(facts: BalancerFacts) -> CheckFinding:
     return CheckFinding.ok(item, "there")
 
 
-def _may(facts: BalancerFacts) -> CheckFinding:
-    item = f"account {BALANCE_ACCOUNT}"
-    if facts.may_be_root:
-        return CheckFinding.ok(item, f"may run {AS_ROOT} as root")
-    return CheckFinding.broken(
-        item,
-        f"sudo does not let the account run {AS_ROOT}",
-        SUDOERS_LINE,
-        hint=f"sudo -l -U {BALANCE_ACCOUNT} lists its rights; see #includedir in /etc/sudoers",
-    )
-
-
 def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> CheckFinding:
     """Check the last balancer round; a round without --apply is not published."""
     item, last = "balancer", facts.last
     acts = balance.apply or facts.has_unit  # the systemd unit runs with --apply
+    if (last is None or not last.is_acting or not acts) and balance.apply:
+        return CheckFinding.warning(item, "no round yet", hint=f"wait a minute; the log is {BALANCE_LOG}")
     if last is None or not last.is_acting or not acts:
-        return _untold(item, balance)
+        hint = "see gridbridge balance plan, then set apply = true in [balance]"
+        return CheckFinding.note(item, "only plans, and changes nothing", hint=hint)
     age_s = (now - last.at).total_seconds()
     if age_s > LATE_ROUNDS * max(CRON_S, balance.interval_s):
         actual, hint = f"the last round was {age_s:.0f} s ago", f"the log is {BALANCE_LOG}"
         return CheckFinding.broken(item, actual, "a round each minute", hint=hint)
     if last.trouble:
-        actual = f"could not observe the cluster {age_s:.0f} s ago: {last.trouble}"
-        return CheckFinding.warning(item, actual)
+        return CheckFinding.warning(item, f"could not observe the cluster {age_s:.0f} s ago: {last.trouble}")
     return CheckFinding.ok(item, f"{age_s:.0f} s ago: {last.sentence}")
-
-
-def _untold(item: str, balance: BalanceSection) -> CheckFinding:
-    if balance.apply:
-        return CheckFinding.warning(item, "no round yet", hint=f"wait a minute; the log is {BALANCE_LOG}")
-    hint = "see gridbridge balance plan, then set apply = true in [balance]"
-    return CheckFinding.note(item, "only plans, and changes nothing", hint=hint)

@@ -11,7 +11,9 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from operator import attrgetter
 
+from gridbridge.decisions.site.transfer_queue_prerequisites import complex_finding
 from gridbridge.model.fixed_paths import BEST_EFFORT, METHODS
 from gridbridge.model.qconf_attributes import (
     QconfSettings,
@@ -25,7 +27,6 @@ from gridbridge.model.qconf_attributes import (
 from gridbridge.model.site.setup_findings_and_edits import (
     BestEffortCellFacts,
     CheckFinding,
-    FindingSeverity,
     QconfComplexRow,
     SetupEdit,
     SetupEditVerb,
@@ -143,7 +144,6 @@ RULE_NAME = "name gb-besteffort"  # name line of a quota set, sge_resource_quota
 RULE = f"limit {RULE_NAME} queues gb-be* to slots=9999999"
 ACCESS = ("user_lists", "xuser_lists", "projects", "xprojects")
 WHOLE_JOB = "$pe_slots"  # jobs on several hosts can't be preempted as a whole
-SLOTWISE = "slots="  # prefix of a slot-wise subordinate_list
 RESOURCE = QconfComplexRow(name=BEST_EFFORT, shortcut=BEST_EFFORT, type="BOOL", relation="==", requestable="FORCED")
 
 
@@ -167,34 +167,16 @@ def besteffort_queue_findings(
     )
 
 
-def no_besteffort_queues_finding(cluster: str) -> CheckFinding:
-    """Return the finding about a cell without best-effort queues."""
-    actual = "none: best-effort tasks are ordinary jobs of the lowest priority"
-    return CheckFinding.ok(f"{cluster}: best-effort queues", actual)
-
-
 def foreign_besteffort_name_finding(cluster: str, name: str) -> CheckFinding:
     """Return the finding about a foreign queue with a best-effort queue's name."""
-    return CheckFinding.warning(
-        f"{cluster}: queue {name}",
-        f"neither {BEST_EFFORT}=TRUE nor gridbridge's suspend_method",
-        "no ordinary queue of this name",
-        hint=f"remove {name} from each subordinate_list, then qconf -dq {name}; or rename it",
-    )
-
-
-def has_any_besteffort_setup(cell: BestEffortCellFacts) -> bool:
-    """Say whether a cell has a best-effort queue or the complex gb_besteffort."""
-    return bool(own_besteffort_queues(cell)) or BEST_EFFORT in cell.complexes
+    actual = f"neither {BEST_EFFORT}=TRUE nor gridbridge's suspend_method"
+    hint = f"remove {name} from each subordinate_list, then qconf -dq {name}; or rename it"
+    return CheckFinding.warning(f"{cluster}: queue {name}", actual, "no ordinary queue of this name", hint=hint)
 
 
 def _resource(cluster: str, cell: BestEffortCellFacts) -> CheckFinding:
-    item, row = f"complex {BEST_EFFORT}", cell.complexes.get(BEST_EFFORT)
-    key = ("type", "relation", "requestable", "consumable")
-    if row and all(getattr(row, name) == getattr(RESOURCE, name) for name in key):
-        return CheckFinding.ok(item, row.row)
-    edit = SetupEdit(verb=SetupEditVerb.SET_COMPLEX, cell=cluster, name=BEST_EFFORT, value=RESOURCE.row)
-    return CheckFinding.broken(item, row.row if row else "missing", RESOURCE.row, edit)
+    row, key = cell.complexes.get(BEST_EFFORT), attrgetter("type", "relation", "requestable", "consumable")
+    return complex_finding(cluster, row, RESOURCE, row is not None and key(row) == key(RESOURCE))
 
 
 def _quota(cluster: str, name: str, text: str) -> CheckFinding:
@@ -217,8 +199,7 @@ def _queue(
         values = {"qname": name, "seq_no": seq_no, "priority": NICE, "slots": "0", **right}
         text = "\n".join(f"{key} {value}" for key, value in values.items())
         edit = SetupEdit(verb=SetupEditVerb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text)
-        right_words = f"like {model}, for preemptible tasks"
-        yield CheckFinding.broken(item, "missing", right_words, edit)
+        yield CheckFinding.broken(item, "missing", f"like {model}, for preemptible tasks", edit)
         return
     for key, value in right.items():
         yield from _attributes(cluster, name, key, settings.get(key, ""), value)
@@ -236,42 +217,29 @@ def _right(cell: BestEffortCellFacts, model: str) -> dict[str, str]:
         "suspend_thresholds": "NONE",
         "subordinate_list": "NONE",
         "complex_values": ",".join((f"{BEST_EFFORT}=TRUE", *remote)),
-        "pe_list": _environments(cell, model),
+        "pe_list": ",".join(_environments(cell, model)),
         **{name: queue.get(name, "NONE") for name in ACCESS},
     }
 
 
-def _environments(cell: BestEffortCellFacts, model: str) -> str:
-    values = parse_qconf_values_by_host(cell.queues[model].get("pe_list", "NONE"))
-    of_hosts = (f"[{where}={_whole_jobs(cell, value)}]" for where, value in values.others)
-    return ",".join((_whole_jobs(cell, values.usual), *of_hosts))
-
-
-def _whole_jobs(cell: BestEffortCellFacts, listed: str) -> str:
+def _environments(cell: BestEffortCellFacts, model: str) -> Iterator[str]:
     rules = {name: settings.get("allocation_rule") for name, settings in cell.environments.items()}
-    return " ".join(name for name in parse_qconf_words(listed) if rules.get(name) == WHOLE_JOB) or "NONE"
+    values = parse_qconf_values_by_host(cell.queues[model].get("pe_list", "NONE"))
+    for where, listed in (("", values.usual), *values.others):
+        whole = " ".join(name for name in parse_qconf_words(listed) if rules.get(name) == WHOLE_JOB) or "NONE"
+        yield f"[{where}={whole}]" if where else whole
 
 
 def _attributes(cluster: str, queue: str, name: str, actual_text: str, right: str) -> Iterator[CheckFinding]:
-    actual_values, right_values = (dict(qconf_queue_value_by_host(actual_text)), dict(qconf_queue_value_by_host(right)))
+    actual_values, right_values = dict(qconf_queue_value_by_host(actual_text)), dict(qconf_queue_value_by_host(right))
+    is_list, usual = name == "complex_values", right_values[""]  # default value of the attribute after the edit
     for where in dict.fromkeys((*actual_values, *right_values)):
-        usual = right_values[""]  # default value of the attribute after the edit
         actual, value = actual_values.get(where, usual), right_values.get(where, usual)
-        judged = _attribute(cluster, f"{queue}{where}", name, actual, value)
-        is_surplus = where not in right_values and name != "complex_values"
-        if is_surplus and judged.state is not FindingSeverity.OK:
-            edits = (replace(edit, verb=SetupEditVerb.PURGE, value="") for edit in judged.mend)
-            judged = replace(judged, mend=tuple(edits))
-        yield judged
-
-
-def _attribute(cluster: str, queue: str, name: str, actual: str, right: str) -> CheckFinding:
-    item = f"queue {queue}: {name}"
-    if _same(name, actual, right):
-        return CheckFinding.ok(item, actual)
-    verb = SetupEditVerb.MERGE if name == "complex_values" else SetupEditVerb.REPLACE
-    edit = SetupEdit.of_queue(verb, cluster, queue, name, right)
-    return CheckFinding.broken(item, actual, right, edit)
+        verb = SetupEditVerb.MERGE if is_list else SetupEditVerb.REPLACE
+        edit = SetupEdit.of_queue(verb, cluster, f"{queue}{where}", name, value)
+        if where not in right_values and not is_list:
+            edit = replace(edit, verb=SetupEditVerb.PURGE, value="")
+        yield CheckFinding.judge(_same(name, actual, value), f"queue {queue}{where}: {name}", actual, value, edit)
 
 
 def _same(name: str, actual: str, right: str) -> bool:
@@ -291,37 +259,23 @@ def _subordinates(
     for where, actual in subordinate_lists_by_host(cell.queues[queue]).items():
         name = f"{queue}@{where}" if where else queue
         item, listed = f"queue {name}: subordinate_list", parse_qconf_pairs(actual)
-        if actual.startswith(SLOTWISE):
-            yield _slotwise(item, actual)
-            continue
-        lacking = {key: n for key, n in right.items() if listed.get(key) != str(n)}
-        if not lacking:
-            yield CheckFinding.ok(item, actual)
-            continue
-        value = ",".join(f"{key}={n}" for key, n in lacking.items())
-        edit = SetupEdit.of_queue(SetupEditVerb.MERGE, cluster, name, "subordinate_list", value)
-        yield CheckFinding.broken(item, actual, value, edit)
-
-
-def _slotwise(item: str, actual: str) -> CheckFinding:
-    return CheckFinding.broken(
-        item,
-        f"{actual}: slot-wise, which counts best-effort tasks and allows no other queues",
-        "queue-wise, such as low.q=1",
-        hint="change the subordinate_list by hand, or give another --like",
-    )
+        lacking = ",".join(f"{key}={n}" for key, n in right.items() if listed.get(key) != str(n))
+        if actual.startswith("slots="):
+            wrong = f"{actual}: slot-wise, which counts best-effort tasks and allows no other queues"
+            hint = "change the subordinate_list by hand, or give another --like"
+            yield CheckFinding.broken(item, wrong, "queue-wise, such as low.q=1", hint=hint)
+        else:
+            edit = SetupEdit.of_queue(SetupEditVerb.MERGE, cluster, name, "subordinate_list", lacking)
+            yield CheckFinding.judge(not lacking, item, actual, lacking, edit)
 
 
 def _slots(cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, number: int) -> CheckFinding:
     """Check a best-effort queue's slots on each host; the queue starts tasks as soon as it has slots."""
     name, right = f"gb-be{number}", blocks.slots_of(number)
     actual = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
-    if actual == right:
-        return CheckFinding.ok(f"queue {name}: slots", format_queue_slots_by_host(actual))
-    edit = SetupEdit.of_queue(SetupEditVerb.REPLACE, cluster, name, "slots", format_queue_slots_by_host(right))
-    return CheckFinding.broken(
-        f"queue {name}: slots", format_queue_slots_by_host(actual), format_queue_slots_by_host(right), edit
-    )
+    shown, wanted = format_queue_slots_by_host(actual), format_queue_slots_by_host(right)
+    edit = SetupEdit.of_queue(SetupEditVerb.REPLACE, cluster, name, "slots", wanted)
+    return CheckFinding.judge(actual == right, f"queue {name}: slots", shown, wanted, edit)
 
 
 def besteffort_consumable_findings(
@@ -334,16 +288,10 @@ def besteffort_consumable_findings(
     for name, hosts in cell.taken.items():
         touched = [host for host in hosts if host in blocks.slots or host == "global"]
         if touched:
-            yield CheckFinding.warning(
-                f"{cluster}: consumable {name}",
-                f"best-effort tasks use {name} at {_shortened(touched)}, and no queue exempts the tasks",
-                "no consumable that every job uses",
-                hint=_instead(name, cell),
-            )
-
-
-def _shortened(hosts: list[str]) -> str:
-    return ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
+            hosts_text = ", ".join(touched[:3]) + (f" and {len(touched) - 3} more" if touched[3:] else "")
+            actual = f"best-effort tasks use {name} at {hosts_text}, and no queue exempts the tasks"
+            right = "no consumable that every job uses"
+            yield CheckFinding.warning(f"{cluster}: consumable {name}", actual, right, hint=_instead(name, cell))
 
 
 def _instead(name: str, cell: BestEffortCellFacts) -> str:
@@ -366,7 +314,9 @@ def besteffort_removal_edits(cluster: str, cell: BestEffortCellFacts) -> Iterato
     for name in queues:
         yield SetupEdit(verb=SetupEditVerb.SUSPEND, cell=cluster, name=name)
     if queues:
-        yield SetupEdit.shell(_await_none(queues), cluster)
+        listed = f"qstat -s rs -u '*' -q {','.join(queues)} | grep -q ."
+        wait = f"timeout {GONE_S} sh -c {shlex.quote(f'while {listed}; do sleep 1; done')}"
+        yield SetupEdit.shell(wait, cluster)
     yield from _subordination(cluster, cell, queues)
     for name in queues:
         yield SetupEdit(verb=SetupEditVerb.DROP_QUEUE, cell=cluster, name=name)
@@ -378,20 +328,10 @@ def besteffort_removal_edits(cluster: str, cell: BestEffortCellFacts) -> Iterato
         yield SetupEdit(verb=SetupEditVerb.DROP_COMPLEX, cell=cluster, name=BEST_EFFORT)
 
 
-def _await_none(queues: tuple[str, ...]) -> str:
-    listed = f"qstat -s rs -u '*' -q {','.join(queues)} | grep -q ."
-    return f"timeout {GONE_S} sh -c {shlex.quote(f'while {listed}; do sleep 1; done')}"
-
-
 def _subordination(cluster: str, cell: BestEffortCellFacts, queues: tuple[str, ...]) -> Iterator[SetupEdit]:
     for queue, settings in cell.queues.items():
         for where, subordinates in subordinate_lists_by_host(settings).items():
             listed = [f"{name}={n}" for name, n in parse_qconf_pairs(subordinates).items() if name in queues]
             if listed:
-                yield SetupEdit.of_queue(
-                    SetupEditVerb.DROP,
-                    cluster,
-                    f"{queue}@{where}" if where else queue,
-                    "subordinate_list",
-                    ",".join(listed),
-                )
+                name = f"{queue}@{where}" if where else queue
+                yield SetupEdit.of_queue(SetupEditVerb.DROP, cluster, name, "subordinate_list", ",".join(listed))

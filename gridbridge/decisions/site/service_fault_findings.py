@@ -26,13 +26,13 @@ NEW_IN_FORCE = "the new file"
 def is_new_configuration_refused(poller: PollerProcessFacts) -> bool:
     """Say whether the running service rejects the valid gridbridge.toml on disk."""
     configuration = poller.configuration
-    return configuration is not None and not configuration.is_same and bool(configuration.refused)
+    return bool(configuration and not configuration.is_same and configuration.refused)
 
 
 def is_config_reload_awaited(poller: PollerProcessFacts) -> bool:
     """Say whether the running service has not yet read the gridbridge.toml on disk."""
     configuration = poller.configuration
-    return configuration is not None and not configuration.is_same and not configuration.refused
+    return bool(configuration and not configuration.is_same and not configuration.refused)
 
 
 def stale_configuration_reason(poller: PollerProcessFacts) -> str:
@@ -59,23 +59,12 @@ def stale_configuration_findings(poller: PollerProcessFacts, is_right: bool = Tr
         actual = f"{OLDER_IN_FORCE}; the service refuses the new file: {'; '.join(configuration.refused)}"
         yield CheckFinding.broken(CONFIGURATION_ITEM, actual, NEW_IN_FORCE, hint=hint)
     else:
-        yield _late(poller.pid)
+        edits = (SetupEdit.shell(f"kill -HUP {poller.pid}"),) if poller.pid else ()
+        hint = "the service reads the file within seconds, or by: systemctl reload gridbridge-poller"
+        yield CheckFinding.warning(CONFIGURATION_ITEM, OLDER_IN_FORCE, NEW_IN_FORCE, *edits, hint=hint)
 
 
-def _late(pid: int) -> CheckFinding:
-    edit = SetupEdit.shell(f"kill -HUP {pid}")
-    return CheckFinding.warning(
-        CONFIGURATION_ITEM,
-        OLDER_IN_FORCE,
-        NEW_IN_FORCE,
-        *((edit,) if pid else ()),
-        hint="the service reads the file within seconds, or by: systemctl reload gridbridge-poller",
-    )
-
-
-VERSION_ITEM = "version"
 POLLER = "gridbridge-poller"
-BY_SENSOR = "the load sensor starts the poller"
 UNKNOWN = "an unknown version"  # on a full disk a program can't record its version
 
 
@@ -91,31 +80,23 @@ def program_version_finding(running: Mapping[str, RunningProgramVersion], instal
     """Report running programs whose version is not the installed version."""
     outdated = {program: process for program, process in running.items() if not _is_same(process.version, installed)}
     if not outdated:
-        return CheckFinding.ok(VERSION_ITEM, installed)
-    differing = (f"{program} runs {process.version or UNKNOWN}" for program, process in outdated.items())
-    return CheckFinding.broken(
-        VERSION_ITEM,
-        ", ".join(differing),
-        installed,
-        hint=f"systemctl restart {' '.join(outdated)}; {_without_systemd(outdated)}",
+        return CheckFinding.ok("version", installed)
+    differing = ", ".join(f"{program} runs {process.version or UNKNOWN}" for program, process in outdated.items())
+    pids = " ".join(str(process.pid) for process in outdated.values() if process.pid)
+    by_hand = (
+        f"`kill {pids}`" if pids else "end each program",
+        "start each program as before" if outdated.keys() - {POLLER} else "",
+        "the load sensor starts the poller" if POLLER in outdated else "",
     )
+    hint = f"systemctl restart {' '.join(outdated)}; without systemd {', '.join(filter(None, by_hand))}"
+    return CheckFinding.broken("version", differing, installed, hint=hint)
 
 
 def _is_same(running: str, installed: str) -> bool:
     """Compare two versions; commits are compared only if both versions name a commit."""
-    (version, _, commit), (right, _, commit_there) = (running.partition("+"), installed.partition("+"))
+    (version, _, commit), (right, _, commit_there) = running.partition("+"), installed.partition("+")
     return version == right and (commit == commit_there or not (commit and commit_there))
 
-
-def _without_systemd(outdated: Mapping[str, RunningProgramVersion]) -> str:
-    pids = " ".join(str(process.pid) for process in outdated.values() if process.pid)
-    ended = f"`kill {pids}`" if pids else "end each program"
-    by_hand = "start each program as before" if outdated.keys() - {POLLER} else ""
-    by_sensor = BY_SENSOR if POLLER in outdated else ""
-    return f"without systemd {', '.join(filter(None, (ended, by_hand, by_sensor)))}"
-
-
-NEEDS_NEW_SERVICE = "restart the poller when no transfer is open"
 
 AwayJob: TypeAlias = tuple[str, str, str]  # owner, remote cluster, transfer queue
 
@@ -130,22 +111,18 @@ def find_unreloadable_changes(
     owner, and the local job's methods find the remote job by its queue.
     """
     stays = frozenset(jobs_away)
-    fixed, accounts = _fixed(before, after, path), _accounts(before, after, path, stays)
-    return (*fixed, *accounts, *_queues(before, after, path, stays))
-
-
-def _fixed(before: Policy, after: Policy, path: str) -> tuple[str, ...]:
     changed = {
         "[site] cluster": (before.site.cluster, after.site.cluster),
         "[site] service_account": (before.site.service_account, after.site.service_account),
         "[site] state": (before.site.state, after.site.state),
         f"[cluster.{after.site.cluster}] kind": (_kind(before), _kind(after)),
     }
-    return tuple(
-        f'{path}: {key} = "{new}": the running service uses "{old}"; {NEEDS_NEW_SERVICE}'
+    fixed = (
+        f'{path}: {key} = "{new}": the running service uses "{old}"; restart the poller when no transfer is open'
         for key, (old, new) in changed.items()
         if old != new
     )
+    return (*fixed, *_accounts(before, after, path, stays), *_queues(before, after, path, stays))
 
 
 def _kind(policy: Policy) -> str:
@@ -190,23 +167,19 @@ def rebalance_round_findings(
     """Check for each kind of rebalancing round whether the last round is late."""
     for kind, last in rounds.items():
         hangs = is_rebalance_round_late(kind, last, at)
-        yield CheckFinding(
-            item=f"rebalancing: {kind.value}",
-            state=FindingSeverity.WARNING if hangs else FindingSeverity.OK,
-            found=_last_round(last, at),
-            right=f"a round that ends within {_age(LONGEST_ROUND[kind])}" if hangs else "",
-            hint=LATE_ROUND_HINT if hangs else "",
+        age = _age(at - ((not last.is_open and last.ended_at) or last.began_at))
+        ended = f"the last round ended {age} ago"
+        actual = f"no round has ended since a round began {age} ago" if last.is_open else ended
+        right = f"a round that ends within {_age(LONGEST_ROUND[kind])}"
+        yield CheckFinding.judge(
+            not hangs, f"rebalancing: {kind.value}", actual, right, is_warning=True, hint=LATE_ROUND_HINT
         )
 
 
 def paused_rebalance_finding(since: datetime, at: datetime) -> CheckFinding:
     """Return the finding that rebalancing is paused, with the command that resumes the moves."""
-    return CheckFinding.note(
-        "rebalancing: quiesce",
-        f"moves have been paused for {_age(at - since)}",
-        "moves resumed",
-        hint=f"to resume: {RESUME_COMMAND}",
-    )
+    actual = f"moves have been paused for {_age(at - since)}"
+    return CheckFinding.note("rebalancing: quiesce", actual, "moves resumed", hint=f"to resume: {RESUME_COMMAND}")
 
 
 def paused_rebalance_sentence(since: datetime, at: datetime) -> str:
@@ -230,12 +203,6 @@ def late_rebalance_sentences(
     )
 
 
-def _last_round(last: PublishedRebalanceRound, at: datetime) -> str:
-    if last.is_open:
-        return f"no round has ended since a round began {_age(at - last.began_at)} ago"
-    return f"the last round ended {_age(at - (last.ended_at or last.began_at))} ago"
-
-
 def _age(passed: timedelta) -> str:
     minutes = max(0, int(passed / timedelta(minutes=1)))
     return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h"
@@ -256,15 +223,10 @@ def campaign_runner_cycle_findings(
     if not (going_on or brought):
         return
     late = "never" if last is None else f"{int((at - last) / timedelta(minutes=1))} min ago"
-    is_late = last is None or at - last > RUNNER_LATE
+    is_recent = last is not None and at - last <= RUNNER_LATE
     news = f" and {number_with_noun(brought, 'file')} not accepted yet" if brought else ""
-    yield CheckFinding(
-        item="campaigns",
-        state=FindingSeverity.WARNING if is_late else FindingSeverity.OK,
-        found=f"{going_on} unfinished{news}, last cycle of gridbridge-runner: {late}",
-        right="a cycle each minute" if is_late else "",
-        hint=RUNNER_HINT if is_late else "",
-    )
+    actual = f"{going_on} unfinished{news}, last cycle of gridbridge-runner: {late}"
+    yield CheckFinding.judge(is_recent, "campaigns", actual, "a cycle each minute", is_warning=True, hint=RUNNER_HINT)
 
 
 MIN_FREE_BYTES = 1 << 20  # 256 messages of the largest size
@@ -301,19 +263,10 @@ def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckF
             hint = f"remove files from the folder's filesystem; {until}"
             yield CheckFinding.broken(item, lacking, right, hint=hint)
         else:
-            yield CheckFinding.ok(item, _shown(room))
+            files = "" if room.free_files is None else f", {room.free_files} files"
+            yield CheckFinding.ok(item, f"{(room.free_bytes or 0) // KIB // KIB} MiB{files}")
         if room.folders:
-            yield _strange(folder, room.folders)
-
-
-def _strange(folder: str, folders: Mapping[str, int]) -> CheckFinding:
-    ranked = sorted(folders.items(), key=lambda owner_count: (-owner_count[1], owner_count[0]))
-    ranking = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
-    item, right = f"folders in {folder}", "only messages"
-    hint = "only root can remove these folders; the service lists the folders in each round"
-    return CheckFinding.warning(item, ranking, right, hint=hint)
-
-
-def _shown(room: FolderFreeSpace) -> str:
-    files = "" if room.free_files is None else f", {room.free_files} files"
-    return f"{(room.free_bytes or 0) // KIB // KIB} MiB{files}"
+            ranked = sorted(room.folders.items(), key=lambda owner_count: (-owner_count[1], owner_count[0]))
+            actual = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
+            hint = "only root can remove these folders; the service lists the folders in each round"
+            yield CheckFinding.warning(f"folders in {folder}", actual, "only messages", hint=hint)

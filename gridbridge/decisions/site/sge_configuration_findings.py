@@ -5,8 +5,9 @@ started without a host configuration never reads a new host configuration (tried
 restarted, which leaves its jobs running.
 """
 
+import re
 import shlex
-from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from itertools import count as counting
 
@@ -16,7 +17,6 @@ from gridbridge.model.qconf_attributes import parse_qconf_pairs, parse_qconf_wor
 from gridbridge.model.site.setup_findings_and_edits import (
     CheckFinding,
     FindingSeverity,
-    RunningExecd,
     SetupEdit,
     SetupEditVerb,
     SharedSettingUndo,
@@ -28,6 +28,7 @@ from gridbridge.model.transfer.load_values import PENDING, UP, load_value_comple
 QUEUE_ORDER, BY_NUMBER = "queue_sort_method", "seqno"
 DEFAULT_DECAYS = ("0:7:30", "00:07:30")  # Grid Engine's default, meant for np_load_avg
 NO_DECAYS = ("0:0:0", "00:00:00")  # load adjustments are off
+PENDING_VALUE = re.compile("gb_.*_pending")
 DECAY = "0:0:30"  # about the delay until the load values include a transferred job
 
 
@@ -55,38 +56,28 @@ def scheduler_setting_finding(
 ) -> CheckFinding:
     """Check a scheduler setting; `values` are the present and expected value."""
     actual, right = values
-    if actual == right:
-        return CheckFinding.ok(item, f"{attribute} {actual}")
     edit = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=right)
-    undo_edit = SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=actual)
-    return CheckFinding(
-        item=item,
-        state=state,
-        found=f"{attribute} {actual}",
-        right=f"{attribute} {right}, for the whole cluster",
-        mend=(edit,),
-        undo=(SharedSettingUndo(done=edit, undo=undo_edit),) if undo else (),
+    finding = CheckFinding.judge(
+        actual == right,
+        item,
+        f"{attribute} {actual}",
+        f"{attribute} {right}, for the whole cluster",
+        edit,
+        is_warning=state is FindingSeverity.WARNING,
     )
+    former = SharedSettingUndo(done=edit, undo=replace(edit, value=actual))
+    return replace(finding, undo=(former,)) if undo and finding.mend else finding
 
 
 def _adjustment(situation: TransferSetupSituation) -> CheckFinding:
     actual = right = situation.home.scheduler.get("job_load_adjustments", "NONE")
     own = load_value_complex_attribute(situation.wanted.remote, PENDING)
-    for name in dict.fromkeys((own, *_pending_values(situation))):
+    thresholds = (parse_qconf_pairs(queue.get("load_thresholds", "")) for queue in situation.home.queues.values())
+    names = (name for of_queue in thresholds for name in of_queue if PENDING_VALUE.fullmatch(name))
+    for name in dict.fromkeys((own, *names)):
         if name not in parse_qconf_pairs(actual):
-            right = _join(right, f"{name}=1")
+            right = f"{name}=1" if right.upper() == "NONE" else f"{right},{name}=1"
     return _setting(situation, "damping", "job_load_adjustments", right, FindingSeverity.WARNING, undo=False)
-
-
-def _pending_values(situation: TransferSetupSituation) -> Iterator[str]:
-    for queue in situation.home.queues.values():
-        for name in parse_qconf_pairs(queue.get("load_thresholds", "")):
-            if name.startswith("gb_") and name.endswith("_pending"):
-                yield name
-
-
-def _join(listed: str, entry: str) -> str:
-    return entry if listed.upper() == "NONE" else f"{listed},{entry}"
 
 
 def _decay(situation: TransferSetupSituation) -> CheckFinding:
@@ -105,48 +96,32 @@ VALUES = "load values"
 
 def transfer_host_sge_conf_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Check the transfer host's group ids, load report time and load sensor."""
-    if situation.wanted.host not in situation.home.exec_hosts:
-        return (_no_execd(situation),)
+    host = situation.wanted.host
+    if host not in situation.home.exec_hosts:
+        actual = f"no execution host of {situation.wanted.home}"
+        hint = f"start sge_execd on {host}, or give another --host"
+        return (CheckFinding.broken(f"host {host}", actual, "an execution host", hint=hint),)
     return (_gid_range(situation), _report_time(situation), _sensor(situation))
-
-
-def _no_execd(situation: TransferSetupSituation) -> CheckFinding:
-    return CheckFinding.broken(
-        f"host {situation.wanted.host}",
-        f"no execution host of {situation.wanted.home}",
-        "an execution host",
-        hint=f"start sge_execd on {situation.wanted.host}, or give another --host",
-    )
 
 
 def _sensor(situation: TransferSetupSituation) -> CheckFinding:
     present = [sensor for sensor in situation.home.effective("load_sensor").split(",") if parse_qconf_words(sensor)]
-    item = "load sensor"
     if SENSOR in present:
-        return CheckFinding.ok(item, ",".join(present))
+        return CheckFinding.ok("load sensor", ",".join(present))
     right = ",".join([*present, SENSOR])
-    return _host_conf_setting(situation, item, "load_sensor", ",".join(present) or "none", right)
+    return _host_conf_setting(situation, "load sensor", "load_sensor", ",".join(present) or "none", right)
 
 
 def _host_conf_setting(
     situation: TransferSetupSituation, item: str, attribute: str, actual: str, right: str
 ) -> CheckFinding:
     request = situation.wanted
-    edit = SetupEdit(
-        verb=SetupEditVerb.SET_HOST, cell=request.home, name=request.host, attribute=attribute, value=right
-    )
-    former = (situation.home.host or {}).get(attribute)
-    verb = SetupEditVerb.DROP_HOST if former is None else SetupEditVerb.SET_HOST
-    undo = SetupEdit(verb=verb, cell=request.home, name=request.host, attribute=attribute, value=former or "")
+    verb, former = SetupEditVerb.SET_HOST, (situation.home.host or {}).get(attribute)
+    edit = SetupEdit(verb=verb, cell=request.home, name=request.host, attribute=attribute, value=right)
+    undo = replace(edit, verb=SetupEditVerb.DROP_HOST if former is None else verb, value=former or "")
     restart = (restart_execd_edit(situation),) if situation.home.host is None and situation.execd else ()
-    return CheckFinding(
-        item=item,
-        state=FindingSeverity.BROKEN,
-        found=f"{attribute} {actual}",
-        right=f"{attribute} {right}",
-        mend=(edit, *restart),
-        undo=(SharedSettingUndo(done=edit, undo=undo),),
-    )
+    finding = CheckFinding.broken(item, f"{attribute} {actual}", f"{attribute} {right}", edit, *restart)
+    return replace(finding, undo=(SharedSettingUndo(done=edit, undo=undo),))
 
 
 def _report_time(situation: TransferSetupSituation) -> CheckFinding:
@@ -212,19 +187,15 @@ def unreported_load_value_findings(
 def _unreported(situation: TransferSetupSituation, poller: PollerProcessFacts, value: str) -> CheckFinding:
     if value not in poller.values:
         right = "published after the service has read this gridbridge.toml"
-        actual = f"the service publishes no {value}: the queue is closed"
-        return CheckFinding.warning(VALUES, actual, right)
+        return CheckFinding.warning(VALUES, f"the service publishes no {value}: the queue is closed", right)
     if late := _late(situation, poller):
         right = f"{value} is reported within {_patience_s(situation)} s"
         return CheckFinding.warning(VALUES, f"none yet: {late}", right)
-    mend = (restart_execd_edit(situation),) if situation.execd else ()
-    return CheckFinding.broken(
-        VALUES,
-        f"{situation.wanted.host} reports no {value}: the queue is closed",
-        "reported; execd has to be started after its first load_sensor was set",
-        *mend,
-        hint="" if mend else "start sge_execd",
-    )
+    actual = f"{situation.wanted.host} reports no {value}: the queue is closed"
+    right = "reported; execd has to be started after its first load_sensor was set"
+    if situation.execd:
+        return CheckFinding.broken(VALUES, actual, right, restart_execd_edit(situation))
+    return CheckFinding.broken(VALUES, actual, right, hint="start sge_execd")
 
 
 def _late(situation: TransferSetupSituation, poller: PollerProcessFacts) -> str:
@@ -242,12 +213,9 @@ def _patience_s(situation: TransferSetupSituation) -> int:
 
 def restart_execd_edit(situation: TransferSetupSituation) -> SetupEdit:
     """Return the edit that restarts execd; running jobs continue (sge_execd(8))."""
-    assert situation.execd
-    return SetupEdit.shell(_restart(situation.execd), situation.wanted.home)
-
-
-def _restart(execd: RunningExecd) -> str:
-    if execd.unit:
-        return f"systemctl restart {shlex.quote(execd.unit)}"
-    stopped = f"while kill -0 {execd.pid} 2>/dev/null; do sleep 0.2; done"
-    return f"kill {execd.pid}; {stopped}; {shlex.quote(execd.program)}"
+    execd = situation.execd
+    assert execd
+    stop = f"kill {execd.pid}; while kill -0 {execd.pid} 2>/dev/null; do sleep 0.2; done"
+    by_hand = f"{stop}; {shlex.quote(execd.program)}"
+    line = f"systemctl restart {shlex.quote(execd.unit)}" if execd.unit else by_hand
+    return SetupEdit.shell(line, situation.wanted.home)

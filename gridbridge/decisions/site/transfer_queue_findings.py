@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import fields, replace
 
 from gridbridge.decisions.site.service_fault_findings import AWAIT_RELOAD_EDIT
@@ -132,22 +132,16 @@ def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> Che
     }
     text = "\n".join(f"{name} {value}" for name, value in values.items())
     edit = SetupEdit(verb=SetupEditVerb.ADD_QUEUE, cell=request.home, name=request.queue, value=text)
-    slots, closed_by = (
-        number_with_noun(request.slots, "slot"),
-        transfer_queue_load_thresholds(request.remote, request.pending_limit),
-    )
-    right_words = f"{slots} on {request.host}, closed by {closed_by}"
+    closed_by = transfer_queue_load_thresholds(request.remote, request.pending_limit)
+    right_words = f"{number_with_noun(request.slots, 'slot')} on {request.host}, closed by {closed_by}"
     return CheckFinding.broken(f"queue {request.queue}", "missing", right_words, AWAIT_RELOAD_EDIT, edit)
 
 
 def _attribute(request: WantedTransferQueue, name: str, actual: str, right: str) -> CheckFinding:
-    item = f"queue {request.queue}: {name}"
     wrong = [where for where, value in qconf_queue_value_by_host(actual) if _plain(value) != _plain(right)]
-    if not wrong or _plain(actual) == _plain(right):
-        return CheckFinding.ok(item, actual)
-    edit = _edit(request, SetupEditVerb.REPLACE, name, right)
-    mend = tuple(replace(edit, name=f"{request.queue}{where}") for where in wrong)
-    return CheckFinding.broken(item, actual, right, *mend)
+    is_right = not wrong or _plain(actual) == _plain(right)
+    edits = _edit(request, SetupEditVerb.REPLACE, name, right).of_each_host(wrong)
+    return CheckFinding.judge(is_right, f"queue {request.queue}: {name}", actual, right, *edits)
 
 
 def _plain(value: str) -> str:
@@ -165,22 +159,16 @@ def _edit(request: WantedTransferQueue, verb: SetupEditVerb, attribute: str, val
 
 
 def _remote(request: WantedTransferQueue, queue: Mapping[str, str]) -> CheckFinding:
-    item, values_by_host = (
-        f"queue {request.queue}: remote",
-        parse_qconf_pairs_by_host(queue.get("complex_values", "")),
-    )
+    item = f"queue {request.queue}: remote"
+    values_by_host = parse_qconf_pairs_by_host(queue.get("complex_values", ""))
     wrong = [(where, values) for where, values in values_by_host if not is_true_in_qconf(values.get("remote", ""))]
     if not wrong:
         return CheckFinding.ok(item, f"remote={values_by_host[0][1]['remote']}")
     where, values = wrong[0]
     actual = f"remote={values['remote']}" if "remote" in values else "no value of remote"
     edit = _edit(request, SetupEditVerb.MERGE, "complex_values", "remote=TRUE")
-    return CheckFinding.broken(
-        item,
-        f"{actual} on {where[1:]}" if where else actual,
-        "remote=TRUE",
-        *(replace(edit, name=f"{request.queue}{where}") for where, _ in wrong),
-    )
+    edits = edit.of_each_host(where for where, _ in wrong)
+    return CheckFinding.broken(item, f"{actual} on {where[1:]}" if where else actual, "remote=TRUE", *edits)
 
 
 def sendable_parallel_environments(situation: TransferSetupSituation) -> tuple[str, ...]:
@@ -213,71 +201,45 @@ def _environments(situation: TransferSetupSituation, queue: Mapping[str, str]) -
     listed = {where: parse_qconf_words(value) for where, value in qconf_queue_value_by_host(queue.get("pe_list", ""))}
     for name in dict.fromkeys(name for names in listed.values() for name in names):
         if why := _unsuitable(name, situation):
-            wrong = [where for where, names in listed.items() if name in names]
-            yield _environment(request, name, why, "not in pe_list", SetupEditVerb.DROP, wrong)
+            edit = _edit(request, SetupEditVerb.DROP, "pe_list", name)
+            edits = edit.of_each_host(where for where, names in listed.items() if name in names)
+            yield CheckFinding.warning(f"queue {request.queue}: pe {name}", why, "not in pe_list", *edits)
     for name in sendable_parallel_environments(situation):
         wrong = [where for where, names in listed.items() if name not in names]
-        if wrong:
-            actual = "not in pe_list" + (f" on {wrong[0][1:]}" if wrong[0] else "")
-            yield _environment(request, name, actual, "in pe_list", SetupEditVerb.MERGE, wrong)
-        else:
-            item = f"queue {request.queue}: pe {name}"
-            yield CheckFinding.ok(item, "in pe_list")
-
-
-def _environment(
-    request: WantedTransferQueue, name: str, actual: str, right: str, verb: SetupEditVerb, wheres: Iterable[str]
-) -> CheckFinding:
-    edit = _edit(request, verb, "pe_list", name)
-    return CheckFinding.warning(
-        f"queue {request.queue}: pe {name}",
-        actual,
-        right,
-        *(replace(edit, name=f"{request.queue}{where}") for where in wheres),
-    )
+        actual = ("not in pe_list" if wrong else "in pe_list") + (f" on {wrong[0][1:]}" if any(wrong[:1]) else "")
+        edits = _edit(request, SetupEditVerb.MERGE, "pe_list", name).of_each_host(wrong)
+        item = f"queue {request.queue}: pe {name}"
+        yield CheckFinding.judge(not wrong, item, actual, "in pe_list", *edits, is_warning=True)
 
 
 MESSAGES_A_SLOT = 4  # record, intent, end and closing of a job may be in the spool at once
-EDITOR = "gridbridge.config.edit"
-FEWER = "or give the queues fewer slots"
 
 
-def queue_section_findings(policy: Policy, request: WantedTransferQueue) -> tuple[CheckFinding, ...]:
+def queue_section_finding(policy: Policy, request: WantedTransferQueue) -> CheckFinding:
     """Check the values that setup writes into a transfer queue's section; the section's further keys are kept."""
     section = policy.queues.get(request.queue)
-    unset = TransferQueueSection(cluster="", pending_limit=-1, slots=0)
+    before = section or TransferQueueSection(cluster="", pending_limit=-1, slots=0)
     right = replace(
-        section or unset,
+        before,
         cluster=request.remote,
         pending_limit=request.pending_limit,
         slots=request.slots,
         remote_usage=request.remote_usage,
     )
+    pairs = ((key.name, getattr(before, key.name), getattr(right, key.name)) for key in fields(right))
+    lines = (f"{name} = {json.dumps(new)}" for name, old, new in pairs if old != new)
+    edit = _section_edit("put", request.queue, *lines)
     item = f"file {CONFIG}: [queue.{request.queue}]"
-    if section == right:
-        return (CheckFinding.ok(item, _shown(right)),)
-    return (
-        CheckFinding.broken(
-            item,
-            _shown(section) if section else "missing",
-            _shown(right),
-            _section_edit("put", request.queue, *_changes(section or unset, right)),
-        ),
-    )
+    return CheckFinding.judge(section == right, item, _shown(section) if section else "missing", _shown(right), edit)
 
 
 def user_spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
     """Check that spool_files_per_uid lets one user fill all transfer slots."""
     needed, limit = MESSAGES_A_SLOT * slots, policy.poller.spool_files_per_uid
-    item, limit_text = f"file {CONFIG}: spool_files_per_uid", f"{limit}"
-    if needed <= limit:
-        return CheckFinding.ok(item, limit_text)
-    return CheckFinding.warning(
-        item,
-        f"{limit_text}, too few for {slots} transfer slots of one user",
-        f"at least {needed}",
-        hint=f"raise the limit in [poller], {FEWER}",
-    )
+    actual = f"{limit}" if needed <= limit else f"{limit}, too few for {slots} transfer slots of one user"
+    hint = "raise the limit in [poller], or give the queues fewer slots"
+    item, right = f"file {CONFIG}: spool_files_per_uid", f"at least {needed}"
+    return CheckFinding.judge(needed <= limit, item, actual, right, is_warning=True, hint=hint)
 
 
 def total_transfer_slots(policy: Policy, request: WantedTransferQueue | None = None) -> int:
@@ -295,36 +257,24 @@ def _shown(queue: TransferQueueSection) -> str:
     return f"{number_with_noun(queue.slots, 'slot')}, pending_limit {queue.pending_limit}"
 
 
-def _changes(actual: TransferQueueSection, right: TransferQueueSection) -> tuple[str, ...]:
-    pairs = ((key.name, getattr(actual, key.name), getattr(right, key.name)) for key in fields(right))
-    return tuple(f"{name} = {json.dumps(new)}" for name, old, new in pairs if old != new)
-
-
 def _section_edit(verb: str, queue: str, *lines: str) -> SetupEdit:
-    program = (PYTHON, "-I", "-m", EDITOR, CONFIG)
+    program = (PYTHON, "-I", "-m", "gridbridge.config.edit", CONFIG)
     return SetupEdit.shell(shlex.join((*program, verb, "queue", queue, *lines)))
-
-
-OFFERS = "offers remote=TRUE"
 
 
 def unconfigured_queue_findings(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
     """Report transfer queues of the home cluster that gridbridge.toml lacks."""
     for name, queue in queues.items():
-        is_ours = queue_runs_gridbridge_starter(queue) or is_transfer_queue(queue)
-        if is_ours and name not in policy.queues:
-            yield _nameless(name, "runs gridbridge's starter" if queue_runs_gridbridge_starter(queue) else OFFERS)
-
-
-def _nameless(queue: str, trait: str) -> CheckFinding:
-    section = f"[queue.{queue}]"
-    makes = f"gridbridge setup transfer CLUSTER --queue {queue} --apply"
-    return CheckFinding.broken(
-        f"queue {queue}",
-        f"{trait} and has no {section}: its jobs wait or fail",
-        f"a {section} in {CONFIG}, or no such queue",
-        hint=f"{makes} writes the section for the remote cluster CLUSTER; qconf -dq {queue} deletes the queue",
-    )
+        starts = queue_runs_gridbridge_starter(queue)
+        if (starts or is_transfer_queue(queue)) and name not in policy.queues:
+            trait, section = "runs gridbridge's starter" if starts else "offers remote=TRUE", f"[queue.{name}]"
+            makes = f"gridbridge setup transfer CLUSTER --queue {name} --apply"
+            yield CheckFinding.broken(
+                f"queue {name}",
+                f"{trait} and has no {section}: its jobs wait or fail",
+                f"a {section} in {CONFIG}, or no such queue",
+                hint=f"{makes} writes the section for the remote cluster CLUSTER; qconf -dq {name} deletes the queue",
+            )
 
 
 TMPDIR = "tmpdir"
@@ -359,10 +309,6 @@ def writable_tmpdir_findings(
             f"all users may write; tmpdir of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
             "a folder in which only root can write",
             SetupEdit.shell(MAKE_SAFE_TMPDIR),
-            *(_move(cell, name) for name in names),
+            *(SetupEdit.of_queue(SetupEditVerb.REPLACE, cell, name, TMPDIR, SAFE_TMPDIR) for name in names),
             hint=f"execd follows symlinks in this folder; make {SAFE_TMPDIR} on each host of these queues",
         )
-
-
-def _move(cell: str, queue: str) -> SetupEdit:
-    return SetupEdit.of_queue(SetupEditVerb.REPLACE, cell, queue, TMPDIR, SAFE_TMPDIR)

@@ -23,7 +23,6 @@ from gridbridge.model.qconf_attributes import (
 from gridbridge.model.site.setup_findings_and_edits import (
     CellQconfSettings,
     CheckFinding,
-    FindingSeverity,
     QconfComplexRow,
     SetupEdit,
     SetupEditVerb,
@@ -55,43 +54,31 @@ def _by_ssh(situation: TransferSetupSituation) -> CheckFinding:
     item = f"{request.remote}: operator {account}"
     if account in (*situation.away.operators, *situation.away.managers):
         return CheckFinding.ok(item, "yes")
-    return CheckFinding.warning(
-        item,
-        "no: held remote jobs without a transfer can't be deleted",
-        "yes",
-        hint=f"ask an administrator of {request.remote} for: qconf -ao {account}",
-    )
+    actual = "no: held remote jobs without a transfer can't be deleted"
+    hint = f"ask an administrator of {request.remote} for: qconf -ao {account}"
+    return CheckFinding.warning(item, actual, "yes", hint=hint)
 
 
 def _in_cell(cluster: str, cell: CellQconfSettings, situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     account, host = situation.wanted.service_account, situation.wanted.host
-    may_operate = account in (*cell.operators, *cell.managers)
     is_admin = any(is_same_host(host, name) for name in cell.admin_hosts)
     is_submit = any(is_same_host(host, name) for name in cell.submit_hosts)
     where = "" if is_admin else cell.master
     return (
         _right(cluster, "admin", host, is_admin, where),
         _right(cluster, "submit", host, is_submit, where),
-        _right(cluster, "operator", account, may_operate, where),
+        _right(cluster, "operator", account, account in (*cell.operators, *cell.managers), where),
     )
 
 
 def _right(cluster: str, kind: str, name: str, holds: bool, where: str) -> CheckFinding:
-    title = kind if kind == "operator" else f"{kind} host"
-    item = f"{cluster}: {title} {name}"
+    item = f"{cluster}: {kind if kind == 'operator' else f'{kind} host'} {name}"
     if holds:
         return CheckFinding.ok(item, "yes")
     admit = SetupEdit(verb=SetupEditVerb.ADMIT, cell=cluster, kind=kind, name=name)
     dismiss = SetupEdit(verb=SetupEditVerb.DISMISS, cell=cluster, kind=kind, name=name)
-    return CheckFinding(
-        item=item,
-        state=FindingSeverity.BROKEN,
-        found="no",
-        right="yes",
-        mend=(admit,),
-        undo=(SharedSettingUndo(done=admit, undo=dismiss),),
-        where=where,
-    )
+    finding = CheckFinding.broken(item, "no", "yes", admit, where=where)
+    return replace(finding, undo=(SharedSettingUndo(done=admit, undo=dismiss),))
 
 
 USER_LISTS = "user_lists"
@@ -99,23 +86,20 @@ USER_LISTS = "user_lists"
 
 def transfer_user_list_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
     """Check the userset of users with a remote account; the userset must exist before the transfer queue is made."""
-    request, listed = (situation.wanted, situation.home.user_lists.get(situation.wanted.people_list, ()))
+    request, listed = situation.wanted, set(situation.home.user_lists.get(situation.wanted.people_list, ()))
     if not request.people:
         return
-    missing = tuple(sorted(set(request.people) - set(listed)))
-    surplus = tuple(sorted(set(listed) - set(request.people)))
-    item, right = f"userset {request.people_list}", ",".join(sorted(request.people))
-    actual = ",".join(sorted(listed)) or "missing"
-    if not missing + surplus:
-        yield CheckFinding.ok(item, actual)
-        return
-    changes = ((SetupEditVerb.ALLOW, missing), (SetupEditVerb.DISALLOW, surplus))
-    mend = tuple(
+    changes = (
+        (SetupEditVerb.ALLOW, sorted({*request.people} - listed)),
+        (SetupEditVerb.DISALLOW, sorted(listed - {*request.people})),
+    )
+    edits = (
         SetupEdit(verb=verb, cell=request.home, name=request.people_list, value=",".join(people))
         for verb, people in changes
         if people
     )
-    yield CheckFinding.broken(item, actual, right, *mend)
+    actual, right = ",".join(sorted(listed)) or "missing", ",".join(sorted(request.people))
+    yield CheckFinding.judge(listed == {*request.people}, f"userset {request.people_list}", actual, right, *edits)
 
 
 def queue_user_list_findings(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[CheckFinding]:
@@ -124,18 +108,10 @@ def queue_user_list_findings(situation: TransferSetupSituation, queue: QconfSett
     item, is_wanted = f"queue {request.queue}: {USER_LISTS}", bool(request.people)
     lists_by_host = qconf_queue_value_by_host(value)
     wrong = [where for where, names in lists_by_host if (request.people_list in parse_qconf_words(names)) != is_wanted]
-    if not wrong:
-        yield CheckFinding.ok(item, value)
-        return
-    edit = SetupEdit.of_queue(
-        SetupEditVerb.MERGE if is_wanted else SetupEditVerb.DROP,
-        request.home,
-        request.queue,
-        USER_LISTS,
-        request.people_list,
-    )
-    right = f"with {request.people_list}" if is_wanted else f"without {request.people_list}"
-    yield CheckFinding.broken(item, value, right, *(replace(edit, name=f"{request.queue}{where}") for where in wrong))
+    verb, right = (SetupEditVerb.MERGE, "with") if is_wanted else (SetupEditVerb.DROP, "without")
+    edit = SetupEdit.of_queue(verb, request.home, request.queue, USER_LISTS, request.people_list)
+    right = f"{right} {request.people_list}"
+    yield CheckFinding.judge(not wrong, item, value, right, *edit.of_each_host(wrong))
 
 
 def user_list_removal_edits(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
@@ -165,19 +141,21 @@ def complexes_of_transfer_queue(request: WantedTransferQueue) -> tuple[QconfComp
 
 def complex_definition_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
     """Check the complexes: a wrong relation closes a transfer queue for ever."""
-    rows = complexes_of_transfer_queue(situation.wanted)
-    return tuple(_complex(row, situation.home, situation.wanted.home) for row in rows)
+    rows = ((situation.home.complexes.get(row.name), row) for row in complexes_of_transfer_queue(situation.wanted))
+    return tuple(complex_finding(situation.wanted.home, actual, row, _fits(actual, row)) for actual, row in rows)
 
 
-def _complex(right: QconfComplexRow, cell: CellQconfSettings, cluster: str) -> CheckFinding:
-    item, actual = f"complex {right.name}", cell.complexes.get(right.name)
-    if actual and _fits(actual, right):
-        return CheckFinding.ok(item, actual.row)
+def complex_finding(
+    cluster: str, actual: QconfComplexRow | None, right: QconfComplexRow, is_right: bool
+) -> CheckFinding:
+    """Return the finding about a complex of a cell; the edit defines the complex."""
     edit = SetupEdit(verb=SetupEditVerb.SET_COMPLEX, cell=cluster, name=right.name, value=right.row)
-    return CheckFinding.broken(item, actual.row if actual else "missing", right.row, edit)
+    return CheckFinding.judge(is_right, f"complex {right.name}", actual.row if actual else "missing", right.row, edit)
 
 
-def _fits(actual: QconfComplexRow, right: QconfComplexRow) -> bool:
+def _fits(actual: QconfComplexRow | None, right: QconfComplexRow) -> bool:
+    if actual is None:
+        return False
     may_ask = BOTH if right.requestable == "YES" else (right.requestable,)
     same = (actual.type, actual.relation, actual.consumable) == (right.type, right.relation, "NO")
     return same and actual.requestable in may_ask
@@ -203,34 +181,22 @@ def _home_queue(name: str, values: str, situation: TransferSetupSituation) -> Ch
         return CheckFinding.ok(f"queue {name}", f"remote={values_by_host[0][1][REMOTE]}")
     hosts = ", ".join(where[1:] for where in lacking if where)
     on = f" on {hosts}, whose own list replaces the default list" if lacking[0] else ""
-    return CheckFinding.broken(
-        f"queue {name}",
-        f"no value of remote{on}: a job with `-l remote=false` would wait for ever",
-        "complex_values remote=FALSE" + (f" on {hosts} too" if hosts else ""),
-        *(_no_remote(f"{name}{where}", situation) for where in lacking),
-    )
-
-
-def _no_remote(queue: str, situation: TransferSetupSituation) -> SetupEdit:
-    return SetupEdit.of_queue(SetupEditVerb.MERGE, situation.wanted.home, queue, "complex_values", "remote=FALSE")
+    actual = f"no value of remote{on}: a job with `-l remote=false` would wait for ever"
+    right = "complex_values remote=FALSE" + (f" on {hosts} too" if hosts else "")
+    cell = situation.wanted.home
+    edit = SetupEdit.of_queue(SetupEditVerb.MERGE, cell, name, "complex_values", "remote=FALSE")
+    return CheckFinding.broken(f"queue {name}", actual, right, *edit.of_each_host(lacking))
 
 
 def _contradictions(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
     for host, values in situation.home.exec_hosts.items():
         remote = parse_qconf_pairs(values.get("complex_values", "")).get(REMOTE)
-        if remote is None:
-            continue
-        edit = SetupEdit(
-            verb=SetupEditVerb.DROP,
-            cell=situation.wanted.home,
-            kind="exechost",
-            name=host,
-            attribute="complex_values",
-            value=f"remote={remote}",
-        )
-        yield CheckFinding.broken(
-            f"host {host}", f"remote={remote}, which applies to all queues of the host", "remote only on queues", edit
-        )
+        if remote is not None:
+            edit = SetupEdit.of_queue(
+                SetupEditVerb.DROP, situation.wanted.home, host, "complex_values", f"remote={remote}"
+            )
+            actual = f"remote={remote}, which applies to all queues of the host"
+            yield CheckFinding.broken(f"host {host}", actual, "remote only on queues", replace(edit, kind="exechost"))
 
 
 ASKABLE = "YES"
@@ -251,8 +217,7 @@ def mapped_resource_value_findings(situation: TransferSetupSituation, queue: Qco
         yield _missing(row, situation, queue)
     for name, value in parse_qconf_pairs(_values_on_host(situation, queue)).items():
         if name in situation.wanted.resources:
-            item = f"queue {situation.wanted.queue}: resource {name}"
-            yield CheckFinding.ok(item, f"{name}={value}")
+            yield CheckFinding.ok(f"queue {situation.wanted.queue}: resource {name}", f"{name}={value}")
 
 
 def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[QconfComplexRow]:
@@ -285,11 +250,11 @@ def _missing(row: QconfComplexRow, situation: TransferSetupSituation, queue: Qco
     request, value = situation.wanted, _most(row)
     own = [where for where, _ in parse_qconf_values_by_host(queue.get("complex_values", "")).others]
     name = f"{request.queue}@{request.host}" if request.host in own else request.queue
-    edit = SetupEdit.of_queue(SetupEditVerb.MERGE, request.home, name, "complex_values", f"{row.name}={value}")
-    return CheckFinding.warning(
-        f"queue {request.queue}: resource {row.name}",
-        f"no value: a job that requests {row.name} is never sent to {request.remote}",
-        f"{row.name}={value}" if value else "the values that jobs may request",
-        *((edit,) if value else ()),
-        hint="" if value else f"qconf -mattr queue complex_values {row.name}=... {name}",
-    )
+    item = f"queue {request.queue}: resource {row.name}"
+    actual = f"no value: a job that requests {row.name} is never sent to {request.remote}"
+    if value:
+        right = f"{row.name}={value}"
+        edit = SetupEdit.of_queue(SetupEditVerb.MERGE, request.home, name, "complex_values", right)
+        return CheckFinding.warning(item, actual, right, edit)
+    hint = f"qconf -mattr queue complex_values {row.name}=... {name}"
+    return CheckFinding.warning(item, actual, "the values that jobs may request", hint=hint)

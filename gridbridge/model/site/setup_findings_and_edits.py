@@ -1,7 +1,7 @@
 """Values of set-up: a cell's configuration, the findings of a check, and the edits that correct faults."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf
 
@@ -66,6 +66,10 @@ class SetupEdit:
         """Return the edit of an attribute of a queue."""
         return SetupEdit(verb=verb, cell=cell, kind="queue", name=queue, attribute=attribute, value=value)
 
+    def of_each_host(self, suffixes: Iterable[str]) -> "Iterator[SetupEdit]":
+        """Yield the edit of a queue for each suffix to the queue's name: '', `@HOST` or `@@GROUP`."""
+        return (replace(self, name=f"{self.name}{suffix}") for suffix in suffixes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSettingUndo:
@@ -93,6 +97,14 @@ class CheckFinding:
     def ok(item: str, found: str) -> "CheckFinding":
         """Return a finding without a fault."""
         return CheckFinding(item=item, state=FindingSeverity.OK, found=found)
+
+    @staticmethod
+    def judge(
+        is_right: bool, item: str, found: str, right: str, *mend: SetupEdit, is_warning: bool = False, hint: str = ""
+    ) -> "CheckFinding":
+        """Return a finding without a fault if the found value is right, else with the correcting edits and advice."""
+        make_wrong = CheckFinding.warning if is_warning else CheckFinding.broken
+        return CheckFinding.ok(item, found) if is_right else make_wrong(item, found, right, *mend, hint=hint)
 
     @staticmethod
     def note(item: str, found: str, right: str = "", *mend: SetupEdit, hint: str = "") -> "CheckFinding":

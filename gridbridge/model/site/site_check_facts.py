@@ -16,6 +16,11 @@ class PathFacts:
     mode: int
     is_folder: bool
 
+    @property
+    def rights(self) -> str:
+        """The owner and the mode as text."""
+        return f"{self.owner_name}'s, mode {self.mode:04o}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderFreeSpace:

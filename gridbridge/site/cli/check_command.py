@@ -1,8 +1,9 @@
 """gridbridge check: collects facts about the whole site, and prints faults with the correcting commands."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
 import click
@@ -26,7 +27,7 @@ from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, TransferSetupSituation
-from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts, StageDirFacts
+from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.states import QueueInstanceState
 from gridbridge.program import status_and_why_reports
@@ -103,30 +104,20 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
         policy = configuration_file.parse_configuration(path, raw)
     except ConfigError as error:
         poller = inspect_poller(sha256, clock.now_s())
-        return _report(
-            (*_unreadable(error), *service_fault_findings.stale_configuration_findings(poller, is_right=False)),
-            None,
-        )
+        stale = service_fault_findings.stale_configuration_findings(poller, is_right=False)
+        return _report((*_unreadable(error), *stale), None)
     if service_fault_findings.is_new_configuration_refused(poller := inspect_poller(sha256, clock.now_s())):
-        return _report((*service_fault_findings.stale_configuration_findings(poller), *_account(policy)), policy)
+        uid = local_host_facts.uid_of_account(policy.site.service_account)
+        account = () if policy.is_personal else (account_and_file_findings.service_account_finding(uid, policy.site),)
+        return _report((*service_fault_findings.stale_configuration_findings(poller), *account), policy)
     log_in_to_ssh_clusters(policy)
     return _report(tuple(collect_check_findings(policy, sha256, clock)), policy)
-
-
-def _account(policy: Policy) -> Iterator[CheckFinding]:
-    if not policy.is_personal:
-        uid = local_host_facts.uid_of_account(policy.site.service_account)
-        yield account_and_file_findings.service_account_finding(uid, policy.site)
 
 
 def collect_check_findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
     """Yield the findings of all checks, this host first; `sha256` is the configuration's digest."""
     with site_inspection.cache_program_results():  # checks of several queues send the same queries
         yield from (_folders if policy.is_personal else _site)(policy, sha256, clock)
-
-
-def _admission_rules(account: str) -> tuple[CheckFinding, ...]:
-    return tuple(admission_rule_check.check_admission_rules_load(account))
 
 
 def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
@@ -139,11 +130,22 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
         }
         keys = threads.submit(inspect_ssh_keys, policy)
         situations = {queue: threads.submit(_situation, policy, queue, home) for queue in policy.queues}
-        best = {name: threads.submit(_besteffort, policy, name) for name in policy.clusters}
+        best = {
+            name: threads.submit(_listed, besteffort_setup.check_besteffort_queues, policy, name)
+            for name in policy.clusters
+        }
         states = threads.submit(_states, policy, cell_futures)
-        files = threads.submit(_files, policy)
-        own = threads.submit(lambda: tuple(balancer_setup.check_balancer(policy, clock)))
-        admitting = threads.submit(_admission_rules, policy.site.service_account)
+        # files at clusters are checked one after the other, because parallel sessions would need more logins
+        files = threads.submit(
+            lambda: (
+                find_ssh_hosts_without_rsync(policy),
+                inspect_ssh_stage_dirs(policy),
+                tuple(capability_checks.check_storage_area_owners(policy)),
+            )
+        )
+        own = threads.submit(_listed, balancer_setup.check_balancer, policy, clock)
+        rules = admission_rule_check.check_admission_rules_load
+        admitting = threads.submit(_listed, rules, policy.site.service_account)
         facts = inspect_local_host(policy)
     cells = {name: cell.result() for name, cell in cell_futures.items()}
     yield from account_and_file_findings.program_file_findings(facts)
@@ -152,12 +154,13 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     yield from service_fault_findings.disk_space_findings(facts.room)
     facts = replace(facts, cells=cells, poller=inspect_poller(sha256, clock.now_s()))
     without_rsync, stages, names = files.result()
-    facts = replace(facts, keys=keys.result(), without_rsync=without_rsync)
-    facts = replace(facts, stages=stages, queues=states.result())
+    facts = replace(facts, keys=keys.result(), without_rsync=without_rsync, stages=stages, queues=states.result())
     yield from running_site_findings.no_transfer_queue_findings(policy)
     yield from _dropped(policy)
     yield from running_site_findings.running_site_findings(facts, policy)
-    queues = _queues(home)
+    queues: Mapping[str, QconfSettings] = {}
+    with suppress(GridbridgeError):
+        queues = home.result().setup.queues
     yield from transfer_queue_findings.unconfigured_queue_findings(queues, policy)
     yield from transfer_queue_setup.check_queue_order(policy, queues)
     answering = (name for name, cell in cells.items() if not cell.trouble)
@@ -170,9 +173,8 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     yield capability_checks.check_running_versions()
     yield from _tmpdirs(queues, policy)
     if policy.queues:
-        yield transfer_queue_findings.user_spool_limit_finding(
-            policy, transfer_queue_findings.total_transfer_slots(policy)
-        )
+        slots = transfer_queue_findings.total_transfer_slots(policy)
+        yield transfer_queue_findings.user_spool_limit_finding(policy, slots)
     age_s = facts.poller.age_s
     has_values = age_s is not None and are_load_values_fresh(age_s, policy.poller.stale_s)
     for queue, situation in situations.items():
@@ -190,17 +192,8 @@ def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
     yield from transfer_status_explanation.unconfigured_cluster_findings(transfers, policy.clusters)
 
 
-def _files(policy: Policy) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:
-    """Check files at clusters one after the other, because parallel sessions would need more logins."""
-    return (
-        find_ssh_hosts_without_rsync(policy),
-        inspect_ssh_stage_dirs(policy),
-        tuple(capability_checks.check_storage_area_owners(policy)),
-    )
-
-
-def _besteffort(policy: Policy, cluster: str) -> tuple[CheckFinding, ...]:
-    return tuple(besteffort_setup.check_besteffort_queues(policy, cluster))
+def _listed(check: Callable[..., Iterable[CheckFinding]], *arguments: object) -> tuple[CheckFinding, ...]:
+    return tuple(check(*arguments))
 
 
 def _states(policy: Policy, cells: Mapping[str, Future[ClusterFacts]]) -> Mapping[str, QueueInstanceState]:
@@ -213,28 +206,19 @@ def _states(policy: Policy, cells: Mapping[str, Future[ClusterFacts]]) -> Mappin
     return transfer_queue_states(policy)
 
 
-def _queues(home: Future[HomeTransferQueueSettings]) -> Mapping[str, QconfSettings]:
-    try:
-        return home.result().setup.queues
-    except GridbridgeError:
-        return {}
-
-
 def _tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
-    written = frozenset(
-        folder for folder in transfer_queue_findings.queues_by_tmpdir(queues) if is_writable_by_others(folder)
-    )
+    written = frozenset(filter(is_writable_by_others, transfer_queue_findings.queues_by_tmpdir(queues)))
     yield from transfer_queue_findings.writable_tmpdir_findings(policy.site.cluster, queues, written)
     ours = {name: queue for name, queue in queues.items() if name in policy.queues}
-    yield from service_fault_findings.disk_space_findings(
-        free_space_of_starter_tmpdirs(transfer_queue_findings.queues_by_tmpdir(ours))
-    )
+    rooms = free_space_of_starter_tmpdirs(transfer_queue_findings.queues_by_tmpdir(ours))
+    yield from service_fault_findings.disk_space_findings(rooms)
 
 
 def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
+    names = tuple(policy.clusters)
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        cells = _cells(policy, threads, clock)
-    home = policy.site.cluster
+        facts = threads.map(lambda name: query_cell_version_and_clock(name, policy, clock), names)
+    cells, home = dict(zip(names, facts, strict=True)), policy.site.cluster
     slots = {} if cells[home].trouble else embedded_home_queue_slots(policy)
     yield from running_site_findings.no_transfer_queue_findings(policy)
     yield from service_fault_findings.disk_space_findings(free_space_of_state_folders())
@@ -243,12 +227,6 @@ def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Check
     yield from capability_checks.check_runner_activity(clock)
     yield from status_and_why_reports.rebalance_round_findings(clock.now())
     yield capability_checks.check_running_versions()
-
-
-def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[str, ClusterFacts]:
-    names = tuple(policy.clusters)
-    facts = threads.map(lambda name: query_cell_version_and_clock(name, policy, clock), names)
-    return dict(zip(names, facts, strict=True))
 
 
 def _queue(
@@ -271,9 +249,8 @@ def _situation(policy: Policy, queue: str, home: Future[HomeTransferQueueSetting
     situation = read_transfer_queue_setup(policy, request, home.result())
     hosts = parse_qconf_words(situation.home.queues.get(queue, {}).get("hostlist", ""))
     if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != request.host:
-        return read_transfer_queue_setup(
-            policy, replace(request, host=hosts[0]), read_home_queue_setup(policy, hosts[0])
-        )
+        home_there = read_home_queue_setup(policy, hosts[0])
+        return read_transfer_queue_setup(policy, replace(request, host=hosts[0]), home_there)
     return situation
 
 
@@ -288,25 +265,26 @@ def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
 
 
 def _report(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
+    """Make the findings safe to print on root's terminal: users may have chosen a finding's text."""
     return CheckReport(
-        items=tuple(_item(finding, policy) for finding in findings),
-        worst=running_site_findings.worst_finding_state(findings),
-    )
-
-
-def _item(finding: CheckFinding, policy: Policy | None) -> CheckReportItem:
-    """Make a finding safe to print on root's terminal: users may have chosen its text."""
-    return CheckReportItem(
-        name=replace_control_characters(finding.item),
-        state=finding.state,
-        found=replace_control_characters(finding.found),
-        right=replace_control_characters(finding.right),
-        commands=tuple(
-            setup_edits.edit_as_standalone_shell_line(edit, policy) if policy else setup_edits.setup_edit_command(edit)
-            for edit in (() if finding.state == FindingSeverity.OK else finding.mend)
+        items=tuple(
+            CheckReportItem(
+                name=replace_control_characters(finding.item),
+                state=finding.state,
+                found=replace_control_characters(finding.found),
+                right=replace_control_characters(finding.right),
+                commands=tuple(
+                    setup_edits.edit_as_standalone_shell_line(edit, policy)
+                    if policy
+                    else setup_edits.setup_edit_command(edit)
+                    for edit in (() if finding.state == FindingSeverity.OK else finding.mend)
+                ),
+                where=finding.where,
+                hint=replace_control_characters(finding.hint),
+            )
+            for finding in findings
         ),
-        where=finding.where,
-        hint=replace_control_characters(finding.hint),
+        worst=running_site_findings.worst_finding_state(findings),
     )
 
 

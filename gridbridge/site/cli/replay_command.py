@@ -1,11 +1,10 @@
 """gridbridge replay: repeats a decision from the journal with the rules of this version."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import MappingProxyType
 
 import click
 
@@ -17,10 +16,7 @@ from gridbridge.config import configuration_file
 from gridbridge.elastic.balancer import balance_journal
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
-from gridbridge.model.published_status_and_reports import (
-    JournalledProgramDecision,
-    replace_control_characters,
-)
+from gridbridge.model.published_status_and_reports import JournalledProgramDecision, replace_control_characters
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.shell.program_startup import switch_process_to_account
 from gridbridge.state.decision_journal import InputsNotJournalled, JournalledDecisionRows, ProgramDecisionReplay
@@ -28,26 +24,24 @@ from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_decision_journal
 
 # programs that write their decisions into the journal
-PROGRAMS = MappingProxyType(
-    {
-        program.name: program
-        for program in (
-            ProgramDecisionReplay(
-                poller_decision_journal.PLAN_PROGRAM,
-                poller_decision_journal.replay_transfer_plan,
-                poller_decision_journal.summarize_transfer_actions,
-            ),
-            ProgramDecisionReplay(poller_decision_journal.RECALL_PROGRAM, poller_decision_journal.replay_recalls),
-            ProgramDecisionReplay(
-                poller_decision_journal.REFUSAL_PROGRAM, poller_decision_journal.replay_refused_starter_message
-            ),
-            ProgramDecisionReplay(campaign_runner.RUNNER_PROGRAM, campaign_runner.replay_campaign_cycle_decision),
-            ProgramDecisionReplay(task_deletion_cycle.NIKITA_PROGRAM, task_deletion_cycle.replay_nikita_deletions),
-            ProgramDecisionReplay(balance_journal.PROGRAM, balance_journal.replay_balancer_round_decision),
-            ProgramDecisionReplay(rebalance_journal.PROGRAM, rebalance_journal.replay_rebalance_decision),
-        )
-    }
-)
+PROGRAMS: Mapping[str, ProgramDecisionReplay] = {
+    program.name: program
+    for program in (
+        ProgramDecisionReplay(
+            poller_decision_journal.PLAN_PROGRAM,
+            poller_decision_journal.replay_transfer_plan,
+            poller_decision_journal.summarize_transfer_actions,
+        ),
+        ProgramDecisionReplay(poller_decision_journal.RECALL_PROGRAM, poller_decision_journal.replay_recalls),
+        ProgramDecisionReplay(
+            poller_decision_journal.REFUSAL_PROGRAM, poller_decision_journal.replay_refused_starter_message
+        ),
+        ProgramDecisionReplay(campaign_runner.RUNNER_PROGRAM, campaign_runner.replay_campaign_cycle_decision),
+        ProgramDecisionReplay(task_deletion_cycle.NIKITA_PROGRAM, task_deletion_cycle.replay_nikita_deletions),
+        ProgramDecisionReplay(balance_journal.PROGRAM, balance_journal.replay_balancer_round_decision),
+        ProgramDecisionReplay(rebalance_journal.PROGRAM, rebalance_journal.replay_rebalance_decision),
+    )
+}
 
 SQLITE = "sqlite:///"
 
@@ -69,10 +63,6 @@ class DecisionReplay:
         """Whether both decisions have the same actions in the same order."""
         return self.kept == self.now
 
-    def summarize(self, actions: Iterable[str]) -> list[str]:
-        """Return the decision's actions as sentences for people."""
-        return PROGRAMS[self.decision.program].summarize(list(actions))
-
 
 def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> DecisionReplay:
     """Repeat a decision from the journal, without acting.
@@ -92,14 +82,6 @@ def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = Fal
         why = "another version of gridbridge wrote its inputs"
         raise StateError(f"decision {number}: can't be replayed; {why}") from error
     return DecisionReplay(decision=decision, kept=actions, now=tuple(now))
-
-
-def newest_journal_decisions(
-    count: int, path: str = CONFIG, *, is_balancers: bool = False
-) -> tuple[JournalledProgramDecision, ...]:
-    """Return the newest decisions, oldest first; raise the errors of `replay_decision`."""
-    with closing(_balancers() if is_balancers else _open(path)) as database:
-        return JournalledDecisionRows(database).last(count)
 
 
 def _open(path: str) -> StateFile:
@@ -149,7 +131,8 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
       gridbridge replay --balancer 12
     """
     if number is None:
-        print_decision_list(newest_journal_decisions(LISTED, path, is_balancers=is_balancers), is_json)
+        with closing(_balancers() if is_balancers else _open(path)) as database:
+            print_decision_list(JournalledDecisionRows(database).last(LISTED), is_json)
         return
     try:
         result = replay_decision(number, path, is_balancers=is_balancers)
@@ -170,12 +153,10 @@ def print_decision_list(decisions: tuple[JournalledProgramDecision, ...], is_jso
         return
     now = datetime.now(UTC)
     rows = [
-        [
-            str(decision.number),
-            format_local_time(decision.at, now),
-            decision.program,
+        (
+            *(str(decision.number), format_local_time(decision.at, now), decision.program),
             replace_control_characters(decision.sentence),
-        ]
+        )
         for decision in decisions
     ]
     output_and_errors.print_table(("decision", "at", "program", "what and why"), rows, numbers=("decision",))
@@ -189,7 +170,7 @@ def print_replayed_decision(result: DecisionReplay) -> None:
         ("+ ", [action for action in result.now if action not in result.kept]),
     )
     for sign, actions in parts:
-        for action in result.summarize(actions):
+        for action in PROGRAMS[result.decision.program].summarize(actions):
             output_and_errors.print_line(replace_control_characters(sign + action))
 
 

@@ -1,7 +1,7 @@
 """gridbridge setup: prints a shell script that sets the site up; --apply runs the script."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -14,10 +14,15 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.site.setup_findings_and_edits import BestEffortSetupRequest
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfer_config_sections import MAX_SLOTS
-from gridbridge.shell import poller_lock, safe_files
-from gridbridge.site import balancer_setup, besteffort_setup, transfer_queue_setup
+from gridbridge.shell import local_host_facts, poller_lock, safe_files
+from gridbridge.site import balancer_setup, besteffort_setup, configuration_wait, transfer_queue_setup
 from gridbridge.site.transfer_queue_request import TransferQueueRequest
-from gridbridge.site.transfer_queue_setup import SetupStep
+from gridbridge.site.transfer_queue_setup import (
+    SetupStep,
+    apply_setup_steps,
+    plan_queue_leftover_removal,
+    plan_transfer_queue_setup,
+)
 
 
 def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
@@ -34,6 +39,7 @@ def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
     return is_applied
 
 
+ApplySteps = Callable[[Sequence[SetupStep], Policy, Callable[[SetupStep], None]], None]
 APPLY = click.option(
     "--apply", "is_applied", is_flag=True, callback=_in_turn, help="Make the changes instead of printing them."
 )
@@ -65,9 +71,8 @@ def setup_host(is_applied: bool) -> None:
     policy = configuration_file.load_configuration(CONFIG)
     steps = transfer_queue_setup.plan_host_setup(policy)
     if apply_or_print_setup_steps(steps, policy, is_applied=is_applied):
-        refuse_remaining_setup_steps(
-            transfer_queue_setup.plan_host_setup(configuration_file.load_configuration(CONFIG))
-        )
+        policy = configuration_file.load_configuration(CONFIG)
+        refuse_remaining_setup_steps(transfer_queue_setup.plan_host_setup(policy))
 
 
 @setup.command()
@@ -126,13 +131,10 @@ def transfer(
         return
     if is_removed:
         transfer_queue_setup.delete_unneeded_former_settings(policy)
-    steps_left = (
-        transfer_queue_setup.plan_queue_leftover_removal
-        if is_removed
-        else transfer_queue_setup.plan_transfer_queue_setup
-    )
-    refuse_remaining_setup_steps(steps_left(configuration_file.load_configuration(CONFIG), options))
-    if not is_removed and (closed := transfer_queue_setup.why_new_queue_stays_closed(options)):
+    plan_rest = plan_queue_leftover_removal if is_removed else plan_transfer_queue_setup
+    refuse_remaining_setup_steps(plan_rest(configuration_file.load_configuration(CONFIG), options))
+    is_new_here = not is_removed and host in (None, local_host_facts.this_host_name())
+    if is_new_here and (closed := configuration_wait.configuration_lag_reason()):
         _warn(closed)
 
 
@@ -189,14 +191,8 @@ def setup_order(is_applied: bool) -> None:
     """
     policy = configuration_file.load_configuration(CONFIG)
     steps = transfer_queue_setup.plan_queue_sequence_numbers(policy)
-    if not is_applied:
-        print_setup_script(steps)
-        return
-    transfer_queue_setup.apply_queue_sequence_numbers(
-        steps, policy, lambda step: output_and_errors.print_line(f"done: {step.what}")
-    )
-    if not steps:
-        output_and_errors.print_line("nothing to do")
+    apply = transfer_queue_setup.apply_queue_sequence_numbers
+    apply_or_print_setup_steps(steps, policy, is_applied=is_applied, apply=apply)
 
 
 @setup.command(name="balance")
@@ -232,7 +228,7 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
 def _planned(policy: Policy, options: TransferQueueRequest, is_removed: bool) -> Sequence[SetupStep]:
     if is_removed:
         return transfer_queue_setup.plan_transfer_queue_removal(policy, options, _warn)
-    steps = transfer_queue_setup.plan_transfer_queue_setup(policy, options)
+    steps = plan_transfer_queue_setup(policy, options)
     for warning in transfer_queue_setup.uncorrectable_queue_warnings(policy, options):
         _warn(warning)
     return steps
@@ -242,13 +238,17 @@ def _warn(text: str) -> None:
     output_and_errors.print_error(f"warning: {text}")
 
 
-def apply_or_print_setup_steps(steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool) -> bool:
-    """Apply the steps or print them as a script; say whether the steps were applied."""
-    if is_applied:
-        apply_and_print_setup_steps(steps, policy)
-    else:
+def apply_or_print_setup_steps(
+    steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool, apply: ApplySteps = apply_setup_steps
+) -> bool:
+    """Apply the steps with a line for each, or print them as a script; say whether the steps were applied."""
+    if not is_applied:
         print_setup_script(steps)
-    return is_applied
+        return False
+    apply(steps, policy, lambda step: output_and_errors.print_line(f"done: {step.what}"))
+    if not steps:
+        output_and_errors.print_line("nothing to do")
+    return True
 
 
 def print_setup_script(steps: Sequence[SetupStep]) -> None:
@@ -263,15 +263,6 @@ def print_setup_script(steps: Sequence[SetupStep]) -> None:
         output_and_errors.print_line(step.line)
     if not steps:
         output_and_errors.print_line("# nothing to do")
-
-
-def apply_and_print_setup_steps(steps: Sequence[SetupStep], policy: Policy) -> None:
-    """Apply the steps of a set-up, and print a line for each step."""
-    transfer_queue_setup.apply_setup_steps(
-        steps, policy, lambda step: output_and_errors.print_line(f"done: {step.what}")
-    )
-    if not steps:
-        output_and_errors.print_line("nothing to do")
 
 
 def refuse_remaining_setup_steps(steps: Sequence[SetupStep]) -> None:

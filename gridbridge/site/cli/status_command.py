@@ -8,10 +8,8 @@ import click
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, format_local_time
 from gridbridge.model.published_status_and_reports import (
-    ClusterStatusReport,
     SiteStatusReport,
     TransferAndAwaitedEvent,
-    TransferQueueReport,
 )
 from gridbridge.program import status_and_why_reports
 from gridbridge.state.published_json import to_json_types
@@ -49,34 +47,29 @@ def print_status_report(report: SiteStatusReport, now: datetime) -> None:
     """Print the report as three tables: clusters, transfer queues, open transfers."""
     if report.alarm:
         output_and_errors.print_line(f"{report.alarm}\n")
-    output_and_errors.print_table(CLUSTERS, [_cluster(cluster) for cluster in report.clusters], _style)
+    shown = output_and_errors.number_or_dash
+    clusters = [
+        (cluster.cluster, _yes(cluster.answers), shown(cluster.waiting), shown(cluster.free_slots), cluster.why)
+        for cluster in report.clusters
+    ]
+    output_and_errors.print_table(CLUSTERS, clusters, _style)
     output_and_errors.print_line()
-    if report.queues:
-        output_and_errors.print_table(QUEUES, [_queue(queue) for queue in report.queues], _style)
+    queues = [
+        (queue.queue, queue.cluster, _yes(queue.is_open), f"{queue.used} of {queue.total}", queue.why)
+        for queue in report.queues
+    ]
+    if queues:
+        output_and_errors.print_table(QUEUES, queues, _style)
     else:
         output_and_errors.print_line("no transfer queue")
     output_and_errors.print_line()
     if report.transfers:
         rows = [_transfer(transfer, now) for transfer in report.transfers]
-        output_and_errors.print_table(TRANSFERS, rows, _plain, unbroken=TRANSFERS[:-1])
+        output_and_errors.print_table(TRANSFERS, rows, unbroken=TRANSFERS[:-1])
     else:
         output_and_errors.print_line("no open transfer")
     for line in (*report.drained, *report.late):
         output_and_errors.print_line(f"\n{line}")
-
-
-def _cluster(report: ClusterStatusReport) -> tuple[str, ...]:
-    return (
-        report.cluster,
-        _yes(report.answers),
-        output_and_errors.number_or_dash(report.waiting),
-        output_and_errors.number_or_dash(report.free_slots),
-        report.why,
-    )
-
-
-def _queue(report: TransferQueueReport) -> tuple[str, ...]:
-    return (report.queue, report.cluster, _yes(report.is_open), f"{report.used} of {report.total}", report.why)
 
 
 def _transfer(report: TransferAndAwaitedEvent, now: datetime) -> tuple[str, ...]:
@@ -95,7 +88,3 @@ def _yes(fact: bool) -> str:
 
 def _style(row: Sequence[str]) -> str:
     return output_and_errors.STYLES["warning"] if "no" in row[1:3] else ""
-
-
-def _plain(_: Sequence[str]) -> str:
-    return ""

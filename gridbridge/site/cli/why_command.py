@@ -19,7 +19,7 @@ from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON,
 from gridbridge.decisions.site.home_job_description import describe_home_job_state
 from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.errors import ConfigError, GridbridgeError, ParseError, StateError
-from gridbridge.model.cluster_snapshot import JobListRow, ListedJobStatus
+from gridbridge.model.cluster_snapshot import ListedJobStatus
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.published_status_and_reports import (
     FIRST_EVENTS,
@@ -75,7 +75,12 @@ def find_untransferred_home_job(
         policy = configuration_in_force.load_config_or_one_in_force(path)[0]
     except ConfigError:
         return None
-    standing = _standing(policy, number)
+    home = configured_cluster_address(policy, policy.site.cluster).within(LIMIT_S)
+    shows = batch_adapter_of_cluster(home).user_jobs
+    try:
+        standing = shows.query_job_standing(home, number) if shows else None
+    except GridbridgeError as error:
+        raise HomeBatchSystemSilent(f"{policy.site.cluster}: no answer: {error}") from error
     standing = _only(standing, task, policy.queues if was_sent else ()) if standing else None
     if not standing or not standing.rows:
         return None
@@ -90,27 +95,14 @@ def find_untransferred_home_job(
     )
 
 
-def _standing(policy: Policy, job: int) -> ListedJobStatus | None:
-    home = configured_cluster_address(policy, policy.site.cluster).within(LIMIT_S)
-    shows = batch_adapter_of_cluster(home).user_jobs
-    try:
-        return shows.query_job_standing(home, job) if shows else None
-    except GridbridgeError as error:
-        raise HomeBatchSystemSilent(f"{policy.site.cluster}: no answer: {error}") from error
-
-
 def _only(standing: ListedJobStatus, task: int, left_out: Container[str]) -> ListedJobStatus:
     """Return the state of one task (0: of all tasks), without tasks in queues of `left_out`."""
     rows = [row for row in standing.rows if row.queue.partition("@")[0] not in left_out]
     if not task:
         return replace(standing, rows=tuple(rows))
-    of_task = [_of_task(row, task) for row in rows if row.tasks and row.covers(task)]
+    of_task = [replace(row, tasks=(range(task, task + 1),)) for row in rows if row.tasks and row.covers(task)]
     is_wrong = any(row.state.is_error for row in of_task)
     return replace(standing, rows=tuple(of_task), errors=standing.errors if is_wrong else ())
-
-
-def _of_task(row: JobListRow, task: int) -> JobListRow:
-    return replace(row, tasks=(range(task, task + 1),))
 
 
 def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[TransferQueueVerdict]:
@@ -120,11 +112,8 @@ def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[Tr
     routes = {route.queue: route for route in shown.service.routes} if shown.service else {}
     for name, refused in transfer_queue_refusals(job, policy):
         route = routes.get(name)
-        closed = (
-            transfer_status_explanation.report_transfer_queue_status(route, shown, now).why
-            if route and not refused
-            else ""
-        )
+        report = transfer_status_explanation.report_transfer_queue_status
+        closed = report(route, shown, now).why if route and not refused else ""
         yield TransferQueueVerdict(
             queue=name,
             cluster=policy.queues[name].cluster,
@@ -164,7 +153,9 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
     """
     now = datetime.now(UTC)
     if not IS_NUMBER(job):
-        return _dataset(job, path, now, is_json=is_json)
+        from gridbridge.rebalance.cli import dataset_report
+
+        return dataset_report.print_dataset_report(dataset_report.report_dataset(job, path), now, is_json=is_json)
     matches = _gather(job, now, folder, path)
     if matches.trouble:
         output_and_errors.print_error(f"gridbridge: job {job}: {matches.trouble}")
@@ -194,12 +185,12 @@ class JobNumberMatches:
         """Return functions that print each job or campaign of the number, the newest first."""
         parts: list[tuple[datetime, Callable[[datetime], None]]] = []
         if self.tasks:
-            parts.append((_began(self.tasks), self._show_sent))
+            events = (event.at for task in self.tasks for attempt in task.attempts for event in attempt.events)
+            parts.append((min(events, default=OLD), self._show_sent))
         elif self.home:
             parts.append((self.home.submitted_at or OLD, partial(_show_home, self.home)))
         if self.campaign:
-            at = self.campaign.campaign.submitted_at
-            parts.append((at, partial(_show_campaign, self.campaign)))
+            parts.append((self.campaign.campaign.submitted_at, partial(_show_campaign, self.campaign)))
         return [part for _, part in sorted(parts, key=itemgetter(0), reverse=True)]
 
     def _show_sent(self, now: datetime) -> None:
@@ -247,11 +238,6 @@ def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
     raise SystemExit(UNKNOWN) from error
 
 
-def _began(tasks: tuple[LocalTaskExplanation, ...]) -> datetime:
-    events = (event.at for task in tasks for attempt in task.attempts for event in attempt.events)
-    return min(events, default=OLD)
-
-
 def _show_home(job: UntransferredHomeJob, _: datetime) -> None:
     end = " now" if job.was_sent else ": the job was not sent to another cluster"
     output_and_errors.print_line(f"job {job.job} of {job.owner} is at home{end}")
@@ -264,26 +250,17 @@ def _show_home(job: UntransferredHomeJob, _: datetime) -> None:
         output_and_errors.print_line(f"  {queue.queue} (to {queue.cluster}) {would}{open_}{why}")
 
 
-def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
-    from gridbridge.rebalance.cli import dataset_report
-
-    return dataset_report.print_dataset_report(dataset_report.report_dataset(name, path), now, is_json=is_json)
-
-
 def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
     campaign = answer.campaign
     task = "" if answer.task is None else f", task {answer.task.number}"
-    moment = f" ({_as_of(answer.at, now)})" if answer.at else ""
-    output_and_errors.print_line(
-        f"campaign {campaign.number} of {campaign.owner}, {replace_control_characters(campaign.name)}{task}{moment}"
-    )
+    moment = ""
+    if answer.at:
+        late = "; no cycle since: gridbridge-runner may not run" if now - answer.at > LATE else ""
+        moment = f" (as of {format_local_time(answer.at, now)}{late})"
+    name = replace_control_characters(campaign.name)
+    output_and_errors.print_line(f"campaign {campaign.number} of {campaign.owner}, {name}{task}{moment}")
     for sentence in answer.sentences:
         output_and_errors.print_line(f"  {sentence}")
-
-
-def _as_of(at: datetime, now: datetime) -> str:
-    late = "; no cycle since: gridbridge-runner may not run" if now - at > LATE else ""
-    return f"as of {format_local_time(at, now)}{late}"
 
 
 def print_task_attempts(alarm: str, tasks: tuple[LocalTaskExplanation, ...], now: datetime) -> None:
@@ -293,16 +270,12 @@ def print_task_attempts(alarm: str, tasks: tuple[LocalTaskExplanation, ...], now
     for number, task in enumerate(tasks):
         if number:
             output_and_errors.print_line()
-        _show_task(task, now)
-
-
-def _show_task(task: LocalTaskExplanation, now: datetime) -> None:
-    if task.left_out:
-        output_and_errors.print_line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
-    for number, attempt in enumerate(task.attempts):
-        if number:
-            output_and_errors.print_line()
-        _show(attempt, now)
+        if task.left_out:
+            output_and_errors.print_line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
+        for position, attempt in enumerate(task.attempts):
+            if position:
+                output_and_errors.print_line()
+            _show(attempt, now)
 
 
 def _show(attempt: TransferAttemptExplanation, now: datetime) -> None:

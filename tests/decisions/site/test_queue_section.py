@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.site.transfer_queue_findings import (
-    queue_section_findings,
+    queue_section_finding,
     queue_section_removal_edits,
     total_transfer_slots,
     user_spool_limit_finding,
@@ -56,8 +56,8 @@ def test_one_user_may_fill_all_transfer_queues_as_they_are_or_will_be() -> None:
 def test_a_section_gets_the_epilog_that_was_asked_for(is_wanted: bool) -> None:
     """The default is not written; one that stands there is changed."""
     known = replace(POLICY.queues["transfer-beta"], remote_usage=not is_wanted)
-    (new,) = queue_section_findings(replace(POLICY, queues={}), replace(WANTED, remote_usage=is_wanted))
-    (mended,) = queue_section_findings(
+    new = queue_section_finding(replace(POLICY, queues={}), replace(WANTED, remote_usage=is_wanted))
+    mended = queue_section_finding(
         replace(POLICY, queues={"transfer-beta": known}), replace(WANTED, remote_usage=is_wanted)
     )
 
@@ -80,7 +80,7 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
     queue = TransferQueueSection(
         cluster="beta", slots=9, pending_limit=1, recall_wait_s=5.0, asks=QueueDefaultRequests({"mem_free": "64G"})
     )
-    (found,) = queue_section_findings(replace(POLICY, queues={"transfer-beta": queue}), WANTED)
+    found = queue_section_finding(replace(POLICY, queues={"transfer-beta": queue}), WANTED)
     run(found.mend[0], toml)
 
     changed = f"slots = {WANTED.slots}  # few\npending_limit={WANTED.pending_limit}\n"
@@ -90,7 +90,7 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
 def test_a_new_section_has_what_has_no_default(tmp_path: Path) -> None:
     toml = tmp_path / "gridbridge.toml"
     toml.write_text("[poller]\n")
-    (found,) = queue_section_findings(replace(POLICY, queues={}), WANTED)
+    found = queue_section_finding(replace(POLICY, queues={}), WANTED)
     run(found.mend[0], toml)
 
     assert tomllib.loads(toml.read_text())["queue"] == {
@@ -117,8 +117,8 @@ def test_keys_that_setup_does_not_write_stay_as_they_are() -> None:
         recall_wait_s=5,
     )
     policy = replace(POLICY, queues={WANTED.queue: known})
-    (kept,) = queue_section_findings(policy, WANTED)
-    (mended,) = queue_section_findings(replace(POLICY, queues={WANTED.queue: replace(known, slots=9)}), WANTED)
+    kept = queue_section_finding(policy, WANTED)
+    mended = queue_section_finding(replace(POLICY, queues={WANTED.queue: replace(known, slots=9)}), WANTED)
 
     assert kept.state == FindingSeverity.OK
     assert mended.mend[0].value.endswith(f"put queue transfer-beta 'slots = {WANTED.slots}'")
