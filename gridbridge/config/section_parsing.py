@@ -113,29 +113,23 @@ class SectionGroupOfOneName(Protocol):
     @property
     def name(self) -> str:
         """The name of the sections in gridbridge.toml."""
-        ...
 
     @property
     def field(self) -> str:
         """The field of Policy that the sections fill."""
-        ...
 
     @property
     def title(self) -> str:
         """The title of the sections in messages."""
-        ...
 
     def problems(self, content: object) -> Iterator[str]:
         """Find the mistakes in each section."""
-        ...
 
     def read(self, content: Table) -> object:
         """Return the value of the Policy's field from sections without mistakes."""
-        ...
 
     def text(self, value: Any) -> Iterator[str]:
         """Yield the TOML text of the sections."""
-        ...
 
 
 class CapabilityConfigModule(Protocol):
@@ -145,7 +139,6 @@ class CapabilityConfigModule(Protocol):
 
     def find_config_problems(self, sections: Table) -> Iterator[str]:
         """Find contradictions between sections of gridbridge.toml."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,10 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from gridbridge import __version__
 from gridbridge.batch.batch_adapter_table import cluster_status_reader
@@ -16,6 +15,7 @@ from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnap
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.key_settings import RemoteAccounts
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster, encode_non_forwarding_queues
+from gridbridge.model.transfer.transfer_config_sections import PollerSection
 from gridbridge.model.transfer_route import Away, SshLogin
 from gridbridge.program.threads_and_backoff import ThreadNotStarted, ThreadPool
 from gridbridge.shell import safe_files
@@ -44,35 +44,7 @@ class ClusterQueryResult:
     shared: LastClusterQueryResult | None = None  # the result for other programs
 
 
-class ClusterQueryRateLimits(Protocol):
-    """How often gridbridge may query a cluster, from gridbridge.toml."""
-
-    @property
-    def interval_s(self) -> float:
-        """The time between two queries of a cluster's status."""
-        ...
-
-    @property
-    def query_share(self) -> float:
-        """The largest share of the time that queries of a cluster may take."""
-        ...
-
-    @property
-    def stale_s(self) -> float:
-        """The age from which a snapshot is too old, so that the transfer queues to the cluster close."""
-        ...
-
-    @property
-    def vocabulary_s(self) -> float:
-        """The time between two queries for the names that jobs may request at a cluster."""
-        ...
-
-
-def _none(_cluster: str) -> CampaignJobsAtCluster:
-    return CampaignJobsAtCluster()
-
-
-def query_interval_by_answer_time(usual_s: float, pace: ClusterQueryRateLimits) -> float:
+def query_interval_by_answer_time(usual_s: float, pace: PollerSection) -> float:
     """Return the time between two queries of a cluster that usually takes `usual_s` to answer.
 
     Queries take at most `query_share` of the time. Two answers must not be so far apart that transfer queues close.
@@ -88,7 +60,7 @@ class ClusterObserver:
         self,
         cluster: str,
         where: Away,
-        pace: ClusterQueryRateLimits,
+        pace: PollerSection,
         clock: Clock,
         users: RemoteAccounts | None = None,
         transfer_queues: Collection[str] = (),
@@ -108,7 +80,7 @@ class ClusterObserver:
         self._usual_s = 0.0
         self._words_due = clock.steady_s()
 
-    def follow(self, where: Away, pace: ClusterQueryRateLimits, transfer_queues: Collection[str]) -> None:
+    def follow(self, where: Away, pace: PollerSection, transfer_queues: Collection[str]) -> None:
         """Query the cluster by a changed configuration from now on.
 
         The names that the cluster offers are queried again, because they often change with the configuration.
@@ -120,7 +92,9 @@ class ClusterObserver:
         self._words_due = self._clock.steady_s()
 
     def ask_if_due(
-        self, job_ids: Callable[[], frozenset[int]], sent: Callable[[str], CampaignJobsAtCluster] = _none
+        self,
+        job_ids: Callable[[], frozenset[int]],
+        sent: Callable[[str], CampaignJobsAtCluster] = lambda _: CampaignJobsAtCluster(),
     ) -> None:
         """Start a query if the pause is over and no query runs.
 
@@ -139,18 +113,15 @@ class ClusterObserver:
         """
         if self._asked is None or not self._asked.done():
             return None
-        answer = self._came(self._asked)
+        try:
+            answer = self._asked.result()
+        except ThreadNotStarted as error:
+            answer = ClusterQueryResult(cluster=self.cluster, trouble=describe_error(error))
         self._asked = None
         self._usual_s = min(answer.took_s, self._last_took_s) if answer.snapshot else 0.0
         self._last_took_s = answer.took_s
         self._keep_to_interval()
         return self._dated(answer)
-
-    def _came(self, future: "Future[ClusterQueryResult]") -> ClusterQueryResult:
-        try:
-            return future.result()
-        except ThreadNotStarted as error:
-            return ClusterQueryResult(cluster=self.cluster, trouble=describe_error(error))
 
     def _keep_to_interval(self) -> None:
         interval_s = query_interval_by_answer_time(self._usual_s, self._pace)
@@ -171,27 +142,32 @@ class ClusterObserver:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
-        answer = self._answered(job_ids, sent)
+        answer = self._answered(job_ids | sent.jobs, sent.jobs)
         snapshot = answer.snapshot
         if sent.is_watched:
             location = identify_cluster_query(self._where, self._transfer_queues)
             shared = query_result_to_share(snapshot, sent, location, self._clock.now(), trouble=answer.trouble)
             answer = replace(answer, shared=shared)
-        return replace(answer, snapshot=snapshot and snapshot_without_jobs(snapshot, sent.jobs - job_ids))
+        others = sent.jobs - job_ids
+        if snapshot and others & snapshot.jobs.keys():
+            jobs = {number: rows for number, rows in snapshot.jobs.items() if number not in others}
+            answer = replace(answer, snapshot=replace(snapshot, jobs=jobs))
+        return answer
 
-    def _answered(self, job_ids: frozenset[int], sent: CampaignJobsAtCluster) -> ClusterQueryResult:
+    def _answered(self, jobs: frozenset[int], campaign_jobs: frozenset[int]) -> ClusterQueryResult:
         try:
             snapshot, took_s = cluster_status_reader(self._where).query_cluster_snapshot(
-                self._where, self.cluster, job_ids | sent.jobs, self._transfer_queues, sent.jobs
+                self._where, self.cluster, jobs, self._transfer_queues, campaign_jobs
             )
         except (GridbridgeError, OSError) as error:
             return ClusterQueryResult(cluster=self.cluster, trouble=describe_error(error))
         except Exception as error:  # an unexpected answer must not end the service
             _log.exception("event=fault cluster=%s", self.cluster)
             return ClusterQueryResult(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
-        return ClusterQueryResult(
-            cluster=self.cluster, took_s=took_s, snapshot=self._owned(snapshot), vocabulary=self._vocabulary()
-        )
+        if self._where.login:
+            listed = {job: self._with_home_owners(rows) for job, rows in snapshot.jobs.items()}
+            snapshot = replace(snapshot, jobs=listed, copies=self._with_home_owners(snapshot.copies))
+        return ClusterQueryResult(cluster=self.cluster, took_s=took_s, snapshot=snapshot, vocabulary=self._vocabulary())
 
     def _vocabulary(self) -> NamesOfferedByCluster | None:
         """Query the names that the cluster offers, when due; after a failure the last names stay valid."""
@@ -204,13 +180,7 @@ class ClusterObserver:
             _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, describe_error(error))
             return None
 
-    def _owned(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:
-        if self._where.login is None:
-            return snapshot
-        jobs = {job: self._called(rows) for job, rows in snapshot.jobs.items()}
-        return replace(snapshot, jobs=jobs, copies=self._called(snapshot.copies))
-
-    def _called(self, rows: tuple[JobListRow, ...]) -> tuple[JobListRow, ...]:
+    def _with_home_owners(self, rows: tuple[JobListRow, ...]) -> tuple[JobListRow, ...]:
         person_of = self._users.person_of
         return tuple(replace(row, owner=person_of(row.owner, self.cluster)) for row in rows)
 
@@ -251,11 +221,14 @@ class ClusterSnapshotSharing:
         age_s = (self._clock.now() - last.asked_at).total_seconds()
         if not -AHEAD_S <= age_s < max(limit_s, last.every_s):
             return None
-        is_regular = last.every_s > 0
         if last.trouble:
-            return SharedClusterSnapshot(trouble=last.trouble, is_regular=is_regular)
-        snapshot = _read(cluster, last)
-        return SharedClusterSnapshot(snapshot=snapshot, is_regular=is_regular) if snapshot else None
+            return SharedClusterSnapshot(trouble=last.trouble, is_regular=last.every_s > 0)
+        try:
+            snapshot = cluster_query_tables.decode_cluster_snapshot(last.content, cluster, last.asked_at)
+        except Exception as error:  # whatever the content, the cluster can be queried
+            _log.warning("event=not_shared cluster=%s why=%r", cluster, describe_error(error))
+            return None
+        return SharedClusterSnapshot(snapshot=snapshot, is_regular=last.every_s > 0)
 
 
 def query_result_to_share(
@@ -278,12 +251,6 @@ def query_result_to_share(
     )
 
 
-def snapshot_without_jobs(snapshot: ClusterSnapshot, jobs: Set[int]) -> ClusterSnapshot:
-    """Return a snapshot without some jobs."""
-    remaining = {number: rows for number, rows in snapshot.jobs.items() if number not in jobs}
-    return snapshot if len(remaining) == len(snapshot.jobs) else replace(snapshot, jobs=remaining)
-
-
 def identify_cluster_query(where: Away, transfer_queues: Iterable[str]) -> str:
     """Return a text that differs for each version, cluster address and list of transfer queues."""
     return " ".join((__version__, where.kind, *_words(where), *transfer_queues))
@@ -293,14 +260,6 @@ def _words(where: Away | SshLogin) -> Iterator[str]:
     for name in where.__slots__:
         value = getattr(where, name)
         yield from _words(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
-
-
-def _read(cluster: str, last: LastClusterQueryResult) -> ClusterSnapshot | None:
-    try:
-        return cluster_query_tables.decode_cluster_snapshot(last.content, cluster, last.asked_at)
-    except Exception as error:  # whatever the content, the cluster can be queried
-        _log.warning("event=not_shared cluster=%s why=%r", cluster, describe_error(error))
-        return None
 
 
 FAILED_IN_A_ROW = 2  # number of failed queries that close transfer queues; a single failure may be an accident
@@ -316,7 +275,9 @@ class LastClusterSnapshots:
         show: Callable[[ClusterQueryResult, ClusterSnapshot | None], None],
         clock: Clock,
     ) -> None:
-        self.good: dict[str, ClusterSnapshot] = clock.dated(_moved)
+        self.good: dict[str, ClusterSnapshot] = clock.dated(
+            lambda snapshot, step: replace(snapshot, taken_at=snapshot.taken_at + step)
+        )
         self._clock = clock
         self._failed: Counter[str] = Counter()  # number of failures in a row, by cluster
         self._observers = observers
@@ -341,32 +302,25 @@ class LastClusterSnapshots:
         self._failed.pop(cluster, None)
 
     def _remember(self, answer: ClusterQueryResult) -> None:
-        if answer.snapshot:
-            self.good[answer.cluster] = answer.snapshot
+        snapshot = answer.snapshot
+        if snapshot:
+            self.good[answer.cluster] = snapshot
             self._failed.pop(answer.cluster, None)
         else:
             self._failed[answer.cluster] += 1
             _log.warning("event=no_answer cluster=%s why=%r", answer.cluster, answer.trouble)
         self._snapshots.record(
             cluster=answer.cluster,
-            taken_at=answer.snapshot.taken_at if answer.snapshot else self._clock.now(),
-            ok=answer.snapshot is not None,
+            taken_at=snapshot.taken_at if snapshot else self._clock.now(),
+            ok=snapshot is not None,
             took=timedelta(seconds=answer.took_s),
-            summary=_summary(answer),
+            summary={"pending": snapshot.pending, "free_slots": snapshot.free_slots}
+            if snapshot
+            else {"trouble": answer.trouble},
         )
         if answer.shared:
             self._sharing.put(answer.cluster, answer.shared)
         self._show(answer, self.good.get(answer.cluster))
-
-
-def _moved(snapshot: ClusterSnapshot, step: timedelta) -> ClusterSnapshot:
-    return replace(snapshot, taken_at=snapshot.taken_at + step)
-
-
-def _summary(answer: ClusterQueryResult) -> dict[str, object]:
-    if answer.snapshot is None:
-        return {"trouble": answer.trouble}
-    return {"pending": answer.snapshot.pending, "free_slots": answer.snapshot.free_slots}
 
 
 def publish_local_only_queues(

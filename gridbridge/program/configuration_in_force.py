@@ -49,10 +49,6 @@ class ActiveConfiguration:
 Earlier = Callable[[], ActiveConfiguration | None]  # returns the file that the last run of the service had in force
 
 
-def _none() -> None:
-    """Return None, as there is no previous configuration."""
-
-
 class ConfigurationFileWatch:
     """Reports each change of a file once."""
 
@@ -81,7 +77,7 @@ class ConfigurationFileWatch:
 class ReloadableConfiguration:
     """The gridbridge.toml that is in force, and the errors of a newer file that was refused."""
 
-    def __init__(self, clock: Clock, path: str = CONFIG, earlier: Earlier = _none) -> None:
+    def __init__(self, clock: Clock, path: str = CONFIG, earlier: Earlier = lambda: None) -> None:
         """Read gridbridge.toml; if the file is invalid, use the file that the last run of the service had in force.
 
         Raises ConfigError if both files are invalid.
@@ -90,7 +86,14 @@ class ReloadableConfiguration:
         self._clock = clock
         # begun before the first read, so that no change is missed
         self._watch = ConfigurationFileWatch(path, clock.steady_s)
-        self.in_force, self.refused = _first(path, clock.now(), earlier)
+        outcome = _read(path, clock.now())
+        self.refused: RejectedConfiguration | None = None
+        if isinstance(outcome, RejectedConfiguration):
+            self.refused = outcome
+            if (last := earlier()) is None:
+                raise ConfigError(outcome.problems)
+            outcome = last
+        self.in_force = outcome
         self._kept = ""  # digest of the file that was saved for the next run of the service
 
     @property
@@ -111,7 +114,8 @@ class ReloadableConfiguration:
         is_news = outcome is not self.in_force or self.refused is not None
         self.in_force, self.refused = outcome, None
         if is_news or at_once:
-            _tell(outcome)
+            words = f"cluster={self.policy.site.cluster} queues={','.join(self.policy.queues)}"
+            _log.info("event=configured %s sha256=%.12s", words, outcome.sha256)
         return is_news
 
     def go_on_from(self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]) -> None:
@@ -176,15 +180,6 @@ def load_changed_configuration(
     return outcome
 
 
-def _first(path: str, now: datetime, earlier: Earlier) -> tuple[ActiveConfiguration, RejectedConfiguration | None]:
-    outcome = _read(path, now)
-    if not isinstance(outcome, RejectedConfiguration):
-        return outcome, None
-    if (last := earlier()) is None:
-        raise ConfigError(outcome.problems)
-    return last, outcome
-
-
 def _read(
     path: str, now: datetime, in_force: ActiveConfiguration | None = None
 ) -> ActiveConfiguration | RejectedConfiguration:
@@ -206,15 +201,11 @@ def _parsed(path: str, raw: bytes, now: datetime) -> ActiveConfiguration:
     """
     policy = configuration_file.parse_configuration(path, raw)
     if not policy.is_personal:
-        _trust(path)
+        try:
+            safe_files.require_trusted_path(path, owner=os.geteuid())
+        except OSError as error:
+            raise ConfigError((f"{path}: {error.strerror}",)) from error
     return ActiveConfiguration(policy=policy, raw=raw, sha256=sha256_of_file(raw), since=now)
-
-
-def _trust(path: str) -> None:
-    try:
-        safe_files.require_trusted_path(path, owner=os.geteuid())
-    except OSError as error:
-        raise ConfigError((f"{path}: {error.strerror}",)) from error
 
 
 def fingerprint_file_and_path_modes(path: str) -> Look:
@@ -234,11 +225,6 @@ def fingerprint_file_and_path_modes(path: str) -> Look:
 def sha256_of_file(raw: bytes) -> str:
     """Return the SHA-256 digest of a file's content."""
     return hashlib.sha256(raw).hexdigest()
-
-
-def _tell(in_force: ActiveConfiguration) -> None:
-    words = f"cluster={in_force.policy.site.cluster} queues={','.join(in_force.policy.queues)}"
-    _log.info("event=configured %s sha256=%.12s", words, in_force.sha256)
 
 
 def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:

@@ -35,7 +35,7 @@ def delete_array_of_removed_account(policy: Policy, cluster: str, owner: str, na
     Returns the array's job id at the cluster; 0 if the array was never submitted.
     """
     where = configured_cluster_address(policy, cluster)
-    far, account = (load_campaign_array_adapter(where), policy.clusters[cluster].users.account_of(owner))
+    far, account = load_campaign_array_adapter(where), policy.clusters[cluster].users.account_of(owner)
     job_ids = [str(job) for job in ids if job]
     try:
         first = far.find_held_job(where, name, account)

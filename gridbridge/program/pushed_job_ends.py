@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from queue import Empty, Full, Queue
 
 from gridbridge.errors import GridbridgeError, StateError, describe_error
@@ -64,8 +65,13 @@ class QeventJobEndReceiver:
 
     def ended(self) -> frozenset[int]:
         """Return the ids of jobs that have ended since the last call; empty above the rate limit."""
-        self._keep_running()
-        return self._rate.within(_read_ids(self._fifo))
+        if not (self._child and self._child.is_alive()) and self._clock() - self._started_at >= AGAIN_S:
+            self._started_at = self._clock()
+            self._child = ChildEndingWithParent(self._argv, self._environment, self._folder)
+        try:
+            return self._rate.within(job_ids_in_pushed_report(os.read(self._fifo, 65536)))
+        except BlockingIOError:
+            return self._rate.within([])
 
     def stop(self) -> None:
         """Stop qevent, and close the FIFO."""
@@ -75,13 +81,6 @@ class QeventJobEndReceiver:
         if self._fifo >= 0:
             os.close(self._fifo)
             self._fifo = -1
-
-    def _keep_running(self) -> None:
-        if self._child and self._child.is_alive():
-            return
-        if self._clock() - self._started_at >= AGAIN_S:
-            self._started_at = self._clock()
-            self._child = ChildEndingWithParent(self._argv, self._environment, self._folder)
 
 
 def _open_fifo(folder: str) -> int:
@@ -94,13 +93,6 @@ def _open_fifo(folder: str) -> int:
         return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
-
-
-def _read_ids(fifo: int) -> list[int]:
-    try:
-        return job_ids_in_pushed_report(os.read(fifo, 65536))
-    except BlockingIOError:
-        return []
 
 
 class OarJobEndListener:
@@ -121,7 +113,11 @@ class OarJobEndListener:
     def ended(self) -> frozenset[int]:
         """Return the ids of jobs that have ended since the last call; empty above the rate limit."""
         self._listen_on()
-        return self._rate.within(self._take())
+        ids = []
+        with suppress(Empty):
+            while True:
+                ids.append(self._heard.get_nowait())
+        return self._rate.within(ids)
 
     def stop(self) -> None:
         """Stop listening; the thread ends within seconds."""
@@ -131,35 +127,22 @@ class OarJobEndListener:
         if self._thread.ident:
             return
         name = f"{self._cluster}-ends"
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        arguments = (self._listen, AGAIN_S, self._stopped)
+        self._thread = threading.Thread(target=repeat_until_stopped, args=arguments, name=name, daemon=True)
         try:
             self._thread.start()
         except RuntimeError as error:
             self._tell(describe_error(error))
 
-    def _take(self) -> list[int]:
-        ids = []
-        try:
-            while True:
-                ids.append(self._heard.get_nowait())
-        except Empty:
-            return ids
-
-    def _run(self) -> None:
-        repeat_until_stopped(self._listen, AGAIN_S, self._stopped)
-
     def _listen(self) -> None:
         try:
-            self._hear()
+            for ids in self._ends():
+                for job_id in ids:
+                    self._keep(job_id)
+                if self._stopped.is_set():
+                    return
         except (GridbridgeError, OSError) as error:
             self._tell(describe_error(error))
-
-    def _hear(self) -> None:
-        for ids in self._ends():
-            for job_id in ids:
-                self._keep(job_id)
-            if self._stopped.is_set():
-                return
 
     def _keep(self, job_id: int) -> None:
         while not self._stopped.is_set():

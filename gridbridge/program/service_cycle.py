@@ -43,23 +43,18 @@ class ProgramCycleSteps(Protocol[Seen, Plan]):
     @property
     def journal(self) -> DecisionJournal:
         """The journal that stores the decisions of the program."""
-        ...
 
     def gather(self) -> Seen:
         """Return all facts for the decision; raise GridbridgeError if a fact can't be gathered."""
-        ...
 
     def decide(self, situation: Seen) -> Plan:
         """Return what the cycle is to do, and change nothing."""
-        ...
 
     def entry(self, situation: Seen, plan: Plan) -> DecisionJournalEntry | None:
         """Return the journal entry of a decision; None if nothing is to be done."""
-        ...
 
     def apply(self, situation: Seen, plan: Plan) -> None:
         """Do what was decided; each act is noted first, so that the act can be repeated."""
-        ...
 
 
 class CycleDaemon(Protocol[Seen, Plan]):
@@ -68,23 +63,18 @@ class CycleDaemon(Protocol[Seen, Plan]):
     @property
     def pause_s(self) -> float:
         """The pause between two cycles, in seconds."""
-        ...
 
     def open_cycle(self) -> AbstractContextManager[ProgramCycleSteps[Seen, Plan]]:
         """Open a context for one cycle; raise GridbridgeError if the whole cycle failed."""
-        ...
 
     def has_news(self) -> bool:
         """Say, during a pause, whether the next cycle is to start at once."""
-        ...
 
     def recover(self) -> None:
         """Load the stored state again after a failed cycle; raise GridbridgeError if the state can't be loaded."""
-        ...
 
     def release(self) -> None:
         """Close files, locks and connections until `recover` is called; may be called twice."""
-        ...
 
 
 def take_program_lock(path: str, program: str, status: int) -> None:

@@ -88,9 +88,7 @@ class StarterTmpdirQuery:
         return self._known
 
     def _ask(self, queues: tuple[str, ...]) -> frozenset[str]:
-        at, host_name = (
-            configured_home_address(self._policy, self._policy.site.cluster),
-            local_host_facts.this_host_name(),
-        )
+        at = configured_home_address(self._policy, self._policy.site.cluster)
+        host_name = local_host_facts.this_host_name()
         folders = (load_home_job_control(at).query_queue_limit(at, queue, TMPDIR, host_name) for queue in queues)
         return frozenset(folder for folder in folders if folder.startswith("/"))

@@ -24,7 +24,6 @@ from gridbridge.model.published_status_and_reports import (
     LocalTaskExplanation,
     PublishedFilesSnapshot,
     PublishedTaskTransfers,
-    PublishedTransfer,
     PublishedTransferHistory,
     SiteStatusReport,
     TransferAndAwaitedEvent,
@@ -94,31 +93,28 @@ def explain_transfers_of_local_job(
     alarm = "; ".join(part for part in (_alarm(shown, now, folder, path), left_out) if part)
     if not tasks:
         raise JobWithoutTransfers("; ".join(part for part in (_unknown(job, shown, now), alarm) if part))
-    return alarm, tuple(_explain(task, shown, now) for task in tasks)
+    return alarm, tuple(
+        LocalTaskExplanation(
+            job=task.job,
+            attempts=tuple(explain_transfer_attempt(_newest(history, shown), shown, now) for history in task.attempts),
+            left_out=task.left_out,
+        )
+        for task in tasks
+    )
 
 
 def _alarm(shown: PublishedFilesSnapshot, now: datetime, folder: str, path: str) -> str:
-    silent = transfer_status_explanation.poller_silence_alarm(shown, now)
-    if silent:
-        parts = (
-            silent,
-            service_fault_findings.why_folder_takes_no_files(
-                folder, local_host_facts.free_bytes_and_files_of_folder(folder)
-            ),
-            _wrong(path),
-        )
+    parts = [transfer_status_explanation.poller_silence_alarm(shown, now)]
+    if parts[0]:
+        room = local_host_facts.free_bytes_and_files_of_folder(folder)
+        parts += [service_fault_findings.why_folder_takes_no_files(folder, room), _wrong(path)]
     else:
-        parts = (
+        parts.append(
             transfer_status_explanation.full_folder_warning(shown)
-            or transfer_status_explanation.refused_configuration_warning(shown),
-            "",
-            "",
+            or transfer_status_explanation.refused_configuration_warning(shown)
         )
-    return "; ".join(
-        part
-        for part in (*parts, service_fault_findings.why_a_folder_takes_no_files(free_space_of_campaign_filesystem()))
-        if part
-    )
+    parts.append(service_fault_findings.why_a_folder_takes_no_files(free_space_of_campaign_filesystem()))
+    return "; ".join(filter(None, parts))
 
 
 def _wrong(path: str) -> str:
@@ -127,17 +123,10 @@ def _wrong(path: str) -> str:
     try:
         configuration_file.load_configuration(path)
     except ConfigError as error:
-        first = transfer_status_explanation.summarize_config_problems(
-            tuple(map(replace_control_characters, error.problems))
-        )
+        problems = tuple(map(replace_control_characters, error.problems))
+        first = transfer_status_explanation.summarize_config_problems(problems)
         return f"the present gridbridge.toml is refused: {first}"
     return ""
-
-
-def _explain(task: PublishedTaskTransfers, shown: PublishedFilesSnapshot, now: datetime) -> LocalTaskExplanation:
-    newest = (_newest(history, shown) for history in task.attempts)
-    attempts = tuple(explain_transfer_attempt(history, shown, now) for history in newest)
-    return LocalTaskExplanation(job=task.job, attempts=attempts, left_out=task.left_out)
 
 
 def tasks_with_verified_owner(
@@ -151,13 +140,10 @@ def tasks_with_verified_owner(
         return tuple(tasks)
     home_owners = owners()
     return tuple(
-        task for task in tasks if task.is_proved or not home_owners or person_who_reported_task(task) in home_owners
+        task
+        for task in tasks
+        if task.is_proved or not home_owners or {attempt.transfer.owner for attempt in task.attempts[-1:]} & home_owners
     )
-
-
-def person_who_reported_task(task: PublishedTaskTransfers) -> str:
-    """Return the user whose processes reported a task."""
-    return task.attempts[-1].transfer.owner if task.attempts else ""
 
 
 def job_owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
@@ -182,12 +168,9 @@ def _newest(history: PublishedTransferHistory, shown: PublishedFilesSnapshot) ->
     The list of open transfers is published at each change, a history only at new events.
     """
     transfer = history.transfer
-    same = (listed for listed in shown.transfers if _key(listed) == _key(transfer) and not transfer.closed_at)
+    key = transfer.transfer, transfer.owner
+    same = (listed for listed in shown.transfers if (listed.transfer, listed.owner) == key and not transfer.closed_at)
     return replace(history, transfer=next(same, transfer))
-
-
-def _key(transfer: PublishedTransfer) -> tuple[str, str]:
-    return transfer.transfer, transfer.owner
 
 
 def _unknown(job: str, shown: PublishedFilesSnapshot, now: datetime) -> str:

@@ -41,8 +41,11 @@ class ThreadPool(ThreadPoolExecutor):
         try:
             future = super().submit(_keep, promise, partial(act, *args, **kwargs))
         except RuntimeError as error:
-            return promise if not promise.cancel() else _failed(error)
-        future.add_done_callback(lambda finished: promise.cancel() if finished.cancelled() else None)
+            if promise.cancel():
+                promise = Future()
+                promise.set_exception(ThreadNotStarted(f"{error}: the service has reached its limit of threads"))
+            return promise
+        future.add_done_callback(lambda finished: finished.cancelled() and promise.cancel())
         return promise
 
 
@@ -55,12 +58,6 @@ def _keep(promise: "Future[Outcome]", act: Callable[[], Outcome]) -> None:
         promise.set_exception(error)
     else:
         promise.set_result(outcome)
-
-
-def _failed(error: RuntimeError) -> "Future[Outcome]":
-    failed: Future[Outcome] = Future()
-    failed.set_exception(ThreadNotStarted(f"{error}: the service has reached its limit of threads"))
-    return failed
 
 
 class OwnerThreadPools:
@@ -160,7 +157,11 @@ class BackoffBySubject:
     def may_try(self, subject: Hashable) -> bool:
         """Say whether the act may be tried now for a subject; if so, a longer pause begins."""
         now_s = self._clock()
-        self._forget_old(now_s)
+        while self._next:
+            oldest, (due_at_s, _) = next(iter(self._next.items()))
+            if now_s - due_at_s <= self._longest_s:
+                break
+            self.forget(oldest)
         due_at_s, last_s = self._next.get(subject, (now_s, 0.0))
         if now_s < due_at_s:
             return False
@@ -172,10 +173,3 @@ class BackoffBySubject:
     def forget(self, subject: Hashable) -> None:
         """Forget the failures for a subject, so that the next try may be made at once."""
         self._next.pop(subject, None)
-
-    def _forget_old(self, now_s: float) -> None:
-        while self._next:
-            subject, (due_at_s, _) = next(iter(self._next.items()))
-            if now_s - due_at_s <= self._longest_s:
-                return
-            self.forget(subject)
