@@ -1,4 +1,4 @@
-"""Parses gridbridge.toml into a Policy, and formats a Policy as gridbridge.toml.
+"""Parses gridbridge.toml into a Policy.
 
 All mistakes are reported at once, a line each: `FILE: [section] key = value: what is wrong;
 expected WHAT`. The file is TOML 1.0. Each module in CAPABILITIES defines sections.
@@ -42,10 +42,6 @@ SECTIONS = f"the sections are {', '.join(_TITLES[:-1])} and {_TITLES[-1]}"
 _NO_WAIT = os.O_NONBLOCK  # otherwise opening a FIFO would wait for a writer
 MAX_BYTES = 1 << 20  # enough for thousands of queues; more would block the service
 SAMPLE = "/opt/gridbridge/conf/gridbridge.toml"
-HEADER = """\
-# gridbridge.toml: every key with its meaning, allowed values and default.
-# A key behind # has its default. See gridbridge.toml(5).
-"""
 
 
 def load_configuration(path: str) -> Policy:
@@ -83,12 +79,6 @@ def read_configuration_bytes(path: str) -> bytes:
     if len(raw) > MAX_BYTES:
         raise ConfigError((f"{path}: too long; at most {MAX_BYTES} bytes are read",))
     return raw
-
-
-def format_configuration(policy: Policy) -> str:
-    """Format a Policy as gridbridge.toml, with default values as comments."""
-    written = (group.text(getattr(policy, group.field)) for group in GROUPS.values())
-    return "\n".join([HEADER, *(part for parts in written for part in parts)])
 
 
 def _remedy(path: str, error: OSError) -> str:

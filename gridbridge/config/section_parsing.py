@@ -1,4 +1,4 @@
-"""Parses and formats sections of gridbridge.toml, and finds their mistakes.
+"""Parses sections of gridbridge.toml, and finds their mistakes.
 
 Each module of a capability lists groups of sections; a group fills one field of model.policy.Policy.
 """
@@ -6,7 +6,7 @@ Each module of a capability lists groups of sections; a group fills one field of
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, replace
+from dataclasses import MISSING, Field, dataclass, fields
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
@@ -128,9 +128,6 @@ class SectionGroupOfOneName(Protocol):
     def read(self, content: Table) -> object:
         """Return the value of the Policy's field from sections without mistakes."""
 
-    def text(self, value: Any) -> Iterator[str]:
-        """Yield the TOML text of the sections."""
-
 
 class CapabilityConfigModule(Protocol):
     """A module of gridbridge.config with the sections of one capability."""
@@ -166,10 +163,6 @@ class UnnamedSection(Generic[S]):
         """Return the parsed section; missing keys get their defaults."""
         return parse_section(content, self.kind)
 
-    def text(self, value: S) -> Iterator[str]:
-        """Yield the TOML text of the section."""
-        yield format_section(self.name, value, reset_section_to_defaults(value))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSections(Generic[S]):
@@ -179,7 +172,6 @@ class NamedSections(Generic[S]):
     field: str
     kind: type[S]
     form: ConfigTextFormat
-    filled: Callable[[S, str], S] = lambda section, _: section  # adds defaults that depend on the name
 
     @property
     def title(self) -> str:
@@ -205,12 +197,6 @@ class NamedSections(Generic[S]):
     def read(self, content: Table) -> dict[str, S]:
         """Return the parsed sections by name."""
         return {name: parse_section(table, self.kind) for name, table in content.items()}
-
-    def text(self, value: Mapping[str, S]) -> Iterator[str]:
-        """Yield the TOML text of the sections, in the order of the mapping."""
-        for name, section in value.items():
-            as_usual = self.filled(reset_section_to_defaults(section), name)
-            yield format_section(f"{self.name}.{format_toml_key(name)}", section, as_usual)
 
 
 def find_misplaced_keys(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Iterator[str]:
@@ -271,26 +257,6 @@ def parse_section(table: object, kind: type[S]) -> S:
     """Parse a section; ClassValidationError contains all mistakes."""
     _register(kind)
     return _CONVERTER.structure(table, kind)
-
-
-def reset_section_to_defaults(section: S) -> S:
-    """Return a copy of a section in which all keys have default values; required keys keep their values."""
-    defaults = {key.name: key.default for key in fields(section) if key.default is not MISSING}
-    defaults |= {key.name: key.default_factory() for key in fields(section) if key.default_factory is not MISSING}
-    return replace(section, **defaults)
-
-
-def format_section(title: str, section: S, as_usual: S) -> str:
-    """Format a section with every key; keys with default values are comments."""
-    lines = [f"[{title}]"]
-    for key in fields(section):
-        value = getattr(section, key.name)
-        is_required = key.default is MISSING and key.default_factory is MISSING
-        is_default = not is_required and value == getattr(as_usual, key.name)
-        lines.append(f"\n# {config_key_description(key).meaning}")
-        lines.append(f"# {describe_allowed_values(key)}; {describe_key_default(key)}")
-        lines.append(f"{'#' if is_default else ''}{key.name} = {format_toml_value(value)}")
-    return "\n".join(lines) + "\n"
 
 
 def _nameless(content: Table, kind: "type[DataclassInstance]") -> list[str]:

@@ -72,9 +72,7 @@ def config_keys_of_cluster_kind(cluster: Table) -> ClusterKindKeys:
 
 GROUPS: tuple[SectionGroupOfOneName, ...] = (
     UnnamedSection(name="site", kind=SiteSection),
-    NamedSections(
-        name="cluster", field="clusters", kind=ClusterSection, form=CLUSTER_NAME, filled=ClusterSection.filled
-    ),
+    NamedSections(name="cluster", field="clusters", kind=ClusterSection, form=CLUSTER_NAME),
 )
 
 

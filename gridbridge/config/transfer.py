@@ -1,6 +1,6 @@
 """The sections of gridbridge.toml for transfers: queues, mapping rules, [poller], [breaker] and [retention]."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from gridbridge.config.section_parsing import (
@@ -12,10 +12,8 @@ from gridbridge.config.section_parsing import (
     UnnamedSection,
     batch_system_of_cluster_section,
     find_problems_within_section,
-    format_section,
     format_toml_key,
     parse_section,
-    reset_section_to_defaults,
     subtable_or_empty,
 )
 from gridbridge.config.site import config_keys_of_cluster_kind
@@ -33,7 +31,6 @@ from gridbridge.model.transfer.transfer_config_sections import (
     PollerSection,
     ResourceMappingRule,
     RetentionSection,
-    Rules,
     TransferQueueSection,
 )
 
@@ -74,13 +71,6 @@ class RequestMappingSections:
             }
             for cluster in content
         }
-
-    def text(self, value: Mapping[str, Rules]) -> Iterator[str]:
-        """Yield the TOML text of every mapping rule."""
-        for cluster, rules in value.items():
-            for (kind, name), rule in rules.items():
-                title = f"{MAPS}.{format_toml_key(cluster)}.{kind}.{format_toml_key(name)}"
-                yield format_section(title, rule, reset_section_to_defaults(rule))
 
 
 GROUP = RequestMappingSections()

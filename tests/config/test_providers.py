@@ -11,6 +11,7 @@ from gridbridge.model.elastic.balance_sections import (
     PowerSwitchMethod,
     ProviderKind,
 )
+from tests.config.policy_text import format_policy
 
 SITE = '[site]\ncluster = "alpha"\n'
 COMMAND = '[provider.rental]\nprogram = "/opt/rent"\n'
@@ -67,10 +68,7 @@ def test_the_image_of_a_provider_is_that_of_its_pools() -> None:
 def test_what_is_said_of_providers_survives_its_file(sections: str) -> None:
     policy = configuration_file.parse_configuration("FILE", (SITE + sections).encode())
 
-    assert (
-        configuration_file.parse_configuration("FILE", configuration_file.format_configuration(policy).encode())
-        == policy
-    )
+    assert configuration_file.parse_configuration("FILE", format_policy(policy).encode()) == policy
 
 
 @pytest.mark.parametrize(

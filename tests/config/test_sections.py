@@ -15,6 +15,7 @@ from gridbridge.model.key_settings import setting
 from gridbridge.model.site import site_section as site_sections
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import transfer_config_sections
+from tests.config.policy_text import format_section
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ def test_a_group_reads_its_section_and_writes_it_again() -> None:
     (group,) = Squeezing.GROUPS
 
     assert group.read({"margin": 3}) == Squeeze(margin=3)
-    assert "".join(group.text(Squeeze())) == (
+    assert format_section("squeeze", Squeeze()) == (
         "[squeeze]\n\n# hosts that stay free\n# a whole number, 0 to 10 hosts; default 2\n#margin = 2\n"
     )
 

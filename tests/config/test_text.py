@@ -56,6 +56,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
     RetentionSection,
     TransferQueueSection,
 )
+from tests.config.policy_text import format_policy
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "conf" / "gridbridge.toml"
@@ -129,7 +130,7 @@ def sections_of(kind: type, /, **fixed: object) -> st.SearchStrategy[Any]:
 def read_again(policy: Policy) -> Policy:
     with TemporaryDirectory() as folder:
         path = Path(folder, "gridbridge.toml")
-        path.write_text(configuration_file.format_configuration(policy))
+        path.write_text(format_policy(policy))
         return configuration_file.load_configuration(str(path))
 
 
@@ -245,12 +246,7 @@ def test_defaults_alone_survive_their_file() -> None:
 
 def test_the_sample_is_what_gridbridge_writes() -> None:
     """So it holds every key with its meaning, unit and default, and nothing else."""
-    assert (
-        configuration_file.format_configuration(
-            configuration_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes())
-        )
-        == SAMPLE.read_text()
-    )
+    assert format_policy(configuration_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes())) == SAMPLE.read_text()
 
 
 def test_the_sample_fits_the_lab() -> None:
