@@ -12,20 +12,15 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import nodes_by_n
 from gridbridge.decisions.elastic.demand.free_capacity import (
     collect_cell_placement_rules,
     free_capacity_by_host,
-    most_slots_on_one_host,
-    ordinary_queues_by_host,
-    requested_host_patterns,
 )
 from gridbridge.decisions.elastic.demand.task_packing import (
-    CellPlacementRules,
     FreeHostCapacity,
     count_task_pieces_fitting_host,
     host_capacity_after_placement,
-    parse_consumable_amounts,
 )
 from gridbridge.decisions.elastic.demand.task_requirements import (
     TaskRequirement,
-    parse_amount_or_zero,
+    parse_amount_or_default,
     requirement_of_task_requests,
 )
 from gridbridge.model.elastic.balance_plan import (
@@ -46,7 +41,7 @@ from gridbridge.model.elastic.standby_hosts import (
     tags_of_host,
 )
 
-NO_ROOM, NO_TAGS = FreeHostCapacity(parts=()), HostTagsAndMovableTasks()
+NO_TAGS = HostTagsAndMovableTasks()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +52,9 @@ class HostAcceptingTasks:
     free: int  # free slots
     amounts: tuple[tuple[str, float], ...]  # free amounts of consumables
     tasks: tuple[int, ...]  # slots of each running task
-    movable: tuple[TaskResourceRequests, ...] = ()  # requests of the reschedulable tasks
-    room: FreeHostCapacity = NO_ROOM
-    is_promised: bool = False  # whether slots of the host are reserved
+    movable: tuple[TaskResourceRequests, ...]  # requests of the reschedulable tasks
+    room: FreeHostCapacity
+    is_promised: bool  # whether slots of the host are reserved
 
 
 class StartableStandardRequestCount:
@@ -70,21 +65,21 @@ class StartableStandardRequestCount:
         self._squeeze = squeeze
         self._each: dict[int, int] = {}  # number of hosts by startable requests
         for host in hosts:
-            self.add(host)
+            self.add(count_startable_standard_requests(host.free, host.amounts, squeeze))
 
-    def add(self, host: HostAcceptingTasks, hosts: int = 1) -> None:
-        """Add a host to the count, or with -1 remove the host."""
-        requests = count_startable_standard_requests(host, self._squeeze)
+    def add(self, requests: int, hosts: int = 1) -> None:
+        """Add a host, on which so many standard requests could start, to the count; -1 removes the host."""
         self.hosts += hosts
         self.requests += requests * hosts
         self._each[requests] = self._each.get(requests, 0) + hosts
 
     def spares(self, host: HostAcceptingTasks, factor: float) -> bool:
         """Remove a host from the count if enough standard requests could start on all other hosts; True if removed."""
-        self.add(host, -1)
+        requests = count_startable_standard_requests(host.free, host.amounts, self._squeeze)
+        self.add(requests, -1)
         is_spared = self.hosts > 0 and self.is_enough(factor)
         if not is_spared:
-            self.add(host)
+            self.add(requests)
         return is_spared
 
     def is_enough(self, factor: float) -> bool:
@@ -97,14 +92,13 @@ class StartableStandardRequestCount:
         return self.requests >= floor(factor * self.hosts)
 
 
-def count_startable_standard_requests(host: HostAcceptingTasks, squeeze: SqueezeSection) -> int:
-    """Return how many standard requests, the squeeze's sample jobs, could start on a host."""
-    most: float = host.free // squeeze.standard_slots
-    amounts = dict(host.amounts)
+def count_startable_standard_requests(free: int, amounts: Iterable[tuple[str, float]], squeeze: SqueezeSection) -> int:
+    """Return how many standard requests could start on a host with free slots and free amounts of consumables."""
+    most, available = float(free // squeeze.standard_slots), dict(amounts)
     for name, text in squeeze.standard_request.items():
-        amount = parse_amount_or_zero(text)
+        amount = parse_amount_or_default(text)
         if amount > 0:
-            most = min(most, amounts.get(name, inf) // amount)
+            most = min(most, available.get(name, inf) // amount)
     return max(0, int(most))
 
 
@@ -185,26 +179,23 @@ def find_hosts_accepting_tasks(
     situation: BalanceSituation, rules: BalanceSection, facts: HostTagsAndMovableTasks
 ) -> tuple[HostAcceptingTasks, ...]:
     """Return the hosts that accept tasks, in the cell's order."""
-    amounts = {host.name: host.left for host in situation.cell.hosts}
-    shapes = [shape for movable in facts.movable.values() for shape in movable]
-    rooms = free_capacity_by_host(
-        situation, collect_cell_placement_rules(situation, rules.queue), requested_host_patterns(shapes)
-    )
+    shapes = (shape for movable in facts.movable.values() for shape in movable)
+    rooms = free_capacity_by_host(collect_cell_placement_rules(situation, rules.queue, shapes))
     leaving = NodesByHostName(node for node in situation.nodes if node.state is not ElasticNodeState.READY)
     hosts = []
-    for name, instances in ordinary_queues_by_host(situation).items():
+    for name, room in rooms.items():
+        instances = room.cell.queues_by_host[name]
         own = [instance for instance in instances if instance.queue == rules.queue and instance.is_usable]
         if not any(instance.total for instance in own) or leaving.of_host(name):
             continue
-        tasks = tuple(slots for instance in instances for slots in instance.running)
         hosts.append(
             HostAcceptingTasks(
                 name=name,
                 free=sum(instance.free for instance in own),
-                amounts=parse_consumable_amounts(amounts.get(name, ())),
-                tasks=tasks,
+                amounts=room.amounts,
+                tasks=tuple(slots for instance in instances for slots in instance.running),
                 movable=facts.movable.get(name, ()),
-                room=rooms[name],
+                room=room,
                 is_promised=any(instance.reserved or instance.promised for instance in instances),
             )
         )
@@ -233,7 +224,7 @@ def _plan_waking(
     if room <= 0:
         return replace(unchanged, cause=StandbyOrWakePlanCause.FULL)
     usual = max((host.free + sum(host.tasks) for host in hosts), default=squeeze.standard_slots)
-    fresh = HostAcceptingTasks(name="", free=usual, amounts=(), tasks=())
+    fresh = count_startable_standard_requests(usual, (), squeeze)
     reserve, on = StartableStandardRequestCount(squeeze, hosts), list[str]()
     for _ in (node for node in situation.nodes if node.state.is_coming):
         reserve.add(fresh)
@@ -282,7 +273,6 @@ def _plan_resting(
     least = rules.min_nodes if plan.figures.least is None else plan.figures.least
     nodes = nodes_by_name_without_standby(situation)
     spare = sum(not (node.is_left_over or node.state.is_leaving) for node in nodes) - least
-    placement, wide = collect_cell_placement_rules(situation, rules.queue), most_slots_on_one_host(situation.cell, ())
     off, moved, bound = list[str](), tuple[TaskForOtherHost, ...](), list[str]()
     reserve = StartableStandardRequestCount(squeeze, hosts)
     for host in reversed(_hosts_that_may_rest(situation, plan, squeeze, hosts)):
@@ -291,7 +281,7 @@ def _plan_resting(
         if not (moved or host.movable):  # no task has to move
             off += [host.name] if reserve.spares(host, squeeze.target_reserve) else []
             continue
-        tried = _move_tasks_away({host.name, *off}, hosts, placement, wide, squeeze)
+        tried = _move_tasks_away({host.name, *off}, hosts, squeeze)
         if tried is None:
             bound.append(host.name)
         elif tried[1].hosts and tried[1].is_enough(squeeze.target_reserve):
@@ -333,11 +323,7 @@ def _may_rest(host: HostAcceptingTasks, squeeze: SqueezeSection) -> bool:
 
 
 def _move_tasks_away(
-    off: Set[str],
-    hosts: tuple[HostAcceptingTasks, ...],
-    placement: CellPlacementRules,
-    wide: int,
-    squeeze: SqueezeSection,
+    off: Set[str], hosts: tuple[HostAcceptingTasks, ...], squeeze: SqueezeSection
 ) -> tuple[tuple[TaskForOtherHost, ...], StartableStandardRequestCount] | None:
     """Move tasks from hosts to be powered off to other hosts, large tasks first.
 
@@ -348,29 +334,21 @@ def _move_tasks_away(
     moved = []
     for host in (host for host in hosts if host.name in off):
         for shape in sorted(host.movable, key=lambda shape: -shape.slots):
-            need = requirement_of_task_requests(shape, placement.layout, wide)
-            fit = (candidate for candidate in staying.values() if _has_room_for_task(candidate, shape, need, placement))
-            target = next(fit, None)
+            cell = host.room.cell
+            need = requirement_of_task_requests(shape, cell.layout, cell.widest)
+            target = next((other for other in staying.values() if _has_room_for_task(other, shape, need)), None)
             if target is None:
                 return None
-            staying[target.name] = _subtract_task(target, need, placement)
+            room = host_capacity_after_placement(need, target.room, 1)
+            free = sum(part.free for part in room.parts if part.queue == cell.queue)
+            staying[target.name] = replace(target, free=free, amounts=room.amounts, room=room)
             moved.append(TaskForOtherHost(source=host.name, target=target.name, slots=shape.slots))
     return tuple(moved), StartableStandardRequestCount(squeeze, staying.values())
 
 
-def _has_room_for_task(
-    host: HostAcceptingTasks, shape: TaskResourceRequests, need: TaskRequirement, placement: CellPlacementRules
-) -> bool:
-    is_known = all(name in placement.layout.resources for name, _ in shape.requests)
-    known_names = {name for name, _ in host.amounts} | placement.in_cell
+def _has_room_for_task(host: HostAcceptingTasks, shape: TaskResourceRequests, need: TaskRequirement) -> bool:
+    cell = host.room.cell
+    is_known = all(name in cell.layout.resources for name, _ in shape.requests)
+    known_names = {name for name, _ in host.amounts} | cell.in_cell
     is_told = all(name in known_names for name, amount in need.amounts if amount > 0)
-    fits = need.pieces == 1 and count_task_pieces_fitting_host(need, host.room, placement) > 0
-    return is_known and is_told and fits
-
-
-def _subtract_task(
-    host: HostAcceptingTasks, need: TaskRequirement, placement: CellPlacementRules
-) -> HostAcceptingTasks:
-    room = host_capacity_after_placement(need, host.room, 1, placement)
-    free = sum(part.free for part in room.parts if part.queue == placement.queue)
-    return replace(host, free=free, amounts=room.amounts, room=room)
+    return is_known and is_told and need.pieces == 1 and count_task_pieces_fitting_host(need, host.room) > 0

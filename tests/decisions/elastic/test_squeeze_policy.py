@@ -11,7 +11,6 @@ from gridbridge.decisions.elastic.host_standby_and_waking import (
     standby_and_wake_steps_of_plan,
 )
 from gridbridge.decisions.elastic.standby_host_policy import (
-    HostAcceptingTasks,
     StartableStandardRequestCount,
     find_hosts_accepting_tasks,
     plan_hosts_to_sleep_or_wake,
@@ -120,8 +119,9 @@ def test_the_master_never_rests() -> None:
 
 
 def test_a_reserve_is_rounded_down() -> None:
-    hosts = [HostAcceptingTasks(name="", free=free, amounts=(), tasks=()) for free in (1, 1, 2)]
-    reserve = StartableStandardRequestCount(SqueezeSection(), hosts)
+    reserve = StartableStandardRequestCount(SqueezeSection())
+    for requests in (1, 1, 2):
+        reserve.add(requests)
 
     assert (reserve.is_enough(1.5), reserve.is_enough(1.7)) == (True, False)
 

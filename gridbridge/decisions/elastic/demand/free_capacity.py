@@ -27,14 +27,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     is_same_host,
     short_host_name,
 )
-from gridbridge.model.elastic.grid_engine_cell import (
-    ARCH,
-    CellConfiguration,
-    CellExecutionHost,
-    GridEngineCellSnapshot,
-    QueueInstance,
-    TaskResourceRequests,
-)
+from gridbridge.model.elastic.grid_engine_cell import ARCH, CellExecutionHost, QueueInstance, TaskResourceRequests
 from gridbridge.model.job_request import HOSTNAME, resource_long_name
 from gridbridge.model.states import QueueStartBlocker
 
@@ -43,28 +36,32 @@ BY_CALENDAR = frozenset((QueueStartBlocker.OFF_HOURS,))
 AT, ASKED = "@", f"{HOSTNAME}="
 
 
-def collect_cell_placement_rules(situation: BalanceSituation, queue: str) -> CellPlacementRules:
-    """Collect the facts about the whole cell that decide on which hosts a task may run."""
+def collect_cell_placement_rules(
+    situation: BalanceSituation, queue: str, shapes: Iterable[TaskResourceRequests]
+) -> CellPlacementRules:
+    """Collect the facts about the whole cell that decide on which hosts tasks with the given requests may run."""
     hosts = [host for host in situation.cell.hosts if host.left or host.values]
     like_new = _like_new(hosts, situation)
     texts_by_name = defaultdict[str, set[str]](set)
-    for host in like_new:
-        for name, text in host.values:
-            texts_by_name[name].add(text)
+    for name, text in (value for host in like_new for value in host.values):
+        texts_by_name[name].add(text)
     in_queues = (queue.offered for queue in situation.layout.queues.values())
-    offered = _names(hosts).union(*in_queues) - BUILT_IN if hosts else frozenset[str]()
     is_reported = any(map(_reports, hosts))
     return CellPlacementRules(
-        layout=situation.layout,
+        situation=situation,
         queue=queue,
+        patterns=_requested_host_patterns(tuple(shapes)),
+        hosts={host.name: host for host in situation.cell.hosts},
+        queues_by_host=ordinary_queues_by_host(situation),
         told={name: frozenset(texts) for name, texts in texts_by_name.items()},
         common=_names(like_new),
-        offered=offered,
+        offered=_names(hosts).union(*in_queues) - BUILT_IN if hosts else frozenset(),
         is_told=bool(hosts),
         is_reported=is_reported,
         is_new_silent=is_reported and not any(map(_reports, _like_new(situation.cell.hosts, situation))),
         in_cell=frozenset(name for name, _ in situation.cell.left),
         closed=queues_closed_everywhere(situation),
+        widest=max((instance.total for instance in situation.cell.instances), default=0),
     )
 
 
@@ -83,11 +80,10 @@ def _names(hosts: Iterable[CellExecutionHost]) -> frozenset[str]:
     return frozenset(name for host in hosts for name, _ in (*host.left, *host.values))
 
 
-def requested_host_patterns(shapes: Iterable[TaskResourceRequests]) -> frozenset[str]:
+def _requested_host_patterns(shapes: Sequence[TaskResourceRequests]) -> frozenset[str]:
     """Return the host patterns that tasks request by -q QUEUE@HOST or -l hostname."""
-    all_shapes = tuple(shapes)
-    queues = (queue.partition(AT)[2] for shape in all_shapes for queue in shape.queues if AT in queue)
-    requests = (pair for shape in all_shapes for pair in shape.requests)
+    queues = (queue.partition(AT)[2] for shape in shapes for queue in shape.queues if AT in queue)
+    requests = (pair for shape in shapes for pair in shape.requests)
     hosts = (f"{ASKED}{text}" for name, text in requests if resource_long_name(name) == HOSTNAME)
     return frozenset((*queues, *hosts))
 
@@ -106,10 +102,8 @@ def is_best_effort_or_transfer_queue(queue: str, situation: BalanceSituation, ho
 
     Tasks in these queues do not make a host busy.
     """
-    if queue in situation.best_effort:
-        return True
     cell_queue = situation.layout.queue_on(queue, host)
-    return cell_queue is not None and cell_queue.is_left_out
+    return queue in situation.best_effort or (cell_queue is not None and cell_queue.is_left_out)
 
 
 def queues_closed_by_hand(situation: BalanceSituation) -> frozenset[str]:
@@ -130,7 +124,7 @@ def queues_closed_everywhere(situation: BalanceSituation) -> frozenset[str]:
     return frozenset(name for name, hosts in closed.items() if hosts > 1 or name in by_calendar)
 
 
-def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
+def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Mapping[str, int]:
     """Count the reporting hosts of each queue that is closed on all hosts.
 
     Nodes that join, leave or are powered off are ignored, because the balancer itself closes their queues.
@@ -144,7 +138,7 @@ def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
             open_.add(instance.queue)
         elif QueueStartBlocker.UNREACHABLE not in instance.state.facts:
             closed[instance.queue] += 1
-    return Counter({name: hosts for name, hosts in closed.items() if name not in open_})
+    return {name: hosts for name, hosts in closed.items() if name not in open_}
 
 
 def has_running_or_reserved_slots(instances: Iterable[QueueInstance]) -> bool:
@@ -152,95 +146,69 @@ def has_running_or_reserved_slots(instances: Iterable[QueueInstance]) -> bool:
     return any(instance.is_wanted for instance in instances)
 
 
-def free_capacity_of_open_hosts(
-    situation: BalanceSituation, placement: CellPlacementRules, patterns: frozenset[str], keep: Sequence[str]
-) -> HostBlocks:
+def free_capacity_of_open_hosts(cell: CellPlacementRules, keep: Sequence[str]) -> HostBlocks:
     """Return the free capacity of hosts that accept tasks, busy hosts first.
 
     Then come idle hosts that the balancer does not own. The balancer's idle nodes come last, in the order of
     `keep`.
     """
-    own, ranks = NodesByHostName(situation.nodes), {name: rank for rank, name in enumerate(keep)}
-    hosts = {host.name: host for host in situation.cell.hosts}
+    own, ranks = NodesByHostName(cell.situation.nodes), {name: rank for rank, name in enumerate(keep)}
     ranked = list[tuple[int, HostBlock]]()
-    for name, instances in ordinary_queues_by_host(situation).items():
+    for name, instances in cell.queues_by_host.items():
         node = own.of_host(name)
-        if node is not None and (node.state.is_leaving or node.state.is_coming):
-            continue
-        room = _capacity_of_host(hosts.get(name, CellExecutionHost(name=name)), instances, placement, patterns)
-        if room.parts:
-            room = replace(room, group=node.group if node else "")
+        room = _capacity_of_host(name, instances, cell)
+        if room.parts and not (node and (node.state.is_leaving or node.state.is_coming)):
             order = 0 if not room.is_empty else ranks[node.name] + 2 if node and node.name in ranks else 1
-            ranked.append((order, (room, (node.name if node else name,))))
+            block = (replace(room, group=node.group), (node.name,)) if node else (room, (name,))
+            ranked.append((order, block))
     ranked.sort(key=lambda ranked_block: ranked_block[0])
     return merge_hosts_of_equal_capacity(block for _, block in ranked)
 
 
-def free_capacity_by_host(
-    situation: BalanceSituation, placement: CellPlacementRules, patterns: frozenset[str]
-) -> dict[str, FreeHostCapacity]:
+def free_capacity_by_host(cell: CellPlacementRules) -> dict[str, FreeHostCapacity]:
     """Return the free capacity of each host, in the cell's order."""
-    hosts = {host.name: host for host in situation.cell.hosts}
-    return {
-        name: _capacity_of_host(hosts.get(name, CellExecutionHost(name=name)), instances, placement, patterns)
-        for name, instances in ordinary_queues_by_host(situation).items()
-    }
+    return {name: _capacity_of_host(name, instances, cell) for name, instances in cell.queues_by_host.items()}
 
 
-def full_capacity_by_transfer_queue(
-    situation: BalanceSituation, placement: CellPlacementRules, patterns: frozenset[str]
-) -> dict[str, tuple[FreeHostCapacity, ...]]:
+def full_capacity_by_transfer_queue(cell: CellPlacementRules) -> Mapping[str, list[FreeHostCapacity]]:
     """Return the full capacity of each transfer queue, if the queue's delay of starts is known."""
-    hosts = {host.name: host for host in situation.cell.hosts}
-    by_queue = dict[str, tuple[FreeHostCapacity, ...]]()
-    for instance in situation.cell.instances:
-        if instance.queue in situation.elsewhere:
-            host, empty = (
-                hosts.get(instance.host, CellExecutionHost(name=instance.host)),
-                replace(instance, used=0, reserved=0),
-            )
-            room = _capacity_of_host(host, [empty], placement, patterns)
-            by_queue[instance.queue] = (*by_queue.get(instance.queue, ()), room)
+    by_queue = defaultdict[str, list[FreeHostCapacity]](list)
+    for instance in cell.situation.cell.instances:
+        if instance.queue in cell.situation.elsewhere:
+            empty = replace(instance, used=0, reserved=0)
+            by_queue[instance.queue].append(_capacity_of_host(instance.host, [empty], cell))
     return by_queue
 
 
 def _capacity_of_host(
-    host: CellExecutionHost,
-    instances: Sequence[QueueInstance],
-    placement: CellPlacementRules,
-    patterns: frozenset[str],
-    *,
-    is_whole: bool = False,
+    name: str, instances: Sequence[QueueInstance], cell: CellPlacementRules, *, is_whole: bool = False
 ) -> FreeHostCapacity:
-    groups = placement.layout.groups_of(host.name) if _asks_groups(placement.layout, patterns) else frozenset()
+    """Return the free capacity of a host in the given queues, or with `is_whole` the capacity without any task."""
+    host = cell.hosts.get(name, CellExecutionHost(name=name))
+    asks_groups = cell.patterns or any(queue.varying for queue in cell.layout.queues.values())
+    groups = cell.layout.groups_of(name) if asks_groups else frozenset[str]()
     is_taken = not is_whole and any(instance.is_taken for instance in instances)
     free = {instance.queue: instance.total if is_whole else instance.free for instance in instances}
+    queues = [instance.queue for instance in instances if free[instance.queue]]
     return FreeHostCapacity(
+        cell=cell,
         parts=tuple(
-            queue_values_on_host(
-                instance.queue, 0 if is_taken else free[instance.queue], placement.layout, groups, host.name
-            )
-            for instance in instances
-            if free[instance.queue]
+            queue_values_on_host(queue, 0 if is_taken else free[queue], cell, groups, name) for queue in queues
         ),
         amounts=parse_consumable_amounts(host.left),
         values=host.values,
-        tags=matching_host_patterns(host.name, groups, patterns),
+        tags=matching_host_patterns(name, groups, cell.patterns),
         is_empty=is_whole or not has_running_or_reserved_slots(instances),
         is_told=bool(host.left or host.values),
-        is_silent=placement.is_reported and not _reports(host),
+        is_silent=cell.is_reported and not _reports(host),
     )
 
 
-def _asks_groups(layout: CellConfiguration, patterns: frozenset[str]) -> bool:
-    return bool(patterns) or any(queue.varying for queue in layout.queues.values())
-
-
 def queue_values_on_host(
-    queue: str, free: int, layout: CellConfiguration, groups: frozenset[str], host: str = ""
+    queue: str, free: int, cell: CellPlacementRules, groups: frozenset[str], host: str = ""
 ) -> QueueFreeSlotsOnHost:
     """Return the free slots and values of a queue on a host that is in the given host groups."""
-    cell_queue = layout.queues.get(queue)
+    cell_queue = cell.layout.queues.get(queue)
     if cell_queue is None:
         return QueueFreeSlotsOnHost(queue=queue, free=free, is_told=False)
     on_host = cell_queue.on(host, groups)
@@ -249,7 +217,7 @@ def queue_values_on_host(
         free=free,
         environments=on_host.environments,
         values=on_host.values,
-        amounts=parse_consumable_amounts(layout.counted(on_host.values)),
+        amounts=parse_consumable_amounts(cell.layout.counted(on_host.values)),
         is_batch=on_host.is_batch,
         access=on_host.access,
     )
@@ -271,77 +239,59 @@ def _pattern_fits_host(pattern: str, host: str, groups: Iterable[str]) -> bool:
     return is_host or any(fnmatchcase(group, pattern) for group in groups)
 
 
-def capacity_of_typical_node(
-    situation: BalanceSituation, placement: CellPlacementRules, patterns: frozenset[str]
-) -> FreeHostCapacity | None:
+def capacity_of_typical_node(cell: CellPlacementRules) -> FreeHostCapacity | None:
     """Return the most frequent capacity of present nodes, for new nodes without a pool; None if no host has slots.
 
     Of two equally frequent capacities, the larger is returned. The master is left out if the cell has another
     host.
     """
-    occupied = {
-        name: instances
-        for name, instances in ordinary_queues_by_host(situation).items()
-        if any(i.total for i in instances)
+    sizes_by_host = {
+        name: tuple((instance.queue, instance.total) for instance in instances if instance.total)
+        for name, instances in cell.queues_by_host.items()
     }
-    nodes = {name: instances for name, instances in occupied.items() if not is_same_host(name, situation.master)}
-    kinds = Counter(_kind(instances) for instances in (nodes or occupied).values())
+    kinds_by_host = {name: sizes for name, sizes in sizes_by_host.items() if sizes}
+    nodes = {name: kind for name, kind in kinds_by_host.items() if not is_same_host(name, cell.situation.master)}
+    kinds = Counter((nodes or kinds_by_host).values())
     if not kinds:
         return None
     kind = max(kinds, key=lambda candidate: (kinds[candidate], sum(slots for _, slots in candidate), candidate))
-    name = next(name for name, instances in (nodes or occupied).items() if _kind(instances) == kind)
-    hosts = [host for host in situation.cell.hosts if host.name in occupied and _kind(occupied[host.name]) == kind]
-    groups = placement.layout.groups_of(name)
+    name = next(name for name, of_host in (nodes or kinds_by_host).items() if of_host == kind)
+    hosts = [host for host in cell.situation.cell.hosts if kinds_by_host.get(host.name) == kind]
+    largest = dict[str, float]()
+    for resource, amount in (pair for host in hosts for pair in parse_consumable_amounts(host.left)):
+        largest[resource] = max(amount, largest.get(resource, 0.0))
+    groups = cell.layout.groups_of(name)
     return FreeHostCapacity(
-        parts=tuple(queue_values_on_host(queue, slots, placement.layout, groups) for queue, slots in kind),
-        amounts=tuple(amount for amount in _largest_amounts(hosts) if amount[0] in placement.common),
-        values=next((host.values for host in _like_new(hosts, situation) if host.values), ()),
-        tags=matching_host_patterns("", groups, patterns),
+        cell=cell,
+        parts=tuple(queue_values_on_host(queue, slots, cell, groups) for queue, slots in kind),
+        amounts=tuple(amount for amount in sorted(largest.items()) if amount[0] in cell.common),
+        values=next((host.values for host in _like_new(hosts, cell.situation) if host.values), ()),
+        tags=matching_host_patterns("", groups, cell.patterns),
         is_told=any(host.left or host.values for host in hosts),
-        is_silent=placement.is_new_silent,
+        is_silent=cell.is_new_silent,
         is_new=True,
     )
 
 
-def _kind(instances: Iterable[QueueInstance]) -> tuple[tuple[str, int], ...]:
-    return tuple((instance.queue, instance.total) for instance in instances if instance.total)
-
-
-def _largest_amounts(hosts: Iterable[CellExecutionHost]) -> tuple[tuple[str, float], ...]:
-    largest = dict[str, float]()
-    for host in hosts:
-        for name, amount in parse_consumable_amounts(host.left):
-            largest[name] = max(amount, largest.get(name, 0.0))
-    return tuple(sorted(largest.items()))
-
-
-def full_capacity_of_unopened_hosts(
-    situation: BalanceSituation, names: Iterable[str], placement: CellPlacementRules, patterns: frozenset[str]
-) -> Mapping[str, FreeHostCapacity]:
+def full_capacity_of_unopened_hosts(names: Iterable[str], cell: CellPlacementRules) -> Mapping[str, FreeHostCapacity]:
     """Return the full capacity of hosts that do not accept tasks yet.
 
     Hosts without a queue in the cell are left out.
     """
-    hosts_wanted = list(names)
-    if not hosts_wanted:
-        return {}
-    by_host = ordinary_queues_by_host(situation)
-    short = {short_host_name(host): host for host in by_host}
-    hosts = {host.name: host for host in situation.cell.hosts}
+    short = {short_host_name(host): host for host in cell.queues_by_host}
     rooms = dict[str, FreeHostCapacity]()
-    for name in hosts_wanted:
-        host = name if name in by_host else short.get(short_host_name(name), "")
+    for name in names:
+        host = name if name in cell.queues_by_host else short.get(short_host_name(name), "")
         if host and is_same_host(host, name):
-            own = hosts.get(host, CellExecutionHost(name=host))
-            room = _capacity_of_host(own, by_host[host], placement, patterns, is_whole=True)
+            room = _capacity_of_host(host, cell.queues_by_host[host], cell, is_whole=True)
             rooms[name] = replace(room, is_new=True)
     return {name: room for name, room in rooms.items() if room.parts}
 
 
 def capacity_of_arriving_nodes(
-    situation: BalanceSituation,
     rooms: Mapping[str, FreeHostCapacity],
     own: Mapping[str, FreeHostCapacity],
+    situation: BalanceSituation,
     timeout_s: float,
 ) -> HostBlocks:
     """Return the capacity of nodes that boot or join, without nodes that are late.
@@ -360,9 +310,3 @@ def is_node_arriving_in_time(node: ElasticNode, situation: BalanceSituation, tim
     """Say whether a node boots or joins the cell, and has not exceeded the timeout."""
     late = node.since is not None and (situation.now - node.since).total_seconds() > timeout_s
     return node.state.is_coming and not late
-
-
-def most_slots_on_one_host(cell: GridEngineCellSnapshot, rooms: Iterable[FreeHostCapacity]) -> int:
-    """Return the largest number of slots of a queue on one present or new host."""
-    new = (part.free for room in rooms for part in room.parts)
-    return max((*(instance.total for instance in cell.instances), *new), default=0)

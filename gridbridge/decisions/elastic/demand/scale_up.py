@@ -1,15 +1,14 @@
 """Choose the nodes to add for waiting tasks that fit on no present node."""
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from gridbridge.decisions.elastic.demand.new_node_offers import (
-    NewNodeLimits,
-    PoolOrStandbyOffer,
-    unused_slot_share_of_offer,
-)
+from gridbridge.decisions.elastic.demand.demand_round_facts import DemandPolicyRoundFacts
+from gridbridge.decisions.elastic.demand.new_node_offers import UNLIMITED, PoolOrStandbyOffer
+from gridbridge.decisions.elastic.demand.scale_down import month_budget_for_new_nodes
 from gridbridge.decisions.elastic.demand.task_packing import (
-    CellPlacementRules,
     FreeHostCapacity,
     HostBlocks,
     count_task_pieces_fitting_host,
@@ -18,11 +17,74 @@ from gridbridge.decisions.elastic.demand.task_packing import (
     split_by_parallel_environment,
 )
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
+from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes
 from gridbridge.model.elastic.balance_plan import (
     BalancePlanReason,
     NodeAddOrRemoveRefusal,
     NodeAddOrRemoveRefusalCause,
 )
+from gridbridge.model.grid_engine_amounts import HOUR_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewNodeLimits:
+    """The limits on the number and the cost of nodes that a round may still add."""
+
+    nodes: int  # number of new nodes that max_nodes and the limit of a round allow
+    booting: int
+    hour: float | None  # rest of the hourly budget; None: no limit
+    month: float | None
+    hours: float  # hours that the month's budget must pay for each new node: one, or a longer billing unit
+
+    def for_price(self, price: float) -> tuple[int, BalancePlanReason]:
+        """Return how many nodes of a price may be added, and which limit decides."""
+        if self.nodes <= 0:
+            return 0, BalancePlanReason.FULL
+        if self.booting <= 0:
+            return 0, BalancePlanReason.ENOUGH_BOOTING
+        month = None if self.month is None else self.month / self.hours
+        budgets = [budget for budget in (self.hour, month) if budget is not None]
+        if not budgets or price <= 0:
+            return min(self.nodes, self.booting), BalancePlanReason.FULL
+        least = min(budgets)
+        affordable = max(0, int(least / price + 1e-9))
+        cause = BalancePlanReason.OVER_BUDGET if least == self.hour else BalancePlanReason.OVER_MONTH
+        return min(self.nodes, self.booting, affordable), cause
+
+    @property
+    def closed(self) -> BalancePlanReason | None:
+        """The limit that forbids new nodes of any pool; None if no limit does."""
+        number, cause = self.for_price(0.0)
+        return None if number else cause
+
+    def after(self, nodes: int, price: float) -> "NewNodeLimits":
+        """Return the limits that remain after some nodes were added."""
+        cost = nodes * price
+        return replace(
+            self,
+            nodes=self.nodes - nodes,
+            booting=self.booting - nodes,
+            hour=None if self.hour is None else self.hour - cost,
+            month=None if self.month is None else self.month - cost * self.hours,
+        )
+
+
+def new_node_limits_by_budgets(facts: DemandPolicyRoundFacts, nodes: int) -> NewNodeLimits:
+    """Return how many nodes may be added to the present nodes, by the largest number and by the budgets.
+
+    The cost of present nodes is first subtracted from the budgets.
+    """
+    situation, demand, room = facts.situation, facts.demand, facts.most - nodes
+    pools_of_nodes = (node.pool for node in situation.nodes if node.counts)
+    paid = hourly_cost_of_nodes(pools_of_nodes, facts.pools, situation.local_now)
+    on_way = sum(node.state.is_coming for node in situation.nodes)
+    return NewNodeLimits(
+        nodes=min(room, demand.add_at_once or room),
+        booting=demand.max_booting - on_way if demand.max_booting else UNLIMITED,
+        hour=demand.budget_hour - paid if demand.budget_hour else None,
+        month=month_budget_for_new_nodes(facts),
+        hours=max(1.0, demand.billing_s / HOUR_S),
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,7 +94,6 @@ class ScaleUpProgress:
     limits: NewNodeLimits
     blocks: HostBlocks
     offers: Sequence[PoolOrStandbyOffer]
-    placement: CellPlacementRules
     woken: tuple[str, ...] = ()  # powered-off hosts to wake
     bought: dict[str, list[str]] = field(default_factory=dict)  # node group of each new node, by pool
     hindrances: list[BalancePlanReason] = field(default_factory=list)
@@ -45,10 +106,24 @@ def plan_nodes_for_tasks_without_room(need: TaskRequirement, tasks: int, progres
     last) and number of slots that would stay unused.
     """
     tasks -= _wake_standby_hosts(need, tasks, progress)
-    for offer in sorted(_usable_pool_offers(need, progress), key=lambda pool: _rank_offer(pool, need, tasks, progress)):
+
+    def rank(offer: PoolOrStandbyOffer) -> tuple[object, ...]:
+        return -offer.pool.priority, offer.slot_price, offer.pool.spot, _unused_share(need, tasks, offer), offer.name
+
+    for offer in sorted(_usable_pool_offers(need, progress), key=rank):
         for choice in _environment_choices(need, offer, progress):
             tasks -= _add_nodes_of_pool(offer, choice, tasks, progress) if tasks else 0
     return tasks
+
+
+def _unused_share(need: TaskRequirement, tasks: int, offer: PoolOrStandbyOffer) -> float:
+    """Return the unused share (0 to 1) of the slots of new nodes that run the given number of tasks."""
+    pieces_each = count_task_pieces_fitting_host(need, offer.room)
+    if not pieces_each:
+        return 1.0
+    pieces = tasks * need.pieces
+    nodes = -(-pieces // pieces_each)
+    return 1 - pieces * need.slots / max(1, nodes * offer.room.free_in_largest_queue)
 
 
 def refuse_task_that_needs_too_many_nodes(
@@ -74,50 +149,38 @@ def _usable_pool_offers(need: TaskRequirement, progress: ScaleUpProgress) -> Ite
     """Return the pools whose nodes could run a task, and pools whose nodes would be in no queue."""
     for offer in progress.offers:
         is_nowhere = offer.hindrance is BalancePlanReason.NO_SUCH_PLACE
-        if not offer.hosts and (is_nowhere or _fits_any_part(need, offer.room, progress.placement)):
+        if not offer.hosts and (is_nowhere or _fits_any_part(need, offer.room)):
             yield offer
 
 
-def _fits_any_part(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> bool:
-    return any(count_task_pieces_fitting_host(part, room, placement) for part in need.parts)
-
-
-def _rank_offer(
-    offer: PoolOrStandbyOffer, need: TaskRequirement, tasks: int, progress: ScaleUpProgress
-) -> tuple[object, ...]:
-    unused, pool = unused_slot_share_of_offer(need, tasks, offer, progress.placement), offer.pool
-    return -pool.priority, offer.slot_price, pool.spot, unused, offer.name
+def _fits_any_part(need: TaskRequirement, room: FreeHostCapacity) -> bool:
+    return any(count_task_pieces_fitting_host(part, room) for part in need.parts)
 
 
 def _environment_choices(
     need: TaskRequirement, offer: PoolOrStandbyOffer, progress: ScaleUpProgress
 ) -> list[TaskRequirement]:
     """Return the requirement once for each parallel environment; environments with more room come first."""
-    rooms = (offer.room, *(room for room, _ in progress.blocks))
-    choices = split_by_parallel_environment(need, rooms)
+    choices = split_by_parallel_environment(need, (offer.room, *(room for room, _ in progress.blocks)))
     if len(choices) == 1:
         return [need]
-    usable = [choice for choice in choices if count_task_pieces_fitting_host(choice, offer.room, progress.placement)]
-    usable.sort(key=lambda choice: -_free_pieces(choice, progress.blocks, progress.placement))
-    return usable or [need]
+    usable = [choice for choice in choices if count_task_pieces_fitting_host(choice, offer.room)]
+    return sorted(usable, key=lambda choice: -_free_pieces(choice, progress.blocks)) or [need]
 
 
 def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ScaleUpProgress) -> int:
     """Wake powered-off hosts for tasks, but no more hosts than these tasks need."""
-    asleep, blocks = _wakeable_hosts(need, progress), progress.blocks
+    asleep = _wakeable_hosts(need, progress)
     if not asleep:
         return 0
 
-    def placed(hosts: int, tasks: int) -> tuple[int, HostBlocks]:
-        return pack_tasks_first_fit(
-            need, tasks, merge_hosts_of_equal_capacity((*blocks, *asleep[:hosts])), progress.placement
-        )
+    def pack(hosts: int, tasks: int) -> tuple[int, HostBlocks]:
+        blocks = merge_hosts_of_equal_capacity((*progress.blocks, *asleep[:hosts]))
+        return pack_tasks_first_fit(need, tasks, blocks)
 
-    fit, low, high = placed(len(asleep), tasks)[0], 0, len(asleep)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if placed(middle, fit)[0] == fit else (middle + 1, high)
-    _record_woken_hosts(progress, placed(low, fit)[1], asleep)
+    fit, _ = pack(len(asleep), tasks)
+    hosts = bisect_left(range(len(asleep)), True, key=lambda hosts: pack(hosts, fit)[0] == fit)
+    _record_woken_hosts(progress, pack(hosts, fit)[1], asleep)
     return fit
 
 
@@ -127,7 +190,7 @@ def _wakeable_hosts(need: TaskRequirement, progress: ScaleUpProgress) -> HostBlo
         (offer.room, (host,))
         for offer in progress.offers
         for host in offer.hosts
-        if host not in progress.woken and _fits_any_part(need, offer.room, progress.placement)
+        if host not in progress.woken and _fits_any_part(need, offer.room)
     )
     return tuple(blocks)[: max(0, progress.limits.for_price(0.0)[0])]
 
@@ -151,9 +214,8 @@ def _add_nodes_of_pool(offer: PoolOrStandbyOffer, need: TaskRequirement, tasks: 
         return 0
     placed = 0
     for group, room_for in _groups_with_room(offer, need, progress):
-        if placed == tasks:
-            break
-        placed += _add_nodes_to_group(offer, group, room_for, need, tasks - placed, progress)
+        if placed < tasks:
+            placed += _add_nodes_to_group(offer, group, room_for, need, tasks - placed, progress)
     return placed
 
 
@@ -167,9 +229,7 @@ def _groups_with_room(
     span = offer.pool.span
     if not span or need.pieces == 1:
         return [("", offer.most)]
-    sizes = dict(offer.groups)
-    for group in progress.bought.get(offer.name, []):
-        sizes[group] = sizes.get(group, 0) + 1
+    sizes = Counter(offer.groups) + Counter(progress.bought.get(offer.name, ()))
     sizes.pop("", None)
     existing = [(group, span - nodes) for group, nodes in sorted(sizes.items())]
     most = min(offer.most, progress.limits.nodes)
@@ -187,17 +247,15 @@ def _add_nodes_to_group(
         progress.hindrances.append(cause)
     if not fit:
         return 0
-    asleep = _shareable_standby_hosts(group, need, progress)
-    added = _with_new_nodes((*progress.blocks, *asleep), offer, group, _nodes_added_of_pool(offer, progress), nodes)
-    blocks = pack_tasks_first_fit(need, fit, _group_first(added, group, need), progress.placement)[1]
+    asleep, bought = _shareable_standby_hosts(group, need, progress), progress.bought.setdefault(offer.name, [])
+    blocks = _with_new_nodes((*progress.blocks, *asleep), offer, group, nodes, first=len(bought))
+    if need.pieces > 1:  # pieces of one task run in one node group
+        blocks = tuple(sorted(blocks, key=lambda block: block[0].group != group))
+    blocks = pack_tasks_first_fit(need, fit, blocks)[1]
     progress.limits = progress.limits.after(nodes, offer.price)
-    progress.bought.setdefault(offer.name, []).extend([group] * nodes)
+    bought.extend([group] * nodes)
     _record_woken_hosts(progress, blocks, asleep)
     return fit
-
-
-def _nodes_added_of_pool(offer: PoolOrStandbyOffer, progress: ScaleUpProgress) -> int:
-    return len(progress.bought.get(offer.name, ()))
 
 
 def _most_nodes_in_group(
@@ -205,7 +263,7 @@ def _most_nodes_in_group(
 ) -> tuple[int, BalancePlanReason | None]:
     limit, cause = progress.limits.for_price(offer.price)
     limit -= len(_shareable_standby_hosts(group, need, progress))
-    remaining = offer.most - _nodes_added_of_pool(offer, progress)
+    remaining = offer.most - len(progress.bought.get(offer.name, ()))
     most = max(0, min(limit, remaining, room_for))
     if most < min(limit, remaining):
         return most, None
@@ -217,13 +275,6 @@ def _shareable_standby_hosts(group: str, need: TaskRequirement, progress: ScaleU
     return _wakeable_hosts(need, progress) if need.pieces > 1 and not group else ()
 
 
-def _group_first(blocks: HostBlocks, group: str, need: TaskRequirement) -> HostBlocks:
-    if need.pieces == 1:
-        return blocks
-    own = (block for block in blocks if block[0].group == group)
-    return (*own, *(block for block in blocks if block[0].group != group))
-
-
 def _fewest_nodes(
     offer: PoolOrStandbyOffer, group: str, need: TaskRequirement, tasks: int, progress: ScaleUpProgress, most: int
 ) -> tuple[int, int]:
@@ -232,46 +283,31 @@ def _fewest_nodes(
     if need.pieces > 1:
         own = (block for block in blocks if block[0].group == group)
         blocks = merge_hosts_of_equal_capacity((*own, *_shareable_standby_hosts(group, need, progress)))
-    if need.also or (need.pieces > 1 and (need.is_apart or need.is_exclusive)):
-        return _fewest_nodes_by_bisection(offer, group, need, tasks, blocks, most, progress.placement)
-    free, pieces_each = (
-        _free_pieces(need, blocks, progress.placement),
-        _pieces_each(need, offer.room, progress.placement),
-    )
+    if need.also or (need.pieces > 1 and (need.is_apart or need.is_exclusive)):  # pieces need separate hosts
+
+        def count_placed(nodes: int, tasks: int) -> int:
+            return pack_tasks_first_fit(need, tasks, _with_new_nodes(blocks, offer, group, nodes))[0]
+
+        fit = count_placed(most, tasks)
+        return fit, bisect_left(range(most), True, key=lambda nodes: count_placed(nodes, fit) == fit)
+    free, pieces_each = _free_pieces(need, blocks), _pieces_each(need, offer.room)
     if not pieces_each:
         return 0, 0
     fit = min(tasks, (free + pieces_each * most) // need.pieces)
     return fit, max(0, -(-(fit * need.pieces - free) // pieces_each))
 
 
-def _free_pieces(need: TaskRequirement, blocks: HostBlocks, placement: CellPlacementRules) -> int:
-    return sum(len(names) * _pieces_each(need, room, placement) for room, names in blocks)
+def _free_pieces(need: TaskRequirement, blocks: HostBlocks) -> int:
+    return sum(len(names) * _pieces_each(need, room) for room, names in blocks)
 
 
-def _pieces_each(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> int:
-    pieces = count_task_pieces_fitting_host(need, room, placement)
+def _pieces_each(need: TaskRequirement, room: FreeHostCapacity) -> int:
+    pieces = count_task_pieces_fitting_host(need, room)
     return min(pieces, 1) if need.is_exclusive else pieces
 
 
-def _fewest_nodes_by_bisection(
-    offer: PoolOrStandbyOffer,
-    group: str,
-    need: TaskRequirement,
-    tasks: int,
-    blocks: HostBlocks,
-    most: int,
-    placement: CellPlacementRules,
-) -> tuple[int, int]:
-    """Find the fewest nodes by bisection, for tasks whose pieces need separate hosts."""
-    fit, _ = pack_tasks_first_fit(need, tasks, _with_new_nodes(blocks, offer, group, 0, most), placement)
-    low, high = 0, most
-    while low < high:
-        middle = (low + high) // 2
-        placed, _ = pack_tasks_first_fit(need, fit, _with_new_nodes(blocks, offer, group, 0, middle), placement)
-        low, high = (low, middle) if placed == fit else (middle + 1, high)
-    return fit, low
-
-
-def _with_new_nodes(blocks: HostBlocks, offer: PoolOrStandbyOffer, group: str, first: int, nodes: int) -> HostBlocks:
+def _with_new_nodes(
+    blocks: HostBlocks, offer: PoolOrStandbyOffer, group: str, nodes: int, first: int = 0
+) -> HostBlocks:
     names = tuple(f"{offer.name}+{number}" for number in range(first, first + nodes))
     return merge_hosts_of_equal_capacity((*blocks, (replace(offer.room, group=group), names)))

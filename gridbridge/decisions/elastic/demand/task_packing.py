@@ -1,5 +1,6 @@
 """Pack waiting tasks into the free capacity of hosts, first fit; hosts with equal free capacity form one block."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,15 +11,18 @@ from gridbridge.decisions.elastic.demand.task_requirements import (
     RequiredHostValue,
     TaskRequirement,
     host_value_meets_requirement,
-    parse_amount_or_zero,
+    parse_amount_or_default,
     request_expression_matches,
 )
+from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.grid_engine_cell import (
     LIMITS,
     MEMORY,
     TO_ALL,
     CellConfiguration,
+    CellExecutionHost,
     QueueAccessLists,
+    QueueInstance,
 )
 from gridbridge.model.job_request import HOSTNAME, QNAME, SHORTCUTS
 
@@ -40,9 +44,35 @@ class QueueFreeSlotsOnHost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CellPlacementRules:
+    """The facts about the whole cell that decide on which hosts a task may run."""
+
+    situation: BalanceSituation
+    queue: str  # the queue of tasks without a queue request, if the cell's configuration is unknown
+    patterns: frozenset[str]  # host patterns that tasks request
+    hosts: Mapping[str, CellExecutionHost]
+    queues_by_host: Mapping[str, list[QueueInstance]]  # without best-effort and transfer queues
+    common: frozenset[str]  # resources of the present hosts that new nodes resemble
+    told: Mapping[str, frozenset[str]]  # resource values of hosts like new nodes
+    offered: frozenset[str]  # resources of any host or queue; empty: unknown
+    is_told: bool  # whether hosts report their resource values
+    is_reported: bool  # whether any host reports load values, `arch` included
+    is_new_silent: bool  # whether the hosts that new nodes resemble report no load values
+    in_cell: frozenset[str]  # consumables of the cell as a whole
+    closed: frozenset[str]  # queues that are disabled on all hosts
+    widest: int  # largest number of slots of a queue on one host
+
+    @property
+    def layout(self) -> CellConfiguration:
+        """The configuration of the cell."""
+        return self.situation.layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FreeHostCapacity:
     """The free slots and consumables of one host, and its resource values."""
 
+    cell: CellPlacementRules = field(compare=False, repr=False)
     parts: tuple[QueueFreeSlotsOnHost, ...]
     amounts: tuple[tuple[str, float], ...] = ()  # free consumables
     values: tuple[tuple[str, str], ...] = ()
@@ -59,58 +89,40 @@ class FreeHostCapacity:
         """The number of free slots in all queues of the host."""
         return sum(part.free for part in self.parts)
 
+    @property
+    def free_in_largest_queue(self) -> int:
+        """The number of free slots in the largest queue of the host."""
+        return max((part.free for part in self.parts), default=0)
+
+    def without_closed_queues(self) -> "FreeHostCapacity":
+        """Return the capacity without queues that are closed on all hosts."""
+        return replace(self, parts=tuple(part for part in self.parts if part.queue not in self.cell.closed))
+
 
 HostBlock: TypeAlias = tuple[FreeHostCapacity, tuple[str, ...]]  # a free capacity, and all hosts with this capacity
 HostBlocks: TypeAlias = tuple[HostBlock, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellPlacementRules:
-    """The facts about the whole cell that decide on which hosts a task may run."""
-
-    layout: CellConfiguration
-    queue: str  # the queue of tasks without a queue request, if `layout` is unknown
-    common: frozenset[str] = frozenset()  # resources of the present hosts that new nodes resemble
-    told: Mapping[str, frozenset[str]] = field(default_factory=dict)  # resource values of hosts like new nodes
-    offered: frozenset[str] = frozenset()  # resources of any host or queue; empty: unknown
-    is_told: bool = False  # whether hosts report their resource values
-    is_reported: bool = False  # whether any host reports load values, `arch` included
-    is_new_silent: bool = False  # whether the hosts that new nodes resemble report no load values
-    in_cell: frozenset[str] = frozenset()  # consumables of the cell as a whole
-    closed: frozenset[str] = frozenset()  # queues that are disabled on all hosts
-
-    def without_closed(self, room: FreeHostCapacity) -> FreeHostCapacity:
-        """Return a node's free capacity without queues that are closed on all hosts."""
-        open_ = tuple(part for part in room.parts if part.queue not in self.closed)
-        return room if open_ == room.parts else replace(room, parts=open_)
-
-
-def count_task_pieces_fitting_host(need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules) -> int:
+def count_task_pieces_fitting_host(need: TaskRequirement, room: FreeHostCapacity) -> int:
     """Return how many pieces of a parallel task fit on a host; a serial task is one piece."""
-    if need.slots > max((part.free for part in room.parts), default=0):
+    if need.slots > room.free_in_largest_queue or (need.is_on_all and room.is_new):
         return 0
-    if need.is_exclusive and not (room.is_empty and not room.is_used):
+    if need.is_exclusive and (room.is_used or not room.is_empty):
         return 0
-    if need.is_on_all and room.is_new:
+    if not all(_has_value(requirement, room) for requirement in need.values):
         return 0
-    if not all(_has_value(requirement, room, placement) for requirement in need.values):
-        return 0
-    count = sum(_pieces_in_queue(need, part, room, placement) for part in room.parts)
+    count = sum(_pieces_in_queue(need, part, room) for part in room.parts)
     amounts, spent = dict(room.amounts), _spent(need)
     return min((count, *(_whole_multiples(amounts[name], amount) for name, amount in spent if name in amounts)))
 
 
-def _pieces_in_queue(
-    need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity, placement: CellPlacementRules
-) -> int:
-    if not queue_accepts_task(need, part, room, placement):
-        return 0
-    if requested_resources_queue_lacks(need, part, room, placement):
+def _pieces_in_queue(need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity) -> int:
+    if not queue_accepts_task(need, part, room) or requested_resources_queue_lacks(need, part, room):
         return 0
     own = dict(part.amounts)
     offered = own.keys() | {name for name, _ in room.amounts}
     demanded = (name for name, amount in need.amounts if amount > 0 and name not in offered)
-    if any(host_lacks_consumable(name, room, placement) for name in demanded):
+    if any(host_lacks_consumable(name, room) for name in demanded):
         return 0
     fit = part.free // need.slots
     return min((fit, *(_whole_multiples(own[name], amount) for name, amount in _spent(need) if name in own)))
@@ -124,17 +136,17 @@ def _whole_multiples(available: float, amount: float) -> int:
     return int(available / amount + 1e-9)  # subtractions may have left a rounding error
 
 
-def host_lacks_consumable(name: str, room: FreeHostCapacity, placement: CellPlacementRules) -> bool:
+def host_lacks_consumable(name: str, room: FreeHostCapacity) -> bool:
     """Say whether a host certainly lacks a consumable.
 
     A host that reports no consumables is assumed to have all of them, because an unnecessary wait costs less
     than an unnecessary node.
     """
-    return room.is_told and name not in placement.in_cell
+    return room.is_told and name not in room.cell.in_cell
 
 
 def requested_resources_queue_lacks(
-    need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity, placement: CellPlacementRules
+    need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity
 ) -> frozenset[str]:
     """Return the requested resources that a queue on a host does not have.
 
@@ -145,14 +157,14 @@ def requested_resources_queue_lacks(
         return frozenset()
     present = (name for name, _ in (*part.values, *room.values, *room.amounts))
     counted = (name for name, _ in need.amounts)
-    demanded = need.asked & placement.offered
-    if placement.is_told and not room.is_silent:
+    demanded = need.asked & room.cell.offered
+    if room.cell.is_told and not room.is_silent:
         demanded |= {requirement.name for requirement in need.values} - BUILT_IN
-    lacking = demanded.difference(present, counted, placement.in_cell)
-    return lacking - placement.common if room.is_new else lacking
+    lacking = demanded.difference(present, counted, room.cell.in_cell)
+    return lacking - room.cell.common if room.is_new else lacking
 
 
-def _has_value(requirement: RequiredHostValue, room: FreeHostCapacity, placement: CellPlacementRules) -> bool:
+def _has_value(requirement: RequiredHostValue, room: FreeHostCapacity) -> bool:
     """Say whether a host has a required resource value.
 
     A new node is assumed to have the values of similar hosts.
@@ -164,64 +176,41 @@ def _has_value(requirement: RequiredHostValue, room: FreeHostCapacity, placement
     has = next((text for name, text in room.values if name == requirement.name), None)
     if has is not None:
         return host_value_meets_requirement(requirement, has)
-    common = placement.told.get(requirement.name, frozenset())
-    limits = any(name == requirement.name for part in room.parts for name, _ in part.values)
-    return (
-        limits
-        or not room.is_new
-        or not common
-        or any(host_value_meets_requirement(requirement, text) for text in common)
-    )
+    common = room.cell.told.get(requirement.name, frozenset())
+    if not room.is_new or not common or any(host_value_meets_requirement(requirement, text) for text in common):
+        return True
+    return any(name == requirement.name for part in room.parts for name, _ in part.values)
 
 
-def queue_accepts_task(
-    need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity, placement: CellPlacementRules
-) -> bool:
+def queue_accepts_task(need: TaskRequirement, part: QueueFreeSlotsOnHost, room: FreeHostCapacity) -> bool:
     """Say whether a queue on a host admits a task, even if no slots are free."""
-    if not _is_queue_requested(need, part.queue, room, placement):
+    if not _is_queue_requested(need, part.queue, room):
         return False
     if not part.is_told:
         return True
-    if need.pe and need.environments.isdisjoint(part.environments):
+    if need.environments.isdisjoint(part.environments) if need.pe else not part.is_batch:
         return False
-    if not (part.is_batch or need.pe):
+    layout, own = room.cell.layout, dict(part.values)
+    if part.access.obstacle(need.identity, layout.user_lists):
         return False
-    if part.access.obstacle(need.identity, placement.layout.user_lists):
+    resources = (layout.resources.get(name) for name in own if name not in need.asked)
+    if any(resource is not None and resource.is_forced for resource in resources):
         return False
-    return _queue_values_admit(need, part.values, placement.layout)
+    return all(host_value_meets_requirement(value, own[value.name]) for value in need.values if value.name in own)
 
 
-def _is_queue_requested(
-    need: TaskRequirement, queue: str, room: FreeHostCapacity, placement: CellPlacementRules
-) -> bool:
+def _is_queue_requested(need: TaskRequirement, queue: str, room: FreeHostCapacity) -> bool:
     if not all(request_expression_matches(expression, (queue,)) for expression in need.named):
         return False
     if not need.queues:
-        return bool(placement.layout.queues or need.named) or queue == placement.queue
-    return any(_matches_queue_pattern(expression, queue, room) for expression in need.queues)
-
-
-def _matches_queue_pattern(pattern: str, queue: str, room: FreeHostCapacity) -> bool:
-    name, at, host = pattern.partition("@")
-    return fnmatchcase(queue, name) and (not at or host in room.tags)
-
-
-def _queue_values_admit(need: TaskRequirement, values: Iterable[tuple[str, str]], layout: CellConfiguration) -> bool:
-    own = dict(values)
-    for name in own:
-        resource = layout.resources.get(name)
-        if resource is not None and resource.is_forced and name not in need.asked:
-            return False
-    return all(
-        host_value_meets_requirement(requirement, own[requirement.name])
-        for requirement in need.values
-        if requirement.name in own
+        return bool(room.cell.layout.queues or need.named) or queue == room.cell.queue
+    return any(
+        fnmatchcase(queue, name) and (not at or host in room.tags)
+        for name, at, host in (expression.partition("@") for expression in need.queues)
     )
 
 
-def host_capacity_after_placement(
-    need: TaskRequirement, room: FreeHostCapacity, pieces: int, placement: CellPlacementRules
-) -> FreeHostCapacity:
+def host_capacity_after_placement(need: TaskRequirement, room: FreeHostCapacity, pieces: int) -> FreeHostCapacity:
     """Return a host's free capacity after some pieces of a parallel task were placed on the host."""
     if need.is_exclusive:
         parts = tuple(replace(part, free=0) for part in room.parts)
@@ -229,7 +218,7 @@ def host_capacity_after_placement(
     unplaced, parts_left = pieces, list[QueueFreeSlotsOnHost]()
     spent = dict(_spent(need))
     for part in room.parts:
-        fit = min(unplaced, _pieces_in_queue(need, part, room, placement))
+        fit = min(unplaced, _pieces_in_queue(need, part, room))
         own = _subtract_amounts(part.amounts, spent, fit)
         parts_left.append(replace(part, free=part.free - fit * need.slots, amounts=own))
         unplaced -= fit
@@ -256,63 +245,53 @@ def merge_hosts_of_equal_capacity(blocks: Iterable[HostBlock]) -> HostBlocks:
 
 def parse_consumable_amounts(values: Iterable[tuple[str, str]]) -> tuple[tuple[str, float], ...]:
     """Parse the amounts of consumables, sorted by name."""
-    return tuple(sorted((name, parse_amount_or_zero(text)) for name, text in values))
+    return tuple(sorted((name, parse_amount_or_default(text)) for name, text in values))
 
 
-def pack_tasks_first_fit(
-    need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
-) -> tuple[int, HostBlocks]:
+def pack_tasks_first_fit(need: TaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
     """Place tasks on hosts; return how many tasks fit, and the capacity that remains free.
 
     A task is placed as a whole or not at all.
     """
     if need.also:
-        return _pack_joint_tasks(need, tasks, blocks, placement)
+        return _pack_joint_tasks(need, tasks, blocks)
     if need.pieces == 1:
-        return _pack_into_blocks(need, tasks, blocks, placement)
+        return _pack_into_blocks(need, tasks, blocks)
     placed = 0
     for choice in split_by_parallel_environment(need, (room for room, _ in blocks)):
         for group in dict.fromkeys(room.group for room, _ in blocks):
             own = tuple(block for block in blocks if block[0].group == group)
             other_groups = tuple(block for block in blocks if block[0].group != group)
-            fit, own = _pack_into_blocks(choice, tasks - placed, own, placement)
+            fit, own = _pack_into_blocks(choice, tasks - placed, own)
             placed, blocks = placed + fit, (*own, *other_groups) if fit else blocks
     return placed, blocks
 
 
-def _pack_joint_tasks(
-    need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
-) -> tuple[int, HostBlocks]:
+def _pack_joint_tasks(need: TaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
     """Place as many multi-part tasks as possible; all parts of a task start together."""
-    low, high, placed = 0, tasks, blocks
-    while low < high:
-        middle = (low + high + 1) // 2
-        remaining = _pack_all_parts(need, middle, blocks, placement)
-        if remaining is None:
-            high = middle - 1
-        else:
-            low, placed = middle, remaining
-    return low, placed
+    without_room = bisect_left(
+        range(tasks), True, key=lambda left: _pack_all_parts(need, tasks - left, blocks) is not None
+    )
+    placed = tasks - without_room
+    return placed, (_pack_all_parts(need, placed, blocks) if placed else None) or blocks
 
 
-def _pack_all_parts(
-    need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
-) -> HostBlocks | None:
+def _pack_all_parts(need: TaskRequirement, tasks: int, blocks: HostBlocks) -> HostBlocks | None:
     """Return the capacity left after all tasks are placed; None if a task does not fit."""
     for part in need.parts:
-        placed, blocks = pack_tasks_first_fit(part, tasks, blocks, placement)
+        placed, blocks = pack_tasks_first_fit(part, tasks, blocks)
         if placed < tasks:
             return None
     return blocks
 
 
 def pack_tasks_with_alternative_needs(
-    needs: Iterable[TaskRequirement], tasks: int, blocks: HostBlocks, placement: CellPlacementRules
+    needs: Iterable[TaskRequirement], tasks: int, blocks: HostBlocks
 ) -> tuple[int, HostBlocks]:
     """Place tasks that may start with any of several requirements; earlier requirements are preferred."""
     placed = 0
     for need in needs:
-        fit, blocks = pack_tasks_first_fit(need, tasks - placed, blocks, placement)
+        fit, blocks = pack_tasks_first_fit(need, tasks - placed, blocks)
         placed += fit
     return placed, blocks
 
@@ -335,20 +314,18 @@ def split_by_parallel_environment(
     return tuple(replace(need, environments=frozenset((name,))) for name in names)
 
 
-def _pack_into_blocks(
-    need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
-) -> tuple[int, HostBlocks]:
-    room_for = [count_task_pieces_fitting_host(need, room, placement) for room, _ in blocks]
+def _pack_into_blocks(need: TaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
+    room_for = [count_task_pieces_fitting_host(need, room) for room, _ in blocks]
     if not tasks or not any(room_for):
         return 0, blocks
     if need.is_exclusive:
-        return _pack_exclusive_tasks(need, tasks, blocks, room_for, placement)
+        return _pack_exclusive_tasks(need, tasks, blocks, room_for)
     counts = [len(names) for _, names in blocks]
     if need.is_apart:
         tasks = _count_spread_tasks(need, tasks, counts, room_for)
         room_for = [min(room, tasks) for room in room_for]
     fit = min(tasks, sum(n * k for n, k in zip(counts, room_for, strict=True)) // need.pieces)
-    return fit, _subtract_pieces(need, fit * need.pieces, blocks, room_for, placement)
+    return fit, _subtract_pieces(need, fit * need.pieces, blocks, room_for)
 
 
 def _count_spread_tasks(need: TaskRequirement, tasks: int, counts: Sequence[int], room_for: Sequence[int]) -> int:
@@ -356,17 +333,14 @@ def _count_spread_tasks(need: TaskRequirement, tasks: int, counts: Sequence[int]
 
     The result is the largest number with `sum of min(pieces on a host, tasks) >= tasks * pieces`.
     """
-    low, high = 0, tasks
-    while low < high:
-        middle = (low + high + 1) // 2
-        pieces = sum(n * min(k, middle) for n, k in zip(counts, room_for, strict=True))
-        low, high = (middle, high) if pieces >= middle * need.pieces else (low, middle - 1)
-    return low
+
+    def has_room(number: int) -> bool:
+        return sum(n * min(k, number) for n, k in zip(counts, room_for, strict=True)) >= number * need.pieces
+
+    return tasks - bisect_left(range(tasks), True, key=lambda left: has_room(tasks - left))
 
 
-def _subtract_pieces(
-    need: TaskRequirement, pieces: int, blocks: HostBlocks, room_for: Sequence[int], placement: CellPlacementRules
-) -> HostBlocks:
+def _subtract_pieces(need: TaskRequirement, pieces: int, blocks: HostBlocks, room_for: Sequence[int]) -> HostBlocks:
     filled = list[HostBlock]()
     for (room, names), most in zip(blocks, room_for, strict=True):
         used = min(pieces, most * len(names))
@@ -375,15 +349,15 @@ def _subtract_pieces(
             filled.append((room, names))
             continue
         full, remainder = divmod(used, most)
-        filled.append((host_capacity_after_placement(need, room, most, placement), names[:full]))
+        filled.append((host_capacity_after_placement(need, room, most), names[:full]))
         if remainder:
-            filled.append((host_capacity_after_placement(need, room, remainder, placement), names[full : full + 1]))
+            filled.append((host_capacity_after_placement(need, room, remainder), names[full : full + 1]))
         filled.append((room, names[full + bool(remainder) :]))
     return merge_hosts_of_equal_capacity(filled)
 
 
 def _pack_exclusive_tasks(
-    need: TaskRequirement, tasks: int, blocks: HostBlocks, room_for: Sequence[int], placement: CellPlacementRules
+    need: TaskRequirement, tasks: int, blocks: HostBlocks, room_for: Sequence[int]
 ) -> tuple[int, HostBlocks]:
     """Place tasks that use their hosts exclusively; the hosts of one task may differ in size."""
     most = 1 if need.is_apart else need.pieces
@@ -395,7 +369,7 @@ def _pack_exclusive_tasks(
     for size, (room, names) in zip(sizes, blocks, strict=True):
         hosts = min(used[size], len(names))
         used[size] -= hosts
-        filled.append((host_capacity_after_placement(need, room, size, placement), names[:hosts]))
+        filled.append((host_capacity_after_placement(need, room, size), names[:hosts]))
         filled.append((room, names[hosts:]))
     return placed, merge_hosts_of_equal_capacity(filled)
 

@@ -35,7 +35,7 @@ def request_expression_matches(expression: str, names: Iterable[str]) -> bool:
     if not 0 < len(tokens) <= MOST:
         return False
     try:
-        is_match = _disjunction(tokens, tuple(name.lower() for name in names))
+        is_match = _parse_expression(tokens, tuple(name.lower() for name in names))
     except (IndexError, ValueError):
         return False
     return is_match and not tokens
@@ -49,19 +49,15 @@ def drop_domains_from_expression(expression: str, host: str) -> str:
     return expression if "." in host else DOMAIN.sub("", expression)
 
 
-def _disjunction(tokens: list[str], names: tuple[str, ...]) -> bool:
-    is_match = _conjunction(tokens, names)
-    while tokens[:1] == ["|"]:
+def _parse_expression(tokens: list[str], names: tuple[str, ...], operators: str = "|&") -> bool:
+    """Consume the tokens of an expression; `operators` has the operators of this level, the loosest first."""
+    if not operators:
+        return _term(tokens, names)
+    is_match = _parse_expression(tokens, names, operators[1:])
+    while tokens[:1] == [operators[0]]:
         del tokens[0]
-        is_match = _conjunction(tokens, names) or is_match
-    return is_match
-
-
-def _conjunction(tokens: list[str], names: tuple[str, ...]) -> bool:
-    is_match = _term(tokens, names)
-    while tokens[:1] == ["&"]:
-        del tokens[0]
-        is_match = _term(tokens, names) and is_match
+        is_next = _parse_expression(tokens, names, operators[1:])
+        is_match = is_match or is_next if operators[0] == "|" else is_match and is_next
     return is_match
 
 
@@ -73,17 +69,17 @@ def _term(tokens: list[str], names: tuple[str, ...]) -> bool:
         raise ValueError(first)
     if first != "(":
         return any(fnmatchcase(name, first) for name in names)
-    is_match = _disjunction(tokens, names)
+    is_match = _parse_expression(tokens, names)
     if tokens.pop(0) != ")":
         raise ValueError(first)
     return is_match
 
 
-TRUE = ("true", "1")
+TRUE, EXCLUSIVE = ("true", "1"), RequestedValueComparison.EXCLUSIVE
 PLACES = {
     name: CellResourceDefinition(name=name, relation=RequestedValueComparison.EQUAL) for name in (HOSTNAME, QNAME)
 }
-BEYOND = 1e290  # impossible amount, for any number of slots
+BEYOND = 1e290  # no host has this amount, so no node is added for a job that requests `nan`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,13 +140,15 @@ def requirement_of_task_requests(
     If the allocation rule of the parallel environment is unknown, a task that fits on one host is placed on one
     host. Without -r, qstat shows the slots of a job, but no parallel environment.
     """
-    if shape.groups:
-        return _join_requirements(requirement_of_task_requests(group, layout, widest) for group in shape.groups)
-    named_resources = [(_find_resource(name, layout), text) for name, text in shape.requests]
-    requested = [(resource, text) for resource, text in named_resources if resource is not None]
-    environments = [
-        environment for environment in _admitting_environments(shape, layout) if _can_split_slots(environment, shape)
-    ]
+    if shape.groups:  # exclusive parts first, then parts with many slots
+        parts = [requirement_of_task_requests(group, layout, widest) for group in shape.groups]
+        first, *others = sorted(parts, key=lambda need: (not need.is_exclusive, -need.slots))
+        return replace(first, is_on_all=any(need.is_on_all for need in parts), also=tuple(others))
+    known = {**PLACES, **layout.resources}  # hostname and qname are known even without the cell's list
+    long_names = [(layout.long_name(name), text) for name, text in shape.requests]
+    requested = [(known[name], text) for name, text in long_names if name in known]
+    values = [(resource, text) for resource, text in requested if resource.counted is ConsumableKind.NO]
+    environments = [pe for pe in _admitting_environments(shape, layout) if _can_split_slots(pe, shape)]
     slots, pieces, is_apart = _split_slots(shape, environments, widest)
     names = frozenset(resource.name for resource, _ in requested)
     all_resources = {resource.name: resource for resource in layout.resources.values()}.values()
@@ -159,24 +157,21 @@ def requirement_of_task_requests(
         slots=slots,
         pieces=pieces,
         is_apart=is_apart,
-        is_exclusive=any(_is_exclusive(*pair) for pair in requested),
+        is_exclusive=any(resource.relation is EXCLUSIVE and text.lower() in TRUE for resource, text in requested),
         is_on_all=shape.is_on_all,
         amounts=_amounts(requested, slots, pieces),
         usual=tuple(amount for amount in _amounts(unrequested, slots, pieces) if amount[1] > 0),
-        values=tuple(_required_value(*pair) for pair in requested if _is_host_value(pair[0])),
+        values=tuple(
+            RequiredHostValue(name=resource.name, relation=resource.relation, value=text)
+            for resource, text in values
+            if resource.relation is not EXCLUSIVE
+        ),
         queues=shape.queues,
         pe=shape.pe,
         environments=frozenset(environment.name for environment in environments),
         asked=names,
         identity=shape.identity,
     )
-
-
-def _join_requirements(needs: Iterable[TaskRequirement]) -> TaskRequirement:
-    """Join the requirements of several parts: exclusive parts first, then parts with many slots."""
-    first, *other_needs = sorted(needs, key=lambda need: (not need.is_exclusive, -need.slots))
-    is_on_all = any(need.is_on_all for need in (first, *other_needs))
-    return replace(first, is_on_all=is_on_all, also=tuple(other_needs))
 
 
 def environment_that_cannot_split_slots(
@@ -188,11 +183,8 @@ def environment_that_cannot_split_slots(
     are a multiple of this number.
     """
     environments = _admitting_environments(shape, layout)
-    return (
-        None
-        if any(_can_split_slots(environment, shape) for environment in environments)
-        else next(iter(environments), None)
-    )
+    can_any = any(_can_split_slots(environment, shape) for environment in environments)
+    return None if can_any else next(iter(environments), None)
 
 
 def environment_and_why_it_refuses_job(shape: TaskResourceRequests, layout: CellConfiguration) -> tuple[str, str]:
@@ -212,25 +204,13 @@ def _can_split_slots(environment: ParallelEnvironment, shape: TaskResourceReques
     )
 
 
-def _find_resource(name: str, layout: CellConfiguration) -> CellResourceDefinition | None:
-    """Return the definition of a resource; hostname and qname are known even without the cell's list."""
-    long_name = layout.long_name(name)
-    return layout.resources.get(long_name, PLACES.get(long_name))
-
-
 def _admitting_environments(shape: TaskResourceRequests, layout: CellConfiguration) -> list[ParallelEnvironment]:
-    lists = layout.user_lists
-    return [
-        environment
-        for environment in _matching_environments(shape.pe, layout)
-        if not environment.access.obstacle(shape.identity, lists)
-    ]
+    matching = _matching_environments(shape.pe, layout)
+    return [pe for pe in matching if not pe.access.obstacle(shape.identity, layout.user_lists)]
 
 
 def _matching_environments(pe: str, layout: CellConfiguration) -> list[ParallelEnvironment]:
-    if not pe:
-        return []
-    return [environment for name, environment in sorted(layout.environments.items()) if fnmatchcase(name, pe)]
+    return [environment for name, environment in sorted(layout.environments.items()) if pe and fnmatchcase(name, pe)]
 
 
 def _split_slots(
@@ -254,42 +234,19 @@ def _amounts(
     """Return the consumables of one piece of a task; amounts for the whole job are divided evenly."""
     amounts = list[tuple[str, float]]()
     for resource, text in requested:
-        if resource.counted is ConsumableKind.NO or resource.relation is RequestedValueComparison.EXCLUSIVE:
+        if resource.counted is ConsumableKind.NO or resource.relation is EXCLUSIVE:
             continue
         times = float(slots) if resource.counted is ConsumableKind.BY_SLOT else 1 / pieces
-        amounts.append((resource.name, parse_amount_or_impossible(text) * times))
+        amounts.append((resource.name, parse_amount_or_default(text, BEYOND) * times))
     return tuple(sorted(amounts))
 
 
-def parse_amount_or_zero(text: str) -> float:
-    """Parse an amount; return 0 for text that is no amount."""
+def parse_amount_or_default(text: str, default: float = 0.0) -> float:
+    """Parse an amount; text that is no amount gives the default."""
     try:
         return grid_engine_amounts.parse_grid_engine_amount(text)
     except ParseError:
-        return 0.0
-
-
-def parse_amount_or_impossible(text: str) -> float:
-    """Parse a requested amount; text that is no amount becomes an impossible amount.
-
-    No host has an impossible amount, so no node is added for a job that requests `nan`.
-    """
-    try:
-        return grid_engine_amounts.parse_grid_engine_amount(text)
-    except ParseError:
-        return BEYOND
-
-
-def _is_exclusive(resource: CellResourceDefinition, text: str) -> bool:
-    return resource.relation is RequestedValueComparison.EXCLUSIVE and text.lower() in TRUE
-
-
-def _is_host_value(resource: CellResourceDefinition) -> bool:
-    return resource.counted is ConsumableKind.NO and resource.relation is not RequestedValueComparison.EXCLUSIVE
-
-
-def _required_value(resource: CellResourceDefinition, text: str) -> RequiredHostValue:
-    return RequiredHostValue(name=resource.name, relation=resource.relation, value=text)
+        return default
 
 
 def host_value_meets_requirement(requirement: RequiredHostValue, text: str) -> bool:
@@ -300,7 +257,7 @@ def host_value_meets_requirement(requirement: RequiredHostValue, text: str) -> b
     relation = requirement.relation
     if relation in (RequestedValueComparison.EQUAL, RequestedValueComparison.OTHER):
         return _matches_value(requirement.value, text) == (relation is RequestedValueComparison.EQUAL)
-    amount, has = parse_amount_or_impossible(requirement.value), parse_amount_or_zero(text)
+    amount, has = parse_amount_or_default(requirement.value, BEYOND), parse_amount_or_default(text)
     if grid_engine_amounts.is_unlimited_grid_engine_amount(text):
         return relation in (RequestedValueComparison.AT_MOST, RequestedValueComparison.LESS)
     if relation is RequestedValueComparison.AT_MOST:

@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from math import ceil
 
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
@@ -13,19 +12,13 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     when_first_job_was_startable,
     why_waiting_jobs_are_no_demand,
 )
-from gridbridge.decisions.elastic.demand.free_capacity import is_best_effort_or_transfer_queue
-from gridbridge.decisions.elastic.demand.task_packing import (
-    CellPlacementRules,
-    FreeHostCapacity,
-    HostBlocks,
-    count_task_pieces_fitting_host,
-    pack_tasks_with_alternative_needs,
-)
+from gridbridge.decisions.elastic.demand import free_capacity, task_packing
+from gridbridge.decisions.elastic.demand.demand_round_facts import DemandPolicyRoundFacts
 from gridbridge.decisions.elastic.demand.task_requirements import (
     TaskRequirement,
     environment_and_why_it_refuses_job,
     environment_that_cannot_split_slots,
-    parse_amount_or_zero,
+    parse_amount_or_default,
     requirement_of_task_requests,
 )
 from gridbridge.model.elastic.balance_plan import (
@@ -34,7 +27,7 @@ from gridbridge.model.elastic.balance_plan import (
     NodeAddOrRemoveRefusalCause,
     WaitingJobsHistory,
 )
-from gridbridge.model.elastic.grid_engine_cell import RunningTaskGroup, TaskResourceRequests, WaitingJobGroup
+from gridbridge.model.elastic.grid_engine_cell import WaitingJobGroup
 from gridbridge.model.grid_engine_amounts import MINUTE_S
 
 GAP_S = 3600.0  # after a longer gap between rounds, the time with free slots is counted anew
@@ -73,9 +66,8 @@ class CellWideFreeResources:
 
     def __init__(self, situation: BalanceSituation) -> None:
         on_hosts = {name for host in situation.cell.hosts for name, _ in host.left}
-        self._licences = {
-            name: parse_amount_or_zero(text) for name, text in situation.cell.left if name not in on_hosts
-        }
+        licences = ((name, text) for name, text in situation.cell.left if name not in on_hosts)
+        self._licences = {name: parse_amount_or_default(text) for name, text in licences}
         used = dict(situation.cell.granted)
         self._slots = {
             name: max(0, environment.slots - used.get(name, 0))
@@ -99,10 +91,8 @@ class CellWideFreeResources:
         for name, amount in licences.items():
             has = self._licences[name]
             if (affordable := int(has / amount + 1e-9)) < fit:
-                fit, shortage = (
-                    affordable,
-                    _shortage(NodeAddOrRemoveRefusalCause.LICENCE, name, f"{amount:g}", f"{has:g}"),
-                )
+                fit = affordable
+                shortage = _shortage(NodeAddOrRemoveRefusalCause.LICENCE, name, f"{amount:g}", f"{has:g}")
         fit, full = self._environment(need, fit)
         for name, amount in licences.items():
             self._licences[name] -= fit * amount
@@ -113,22 +103,17 @@ class CellWideFreeResources:
         if not need.environments or any(name not in self._slots for name in need.environments):
             return tasks, None
         task_slots, unplaced = need.slots * need.pieces, tasks
-        environments = sorted(need.environments, key=lambda name: (-self._slots[name], name))
-        full = _shortage(
-            NodeAddOrRemoveRefusalCause.ENVIRONMENT_FULL,
-            environments[0],
-            str(task_slots),
-            str(self._slots[environments[0]]),
-        )
-        for name in environments:
+        first, *others = sorted(need.environments, key=lambda name: (-self._slots[name], name))
+        full = _shortage(NodeAddOrRemoveRefusalCause.ENVIRONMENT_FULL, first, str(task_slots), str(self._slots[first]))
+        for name in (first, *others):
             fitting = min(unplaced, self._slots[name] // task_slots)
             self._slots[name] -= fitting * task_slots
             unplaced -= fitting
         return tasks - unplaced, full if unplaced else None
 
 
-def _shortage(cause: NodeAddOrRemoveRefusalCause, name: str, required: str, has: str) -> NodeAddOrRemoveRefusal:
-    return NodeAddOrRemoveRefusal(cause=cause, name=name, wanted=required, has=has)
+def _shortage(cause: NodeAddOrRemoveRefusalCause, name: str, wanted: str, has: str) -> NodeAddOrRemoveRefusal:
+    return NodeAddOrRemoveRefusal(cause=cause, name=name, wanted=wanted, has=has)
 
 
 def startable_demand_and_refusals(
@@ -138,11 +123,8 @@ def startable_demand_and_refusals(
 
     Jobs in `stuck`, given by the lowest job numbers of their groups, appear in neither result.
     """
-    pending, refused, limits = (
-        list[StartableDemandOfEqualRequests](),
-        list[NodeAddOrRemoveRefusal](),
-        CellWideFreeResources(situation),
-    )
+    pending, refused = list[StartableDemandOfEqualRequests](), list[NodeAddOrRemoveRefusal]()
+    limits = CellWideFreeResources(situation)
     for row in situation.cell.waiting:
         cause = _refusal_cause(row, situation)
         if cause is not None:
@@ -166,15 +148,17 @@ def repeat_refusal_for_jobs(
 def _pending_shape(
     row: WaitingJobGroup, situation: BalanceSituation, widest: int, limits: CellWideFreeResources
 ) -> tuple[StartableDemandOfEqualRequests, NodeAddOrRemoveRefusal | None]:
-    need = requirement_of_task_requests(row.shape, situation.layout, widest)
+    shapes = (row.shape, *row.shape.others)
+    need, *others = (requirement_of_task_requests(shape, situation.layout, widest) for shape in shapes)
     tasks, refusal = _startable(row, need, situation, limits)
+    since = when_first_job_was_startable(row, situation)
     pending_shape = StartableDemandOfEqualRequests(
         need=need,
         jobs=row.jobs,
         tasks=tasks,
-        waited_s=_waited_s(row, situation),
+        waited_s=max(0.0, elapsed_s(since, situation.now)) if since else 0.0,
         kinds=row.kinds,
-        others=tuple(requirement_of_task_requests(shape, situation.layout, widest) for shape in row.shape.others),
+        others=tuple(others),
     )
     return pending_shape, refusal
 
@@ -183,8 +167,7 @@ def _startable(
     row: WaitingJobGroup, need: TaskRequirement, situation: BalanceSituation, limits: CellWideFreeResources
 ) -> tuple[int, NodeAddOrRemoveRefusal | None]:
     if rule := environment_that_cannot_split_slots(row.shape, situation.layout):
-        slots, per_host = str(row.shape.slots), str(rule.per_host)
-        return 0, _shortage(NodeAddOrRemoveRefusalCause.UNDIVIDED, rule.name, slots, per_host)
+        return 0, _shortage(NodeAddOrRemoveRefusalCause.UNDIVIDED, rule.name, str(row.shape.slots), str(rule.per_host))
     name, barred_user = environment_and_why_it_refuses_job(row.shape, situation.layout)
     if name:
         return 0, NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.BARRED, name=name, wanted=barred_user)
@@ -197,35 +180,39 @@ def _startable(
 def _refusal_cause(row: WaitingJobGroup, situation: BalanceSituation) -> NodeAddOrRemoveRefusalCause | None:
     if (cause := why_waiting_jobs_are_no_demand(row)) is not None:
         return cause
-    asks_queues = row.shape.queues or requested_qname_expressions(row.shape)
-    return NodeAddOrRemoveRefusalCause.BEST_EFFORT if asks_queues and _all_left_out(row.shape, situation) else None
-
-
-def _all_left_out(shape: TaskResourceRequests, situation: BalanceSituation) -> bool:
+    if not (row.shape.queues or requested_qname_expressions(row.shape)):
+        return None
     names = set(situation.layout.queues) | {instance.queue for instance in situation.cell.instances}
-    fit = [queue for queue in names if do_requests_allow_queue(queue, shape)]
-    return bool(fit) and all(is_best_effort_or_transfer_queue(queue, situation) for queue in fit)
+    fit = [queue for queue in names if do_requests_allow_queue(queue, row.shape)]
+    is_ordinary = any(not free_capacity.is_best_effort_or_transfer_queue(queue, situation) for queue in fit)
+    return NodeAddOrRemoveRefusalCause.BEST_EFFORT if fit and not is_ordinary else None
 
 
-def _waited_s(row: WaitingJobGroup, situation: BalanceSituation) -> float:
-    since = when_first_job_was_startable(row, situation)
-    return max(0.0, elapsed_s(since, situation.now)) if since else 0.0
+def find_startable_demand(
+    facts: DemandPolicyRoundFacts,
+) -> tuple[
+    tuple[StartableDemandOfEqualRequests, ...], tuple[NodeAddOrRemoveRefusal, ...], Mapping[int, WaitingJobsHistory]
+]:
+    """Return the waiting tasks for which nodes may be added, the refusals, and the new history of waiting jobs.
 
-
-def jobs_still_stuck(situation: BalanceSituation, stuck_after_s: float) -> Mapping[int, WaitingJobsHistory]:
-    """Return the jobs that did not start despite free slots; no nodes are added for these jobs."""
+    No nodes are added for jobs that did not start despite free slots.
+    """
+    situation, after_s = facts.situation, facts.demand.stuck_after_s
     tasks = _waiting_tasks_by_row(situation)
-    return {
+    still = {
         job: replace(history, at=situation.now)
         for job, history in situation.watched.items()
-        if history.tasks == tasks[job] and _is_stuck(history, situation.now, stuck_after_s)
+        if history.tasks == tasks[job]
+        and history.stuck_since is not None
+        and elapsed_s(history.at, situation.now) <= GAP_S
+        and elapsed_s(history.stuck_since, situation.now) < AGAIN * after_s
     }
-
-
-def _is_stuck(history: WaitingJobsHistory, now: datetime, stuck_after_s: float) -> bool:
-    if history.stuck_since is None or elapsed_s(history.at, now) > GAP_S:
-        return False
-    return elapsed_s(history.stuck_since, now) < AGAIN * stuck_after_s
+    widest = max((facts.cell.widest, *(offer.room.free_in_largest_queue for offer in facts.offers)))
+    demand, refused = startable_demand_and_refusals(situation, widest, still.keys())
+    histories = {**still, **(_update_histories(demand, tasks, facts) if after_s else {})}
+    stuck = {job for job, history in histories.items() if history.stuck_since}
+    startable = tuple(pending_shape for pending_shape in demand if pending_shape.first not in stuck)
+    return startable, (*refused, *_stuck_job_refusals(situation, histories)), histories
 
 
 def _waiting_tasks_by_row(situation: BalanceSituation) -> Counter[int]:
@@ -245,63 +232,40 @@ def _startable_rows(situation: BalanceSituation) -> Iterator[WaitingJobGroup]:
     )
 
 
-def mark_jobs_stuck_despite_room(
-    pending_shapes: Iterable[StartableDemandOfEqualRequests],
-    situation: BalanceSituation,
-    blocks: HostBlocks,
-    placement: CellPlacementRules,
-    stuck_after_s: float,
+def _update_histories(
+    pending_shapes: Iterable[StartableDemandOfEqualRequests], tasks: Mapping[int, int], facts: DemandPolicyRoundFacts
 ) -> Mapping[int, WaitingJobsHistory]:
     """Return the history of waiting jobs, and mark each job that did not start despite free slots.
 
     A job is marked after `stuck_after_s` with free slots. Slots that new jobs are about to use are not free for
     older jobs. Each older job is checked alone.
     """
-    if not stuck_after_s:
-        return {}
-    rows, tasks = (defaultdict[int, list[StartableDemandOfEqualRequests]](list), _waiting_tasks_by_row(situation))
+    situation, rows = facts.situation, defaultdict[int, list[StartableDemandOfEqualRequests]](list)
     for pending_shape in pending_shapes:
         rows[pending_shape.first].append(pending_shape)
-    histories = {
+    before = {  # jobs that already waited in the last round, and of which no task started since
         job: history
         for job, history in situation.watched.items()
-        if job in rows and _is_unchanged_since_last_round(history, tasks[job], situation)
+        if job in rows
+        and elapsed_s(history.at, situation.now) <= GAP_S
+        and history.stuck_since is None
+        and history.tasks <= tasks[job]
     }
-    remaining = blocks
-    for pending_shape in (pending_shape for job, row in rows.items() if job not in histories for pending_shape in row):
-        remaining = pack_tasks_with_alternative_needs(pending_shape.needs, pending_shape.tasks, remaining, placement)[1]
-    return {
-        job: _update_watched_jobs(
-            WaitingJobsHistory(at=situation.now, tasks=tasks[job]),
-            histories.get(job),
-            stuck_after_s,
-            has_room=_has_room(row, remaining if job in histories else blocks, placement),
-        )
-        for job, row in rows.items()
-    }
+    remaining = facts.present
+    for shape in (shape for job, row in rows.items() if job not in before for shape in row):
+        remaining = task_packing.pack_tasks_with_alternative_needs(shape.needs, shape.tasks, remaining)[1]
+    histories = dict[int, WaitingJobsHistory]()
+    for job, row in rows.items():
+        histories[job] = now = WaitingJobsHistory(at=situation.now, tasks=tasks[job])
+        rooms = remaining if job in before else facts.present
+        if any(task_packing.pack_tasks_with_alternative_needs(shape.needs, 1, rooms)[0] for shape in row):
+            since = (before[job].room_since if job in before else None) or now.at
+            is_stuck = elapsed_s(since, now.at) >= facts.demand.stuck_after_s
+            histories[job] = replace(now, room_since=since, stuck_since=now.at if is_stuck else None)
+    return histories
 
 
-def _has_room(row: Iterable[StartableDemandOfEqualRequests], rooms: HostBlocks, placement: CellPlacementRules) -> bool:
-    return any(pack_tasks_with_alternative_needs(pending_shape.needs, 1, rooms, placement)[0] for pending_shape in row)
-
-
-def _update_watched_jobs(
-    now: WaitingJobsHistory, before: WaitingJobsHistory | None, stuck_after_s: float, *, has_room: bool
-) -> WaitingJobsHistory:
-    if not has_room:
-        return now
-    since = before.room_since if before and before.room_since else now.at
-    is_stuck = elapsed_s(since, now.at) >= stuck_after_s
-    return replace(now, room_since=since, stuck_since=now.at if is_stuck else None)
-
-
-def _is_unchanged_since_last_round(history: WaitingJobsHistory, tasks: int, situation: BalanceSituation) -> bool:
-    """Say whether jobs already waited in the last round and none of their tasks started since."""
-    is_recent = elapsed_s(history.at, situation.now) <= GAP_S
-    return is_recent and history.stuck_since is None and history.tasks <= tasks
-
-
-def stuck_job_refusals(
+def _stuck_job_refusals(
     situation: BalanceSituation, rows: Mapping[int, WaitingJobsHistory]
 ) -> Iterator[NodeAddOrRemoveRefusal]:
     """Yield a refusal for each job that did not start despite free slots, with the minutes of free slots."""
@@ -314,51 +278,37 @@ def stuck_job_refusals(
             )
 
 
-def demand_without_stuck_jobs(
-    pending_shapes: Iterable[StartableDemandOfEqualRequests], rows: Mapping[int, WaitingJobsHistory]
-) -> tuple[StartableDemandOfEqualRequests, ...]:
-    """Return the waiting tasks without tasks of jobs that did not start despite free slots."""
-    return tuple(
-        pending_shape
-        for pending_shape in pending_shapes
-        if (row := rows.get(pending_shape.first)) is None or not row.stuck_since
-    )
-
-
 SCHEDULER_S = 15.0  # default scheduling interval of Grid Engine (sched_conf(5))
 
 
-Runtimes = Mapping[tuple[str, str], float]  # mean seconds, by owner and job name
-
-
-def waiting_tasks_slot_seconds(
-    pending_shapes: Iterable[StartableDemandOfEqualRequests], runtimes: Runtimes
+def slot_seconds_of_all_tasks(
+    facts: DemandPolicyRoundFacts, pending_shapes: Iterable[StartableDemandOfEqualRequests]
 ) -> float | None:
-    """Return the slot-seconds that waiting tasks need; None if a run time is unknown."""
-    total = 0.0
-    for pending_shape in pending_shapes:
-        task_slots = pending_shape.need.all_slots
-        for owner, name, tasks in pending_shape.kinds or (("", "", pending_shape.tasks),):
-            if (owner, name) not in runtimes:
-                return None
-            total += tasks * task_slots * runtimes[owner, name]
-    return total
-
-
-def running_tasks_slot_seconds_left(
-    begun: Iterable[RunningTaskGroup], runtimes: Runtimes, now: datetime
-) -> float | None:
-    """Return the slot-seconds that running tasks still need; None if a run time is unknown.
+    """Return the slot-seconds that running and waiting tasks need; None if a run time is unknown.
 
     A task that has exceeded its mean run time by some seconds is expected to run as many seconds more.
     """
-    total = 0.0
-    for tasks in begun:
-        if (tasks.owner, tasks.name) not in runtimes:
-            return None
-        ran_s = elapsed_s(tasks.since, now) if tasks.since else 0.0
-        total += tasks.slots * abs(runtimes[tasks.owner, tasks.name] - ran_s)
-    return total
+    instances = (instance for instances in facts.cell.queues_by_host.values() for instance in instances)
+    usable, runtimes, now = (
+        [instance for instance in instances if instance.is_usable],
+        facts.situation.runtimes,
+        facts.situation.now,
+    )
+    if any(instance.used > sum(tasks.slots for tasks in instance.begun) for instance in usable):
+        return None  # the owners of the running tasks are unknown
+    running = [(tasks.owner, tasks.name, tasks) for instance in usable for tasks in instance.begun]
+    waiting = [
+        (owner, name, tasks * shape.need.all_slots)
+        for shape in pending_shapes
+        for owner, name, tasks in shape.kinds or (("", "", shape.tasks),)
+    ]
+    if any((owner, name) not in runtimes for owner, name, _ in (*running, *waiting)):
+        return None
+    running_s = sum(
+        tasks.slots * abs(runtimes[owner, name] - (elapsed_s(tasks.since, now) if tasks.since else 0.0))
+        for owner, name, tasks in running
+    )
+    return running_s + sum(slots * runtimes[owner, name] for owner, name, slots in waiting)
 
 
 def first_tasks_for_slots(
@@ -374,54 +324,39 @@ def first_tasks_for_slots(
     return first
 
 
-class TransferQueueSlotsAndDelays:
-    """The free slots of transfer queues, and the time until each queue starts a task."""
+def leave_tasks_to_transfer_queues(
+    pending_shapes: Iterable[tuple[StartableDemandOfEqualRequests, int]], facts: DemandPolicyRoundFacts, boot_s: float
+) -> tuple[list[tuple[StartableDemandOfEqualRequests, int]], tuple[str, float]]:
+    """Return the tasks that no transfer queue starts before a new node would boot.
 
-    def __init__(
-        self,
-        waits_s: Mapping[str, float],
-        free: Mapping[str, int],
-        rooms: Mapping[str, tuple[FreeHostCapacity, ...]],
-        placement: CellPlacementRules,
-    ) -> None:
-        self._waits_s = waits_s
-        self._free = dict(free)  # by queue; a missing queue has no known number
-        self._rooms = rooms  # full capacity of each queue
-        self._ground = placement
+    Also return the last queue that starts other tasks, and the seconds until the start; empty if no queue does. A
+    queue that should have started a task since a node could first have been added is not used for the task.
+    """
+    unserved, last = list[tuple[StartableDemandOfEqualRequests, int]](), ("", 0.0)
+    free, rooms = dict(facts.situation.elsewhere_free), free_capacity.full_capacity_by_transfer_queue(facts.cell)
+    for shape, tasks in pending_shapes:
+        late_s, slots = shape.waited_s - facts.demand.wait_s - facts.rules.interval_s, _slots_per_task(shape)
+        queues = [
+            (wait_s, queue)
+            for queue, wait_s in facts.situation.elsewhere.items()
+            if late_s <= wait_s + 2 * SCHEDULER_S and wait_s < boot_s
+            if free.get(queue, slots) >= slots and _could_run_in_empty_queue(shape.need, rooms.get(queue, ()))
+        ]
+        if not queues:
+            unserved.append((shape, tasks))
+            continue
+        wait_s, queue = min(queues)
+        last, started = (queue, wait_s), tasks
+        if queue in free:
+            started = min(tasks, free[queue] // slots)
+            free[queue] -= started * slots
+        if started < tasks:
+            unserved.append((shape, tasks - started))
+    return unserved, last
 
-    def sooner(
-        self, pending_shape: StartableDemandOfEqualRequests, boot_s: float, late_s: float
-    ) -> tuple[str, float] | None:
-        """Return the transfer queue that starts a task first, if this is sooner than the boot of a new node.
 
-        `late_s` is the time since a node could first have been added for the task. A queue that should have
-        started the task in that time is not chosen.
-        """
-        task_slots = _slots_per_task(pending_shape)
-        open_to = {
-            name: wait_s
-            for name, wait_s in self._waits_s.items()
-            if late_s <= wait_s + 2 * SCHEDULER_S
-            and self._free.get(name, task_slots) >= task_slots
-            and self._takes(pending_shape, name)
-        }
-        if not open_to:
-            return None
-        name = min(open_to, key=lambda queue: (open_to[queue], queue))
-        return (name, open_to[name]) if open_to[name] < boot_s else None
-
-    def _takes(self, pending_shape: StartableDemandOfEqualRequests, queue: str) -> bool:
-        """Say whether an empty transfer queue would have room for a task."""
-        need, rooms = pending_shape.need, self._rooms.get(queue, ())
-        return sum(count_task_pieces_fitting_host(need, room, self._ground) for room in rooms) >= need.pieces
-
-    def take(self, queue: str, pending_shape: StartableDemandOfEqualRequests, tasks: int) -> int:
-        """Reserve the slots of the tasks that a transfer queue can start; return the number of tasks."""
-        if queue not in self._free:
-            return tasks
-        started = min(tasks, self._free[queue] // _slots_per_task(pending_shape))
-        self._free[queue] -= started * _slots_per_task(pending_shape)
-        return started
+def _could_run_in_empty_queue(need: TaskRequirement, rooms: Iterable[task_packing.FreeHostCapacity]) -> bool:
+    return sum(task_packing.count_task_pieces_fitting_host(need, room) for room in rooms) >= need.pieces
 
 
 def _slots_per_task(pending_shape: StartableDemandOfEqualRequests) -> int:
