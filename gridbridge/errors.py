@@ -152,10 +152,6 @@ class OwnerAccountGone(GridbridgeError):
     """An owner's account is gone, so no command ran as this person."""
 
 
-class OwnerBarredAtCluster(GridbridgeError):
-    """A remote cluster refused a job's owner so often that the job is not sent again."""
-
-
 class UnstageablePaths(GridbridgeError):
     """A job's declared paths can't be carried and must be declared otherwise."""
 

@@ -1,6 +1,6 @@
 """Change tasks of the home cluster for the service: keep a task from starting, or let a task start."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,22 +22,26 @@ if TYPE_CHECKING:
 AT_ONCE = 100  # largest number of jobs in one query
 
 
-class LocalTaskActs:
+class ReloadablePollerComponent:
+    """A component of the poller that goes on with a changed configuration."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def follow(self, policy: Policy) -> None:
+        """Use a changed configuration."""
+        self.policy = policy
+
+
+class LocalTaskActs(ReloadablePollerComponent):
     """Acts on tasks of the home cluster; each act is safe to repeat.
 
     A failed act raises CommandFailed, or ConfigError in a site that can't have transfer queues.
     """
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-
-    def follow(self, policy: Policy) -> None:
-        """Use a changed gridbridge.toml for later acts."""
-        self._policy = policy
-
     @property
     def _queues(self) -> tuple[str, ...]:
-        return tuple(self._policy.queues)
+        return tuple(self.policy.queues)
 
     def release(self, action: TransferAction) -> None:
         """Remove the hold or start time that keeps a local task from starting."""
@@ -82,7 +86,7 @@ class LocalTaskActs:
 
     def free_copy(self, job: int) -> None:
         """Remove the start time and the queue list that qresub copied from a job that is away."""
-        copy = TransferAttemptId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
+        copy = TransferAttemptId(cluster=self.policy.site.cluster, job=job, task=0, attempt=0)
         where, tasks = self._home()
         tasks.restore_queue_list(where, copy)
         tasks.remove_task_guard(where, copy, HomeStartGuard.START)
@@ -93,7 +97,7 @@ class LocalTaskActs:
         `unpin` restores the queue list that the job's owner requested. Raises GridbridgeError if no other queue fits.
         """
         where, tasks = self._home()
-        queues = self._policy.queues.items()
+        queues = self.policy.queues.items()
         remote_queues = {transfer.queue, *(name for name, to in queues if to.cluster == transfer.remote)}
         other_queues = partial(
             refused_job_stay_home_request.drop_transfer_queues_from_list, transfer_queues=remote_queues
@@ -116,14 +120,13 @@ class LocalTaskActs:
         return tasks.query_job_rerun(where, _task(transfer), self._queues, _of_queues)
 
     def _home(self) -> "tuple[Home, LocalTaskGuard[Away]]":
-        if self._policy.why_no_queues:
-            raise ConfigError((self._policy.why_no_queues,))
-        where = configured_home_address(self._policy, self._policy.site.cluster)
+        if self.policy.why_no_queues:
+            raise ConfigError((self.policy.why_no_queues,))
+        where = configured_home_address(self.policy, self.policy.site.cluster)
         return where, local_task_guard_of_home(where)
 
-    def _variants(self, own: JobRequest) -> Iterator[Variant]:
-        for mark in refused_job_stay_home_request.stay_home_request_changes(own.hard, own.queues, self._queues):
-            yield mark.hard, mark.queues
+    def _variants(self, own: JobRequest) -> tuple[Variant, ...]:
+        return refused_job_stay_home_request.stay_home_request_changes(own.hard, own.queues, self._queues)
 
 
 def _task(transfer: Transfer) -> TransferAttemptId:

@@ -39,41 +39,33 @@ from gridbridge.state.column_types import (
 )
 from gridbridge.state.state_file import StateFile
 
+
+def _text_columns(*names: str) -> tuple[Column[str], ...]:
+    return tuple(Column(name, PrintableTextColumn, nullable=False) for name in names)
+
+
 TRANSFERS = Table(
     "transfers",
     METADATA,
     Column("name", PrintableTextColumn, primary_key=True),
     Column("uid", BigInteger, primary_key=True, autoincrement=False),
     Column("cluster", PrintableTextColumn, nullable=False),
-    Column("job", BigInteger, nullable=False),
-    Column("task", BigInteger, nullable=False),
-    Column("owner", PrintableTextColumn, nullable=False),
-    Column("remote", PrintableTextColumn, nullable=False),
-    Column("queue", PrintableTextColumn, nullable=False),
-    Column("phase", PrintableTextColumn, nullable=False),
-    Column("record", PrintableTextColumn, nullable=False),
-    Column("wake", PrintableTextColumn, nullable=False),
-    Column("rerun", PrintableTextColumn, nullable=False),
-    Column("created_at", UtcTimeColumn, nullable=False),
-    Column("updated_at", UtcTimeColumn, nullable=False),
+    *(Column(name, BigInteger, nullable=False) for name in ("job", "task")),
+    *_text_columns("owner", "remote", "queue", "phase", "record", "wake", "rerun"),
+    *(Column(name, UtcTimeColumn, nullable=False) for name in ("created_at", "updated_at")),
     Column("remote_id", BigInteger, nullable=False),
     Column("desired", PrintableTextColumn, nullable=False),
-    Column("local_state", JobStateColumn, nullable=False),
-    Column("remote_state", JobStateColumn, nullable=False),
+    *(Column(name, JobStateColumn, nullable=False) for name in ("local_state", "remote_state")),
     Column("remote_host", PrintableTextColumn, nullable=False),
     Column("since", UtcTimeColumn),
     Column("missed_polls", BigInteger, nullable=False),
-    Column("missing_since", UtcTimeColumn),
-    Column("seen_at", UtcTimeColumn),
+    *(Column(name, UtcTimeColumn) for name in ("missing_since", "seen_at")),
     Column("verdict", TransferMessageColumn),
     Column("closed_at", UtcTimeColumn),
     Column("pinned", Boolean, nullable=False),
-    Column("claim", PrintableTextColumn, nullable=False),
-    Column("claimed", PrintableTextColumn, nullable=False),
-    Column("guard", PrintableTextColumn, nullable=False),
+    *_text_columns("claim", "claimed", "guard"),
     Column("reguarded", Boolean, nullable=False),
-    Column("reason", PrintableTextColumn, nullable=False),
-    *(Column(name, PrintableTextColumn, nullable=False) for name in ("cause", "listed")),
+    *_text_columns("reason", "cause", "listed"),
     Index("transfers_closed_at", "closed_at"),
     Index("transfers_task", "cluster", "job", "task"),
 )
@@ -118,9 +110,9 @@ MOVES = Table(
     METADATA,
     Column("name", PrintableTextColumn, primary_key=True),
     Column("uid", BigInteger, primary_key=True, autoincrement=False),
-    *(Column(name, PrintableTextColumn, nullable=False) for name in ("source", "target")),
+    *_text_columns("source", "target"),
     Column("asked_at", UtcTimeColumn, nullable=False),
-    *(Column(name, PrintableTextColumn, nullable=False) for name in ("stage", "reason")),
+    *_text_columns("stage", "reason"),
     Column("slots", BigInteger, nullable=False, server_default="1"),
 )
 _MOVING = tuple(MOVES.c[field.name] for field in fields(WaitingTaskMove))

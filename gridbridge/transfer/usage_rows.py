@@ -153,10 +153,9 @@ def read_usage_published_since(folder: str, since: datetime | None) -> Iterator[
     """Read all usage that was published since the given time; all published usage without a time."""
     for around in _folders(folder):
         for job, task, changed_s in _tasks(around):
-            if since is None or changed_s >= since.timestamp():
-                usage = read_published_task_usage(folder, job, task)
-                if usage:
-                    yield usage
+            is_new = since is None or changed_s >= since.timestamp()
+            if is_new and (usage := read_published_task_usage(folder, job, task)):
+                yield usage
 
 
 def read_accounting_file_states(folder: str) -> tuple[PublishedAccountingProgress, ...]:

@@ -143,7 +143,7 @@ def rounds(is_done: Callable[[TransferService], bool], **of_queues: float) -> Ca
 
 def is_over(service: TransferService) -> bool:
     """Say whether no transfer is open and no message is left."""
-    return not service.known.ledger.open and not sandbox.messages()
+    return not service.ledger.open and not sandbox.messages()
 
 
 def has_verdict(service: TransferService) -> bool:

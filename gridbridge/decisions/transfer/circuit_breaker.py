@@ -7,10 +7,7 @@ from enum import Enum
 
 from gridbridge.decisions.transfer.transfers_in_job_lists import is_task_listed_as_owners
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.published_status_and_reports import (
-    PublishedClusterBreaker,
-    PublishedFastJobFailure,
-)
+from gridbridge.model.published_status_and_reports import PublishedClusterBreaker, PublishedFastJobFailure
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause, TransferOutcome
@@ -72,10 +69,6 @@ class BreakerEvidence:
         """The job number at the home cluster."""
         return parse_transfer_name(self.name).job
 
-    def is_proved(self, home: ClusterSnapshot) -> bool:
-        """Say whether the home cluster's job list shows the transfer's task with its owner and queue."""
-        return is_owner_task_in_home_queue(self.name, self.owner, self.queue, home)
-
 
 def is_owner_task_in_home_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) -> bool:
     """Say whether the home cluster lists a transfer's task with this owner in this queue.
@@ -87,8 +80,7 @@ def is_owner_task_in_home_queue(transfer: str, owner: str, queue: str, home: Clu
     row = home.find(name.job, name.task)
     if row is None or not is_task_listed_as_owners(transfer, owner, home):
         return False
-    was_started = row.state.is_restarted or row.state.is_error
-    return was_started or row.queue.partition("@")[0] == queue
+    return row.state.is_restarted or row.state.is_error or row.queue.partition("@")[0] == queue
 
 
 def breaker_evidence_of_transfer(
@@ -96,15 +88,13 @@ def breaker_evidence_of_transfer(
 ) -> BreakerEvidence | None:
     """Return the success or failure at the remote cluster that a transfer's change shows; None for any other change."""
     if cause := fast_failure_cause(before, transfer, policy):
-        return _observation(BreakerEvidenceKind.FAILED, transfer, cause)
-    if has_remote_job_run(transfer) and not (before and has_remote_job_run(before)):
-        return _observation(BreakerEvidenceKind.RAN, transfer)
-    if before and StarterPhase.SUBMITTING == before.phase != transfer.phase:
-        return _observation(BreakerEvidenceKind.TAKEN, transfer)
-    return None
-
-
-def _observation(sign: BreakerEvidenceKind, transfer: Transfer, cause: str = "") -> BreakerEvidence:
+        sign = BreakerEvidenceKind.FAILED
+    elif has_remote_job_run(transfer) and not (before and has_remote_job_run(before)):
+        sign = BreakerEvidenceKind.RAN
+    elif before and StarterPhase.SUBMITTING == before.phase != transfer.phase:
+        sign = BreakerEvidenceKind.TAKEN
+    else:
+        return None
     return BreakerEvidence(
         sign=sign,
         cluster=transfer.remote,
@@ -131,9 +121,8 @@ def fast_failure_cause(before: Transfer | None, transfer: Transfer, policy: Brea
 def has_remote_job_run(transfer: Transfer) -> bool:
     """Say whether a transfer's remote job was listed as running, or ended with an exit status or signal."""
     ended = transfer.verdict and transfer.verdict.outcome in (TransferOutcome.EXIT, TransferOutcome.SIGNAL)
-    if ended and transfer.cause not in (TransferFailureCause.LOST, TransferFailureCause.PREEMPTED):
-        return True
-    return transfer.remote_state.has_begun
+    is_seen = ended and transfer.cause not in (TransferFailureCause.LOST, TransferFailureCause.PREEMPTED)
+    return bool(is_seen) or transfer.remote_state.has_begun
 
 
 def update_breaker(
@@ -151,9 +140,13 @@ def update_breaker(
         return PublishedClusterBreaker(cluster=breaker.cluster)
     if observation.sign is BreakerEvidenceKind.TAKEN:
         return forget_submission_failures(breaker)
-    return count_failure_and_close_queues(
-        breaker, observation, is_cluster_used_by_other_owner(observation, transfers), now, policy
+    has_others = any(
+        transfer.remote == observation.cluster
+        and transfer.owner != observation.owner
+        and transfer.listed == OwnerSeenInHomeJobList.YES
+        for transfer in transfers
     )
+    return count_failure_and_close_queues(breaker, observation, has_others, now, policy)
 
 
 def clear_owner_breaker_failures(
@@ -163,22 +156,12 @@ def clear_owner_breaker_failures(
     if observation.sign is BreakerEvidenceKind.FAILED or breaker.times:
         return breaker
     keeps_accepted = observation.sign is BreakerEvidenceKind.TAKEN
-    failed = tuple(
-        shown_failure
-        for shown_failure in breaker.failed
-        if shown_failure.owner != observation.owner or (keeps_accepted and shown_failure.was_accepted)
+    others = (
+        failure
+        for failure in breaker.failed
+        if failure.owner != observation.owner or (keeps_accepted and failure.was_accepted)
     )
-    return replace(breaker, failed=failed)
-
-
-def is_cluster_used_by_other_owner(observation: BreakerEvidence, transfers: Iterable[Transfer]) -> bool:
-    """Say whether a person other than the observed job's owner has a job at the remote cluster."""
-    return any(
-        transfer.remote == observation.cluster
-        and transfer.owner != observation.owner
-        and transfer.listed == OwnerSeenInHomeJobList.YES
-        for transfer in transfers
-    )
+    return replace(breaker, failed=tuple(others))
 
 
 def count_failure_and_close_queues(
@@ -197,29 +180,21 @@ def count_failure_and_close_queues(
     if breaker.until and now < breaker.until:
         return breaker  # the job was submitted before the queues closed
     fresh = PublishedFastJobFailure(job=observation.job, owner=observation.owner, was_accepted=observation.was_accepted)
-    older = (shown_failure for shown_failure in breaker.failed if shown_failure.job != observation.job)
-    failed = (*older, fresh)[-policy.failures :]
-    counted = replace(breaker, failed=failed, cause=observation.cause)
-    owners = {*breaker.owners, *(shown_failure.owner for shown_failure in failed)}
+    failed = (*(failure for failure in breaker.failed if failure.job != observation.job), fresh)[-policy.failures :]
+    owners = {*breaker.owners, *(failure.owner for failure in failed)}
     is_shared = len(owners) >= SEVERAL
     borne = 1 if breaker.times and is_shared else policy.failures
     if len(failed) < borne or (has_others and not is_shared):
-        return counted
-    return _trip(counted, owners, now, policy)
-
-
-def _trip(
-    counted: PublishedClusterBreaker, owners: set[str], now: datetime, policy: BreakerSection
-) -> PublishedClusterBreaker:
-    before = counted.times if len(owners) >= SEVERAL else 0
+        return replace(breaker, failed=failed, cause=observation.cause)
+    before = breaker.times if is_shared else 0
     pause_s = policy.pause_s * 2 ** min(before, MAX_DOUBLINGS)
     return PublishedClusterBreaker(
-        cluster=counted.cluster,
+        cluster=breaker.cluster,
         owners=tuple(sorted(owners)[:SEVERAL]),
         times=before + 1,
-        failures=counted.failures + len(counted.failed),
+        failures=breaker.failures + len(failed),
         until=now + timedelta(seconds=min(pause_s, policy.pause_max_s)),
-        cause=counted.cause,
+        cause=observation.cause,
     )
 
 

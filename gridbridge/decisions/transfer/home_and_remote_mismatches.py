@@ -16,12 +16,7 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer.claim_and_guard import HOME, HomeStartGuard, Pairs
-from gridbridge.model.transfer.transfers_and_actions import (
-    OrphanRemoteJob,
-    Transfer,
-    TransferAction,
-    TransferActKind,
-)
+from gridbridge.model.transfer.transfers_and_actions import OrphanRemoteJob, Transfer, TransferAction, TransferActKind
 from gridbridge.model.transfer_message import (
     ERROR,
     REQUEUE,
@@ -45,7 +40,14 @@ def plan_outliving_job_deletions(
     for transfer in ended:
         remote = _fresh(transfer, situation)
         row = _row(transfer, remote, situation) if remote else None
-        if remote and row and _outlives(transfer, row, remote):
+        if not remote or not row or row.state.is_deleting:
+            continue
+        if row.state.is_waiting or transfer.claimed == HOME:  # the remote job runs no process
+            grace = NO_GRACE
+        else:
+            grace = RESTARTED_GRACE if row.state.is_restarted else EPILOG_GRACE
+        since_end = remote.taken_at - transfer.updated_at
+        if since_end > grace:
             why = f"the job has ended, but {remote.cluster} lists the job as {row.state.text}"
             yield TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=transfer, why=why)
 
@@ -65,7 +67,9 @@ def find_orphan_jobs(transfers: Iterable[Transfer], situation: TransferDecisionI
             name = (row.name, row.owner)
             if not is_ours or {(*name, row.job_id), (*name, 0)} & recorded:
                 continue
-            if why := _orphaned(row, name in open_names, situation.now):
+            is_open = name in open_names
+            why = "the transfer has recorded another job" if is_open else "no transfer with the job's name is open"
+            if is_open or (row.since is not None and situation.now - row.since > ORPHAN_AGE):
                 yield OrphanRemoteJob(
                     cluster=remote.cluster, job_id=row.job_id, name=row.name, owner=row.owner, why=why
                 )
@@ -97,24 +101,6 @@ def _row(transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisio
         return row
     name_and_owner = transfer.name, transfer.owner
     return next((row for row in remote.copies if (row.name, row.owner) == name_and_owner), None)
-
-
-def _outlives(transfer: Transfer, row: JobListRow, remote: ClusterSnapshot) -> bool:
-    since_end = remote.taken_at - transfer.updated_at
-    return not row.state.is_deleting and since_end > _grace(row, transfer)
-
-
-def _grace(row: JobListRow, transfer: Transfer) -> timedelta:
-    if row.state.is_waiting or transfer.claimed == HOME:  # the remote job runs no process
-        return NO_GRACE
-    return RESTARTED_GRACE if row.state.is_restarted else EPILOG_GRACE
-
-
-def _orphaned(row: JobListRow, is_open: bool, now: datetime) -> str:
-    if is_open:
-        return "the transfer has recorded another job"
-    is_old = row.since is not None and now - row.since > ORPHAN_AGE
-    return "no transfer with the job's name is open" if is_old else ""
 
 
 def _our_name(row: JobListRow, home: str) -> TransferAttemptId | None:
@@ -153,12 +139,12 @@ def find_suspension_mismatch(
 
     `shows` are the clusters whose job lists show that the service suspended a job.
     """
-    home = situation.snapshots.get(situation.home)
+    home, state = situation.snapshots.get(situation.home), transfer.local_state
     if not _may_follow(transfer, situation) or not home or not transfer.is_older_than(home.taken_at):
         return None
-    is_now = _at_home(transfer.local_state)
-    if not is_now:
+    if not state.is_running or _is_ending(state):
         return None
+    is_now = DesiredLocalJobState.SUSPENDED if state.is_suspended else DesiredLocalJobState.RUNNING
     intended = transfer.desired or DesiredLocalJobState.RUNNING
     if is_now != intended:
         why = f"qstat at home shows the job as {is_now}; the last method set {intended}"
@@ -173,12 +159,6 @@ def _may_follow(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether a transfer's starter sleeps while its job is meant to go on."""
     is_free = not transfer.is_over and transfer.verdict is None and transfer.desired != DesiredLocalJobState.DEAD
     return is_free and transfer.phase in FOLLOWING and transfer.wake in situation.asleep
-
-
-def _at_home(state: JobState) -> str:
-    if not state.is_running or _is_ending(state):
-        return ""
-    return DesiredLocalJobState.SUSPENDED if state.is_suspended else DesiredLocalJobState.RUNNING
 
 
 def _is_otherwise(transfer: Transfer, is_now: str) -> bool:
@@ -211,9 +191,9 @@ def may_home_have_missed_task_end(ended: Transfer) -> bool:
     """
     if ended.verdict is None or ended.desired == DesiredLocalJobState.DEAD:
         return False
-    is_exit = ended.verdict.outcome == TransferOutcome.EXIT
-    wants_more = is_exit and int(ended.verdict.exit_status) in (REQUEUE, ERROR)
-    return not wants_more and (is_exit or ended.verdict.outcome == TransferOutcome.SIGNAL)
+    if ended.verdict.outcome == TransferOutcome.EXIT:
+        return int(ended.verdict.exit_status) not in (REQUEUE, ERROR)
+    return ended.verdict.outcome == TransferOutcome.SIGNAL
 
 
 def does_ended_task_wait_at_home(ended: Transfer, local: ClusterSnapshot) -> bool:

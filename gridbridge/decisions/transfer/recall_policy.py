@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from gridbridge.decisions.transfer.transfers_in_job_lists import (
-    TransferDecisionInputs,
-    find_home_task_of_transfer,
-)
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, find_home_task_of_transfer
 from gridbridge.model.cluster_snapshot import JobListRow
 from gridbridge.model.published_status_and_reports import format_duration, number_with_noun
 from gridbridge.model.states import JobStateFact
@@ -22,7 +19,6 @@ from gridbridge.model.transfer.claim_and_guard import JOB, does_claim_need_home_
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
-from gridbridge.model.transfer_name import parse_transfer_name
 
 FRESH = timedelta(seconds=60)  # largest age of a job list that shows which tasks wait
 SETTLING = timedelta(seconds=10)  # time in which a released remote job may still start at once
@@ -53,22 +49,11 @@ def plan_recalls_into_home_slots(
     """
     for transfer, slots, why, state in _recallable(transfers, situation, queues, troubles):
         if slots <= free:
-            sentence = f"recalled from {transfer.remote}: {why}, {_slots(slots, free)}{state}"
+            are = "is" if free == 1 else "are"
+            room = f"the task needs {number_with_noun(slots, 'slot')} and {free} {are} free here"
+            sentence = f"recalled from {transfer.remote}: {why}, {room}{state}"
             yield TaskRecall(transfer=transfer, slots=slots, why=sentence)
             free -= slots
-
-
-def recalls_if_all_slots_were_free(
-    transfers: Iterable[Transfer],
-    situation: TransferDecisionInputs,
-    queues: Mapping[str, TransferQueueSection],
-    troubles: Mapping[str, str],
-) -> tuple[Transfer, ...]:
-    """Return the tasks to bring home if all home slots were free, in the order of their return.
-
-    Later tasks never change the order of earlier tasks.
-    """
-    return tuple(transfer for transfer, *_ in _recallable(transfers, situation, queues, troubles))
 
 
 def _recallable(
@@ -77,22 +62,15 @@ def _recallable(
     queues: Mapping[str, TransferQueueSection],
     troubles: Mapping[str, str],
 ) -> list[RecallCandidate]:
-    oldest = sorted(transfers, key=lambda transfer: (transfer.since or transfer.created_at, transfer.name))
-    judged = (
-        (transfer, *_recall_need(transfer, situation, queues.get(transfer.queue), troubles.get(transfer.remote, "")))
-        for transfer in oldest
-    )
-    return _in_turn(candidate for candidate in judged if candidate[1] and candidate[2])
-
-
-def _in_turn(candidates: Iterable[RecallCandidate]) -> list[RecallCandidate]:
-    """Order tasks so that each owner's first task comes before any owner's second task."""
+    """Return the tasks that may come home; each owner's first task comes before any owner's second task."""
     before: Counter[str] = Counter()
     ranked = []
-    for candidate in candidates:
-        owner = candidate[0].owner
-        ranked.append((before[owner], candidate))
-        before[owner] += 1
+    for transfer in sorted(transfers, key=lambda transfer: (transfer.since or transfer.created_at, transfer.name)):
+        queue, trouble = queues.get(transfer.queue), troubles.get(transfer.remote, "")
+        slots, why, state = _recall_need(transfer, situation, queue, trouble)
+        if slots and why:
+            ranked.append((before[transfer.owner], (transfer, slots, why, state)))
+            before[transfer.owner] += 1
     return [candidate for _, candidate in sorted(ranked, key=lambda pair: pair[0])]
 
 
@@ -104,7 +82,8 @@ def _recall_need(
     A task with 0 slots or an empty reason is not brought home.
     """
     if why := _why_silent(transfer, situation, queue):
-        slots, state = _slots_at_home(transfer, situation), ""
+        home_row, state = situation.at_home(transfer), ""
+        slots = home_row.slots if home_row else 0
     elif row := _waiting(transfer, situation):
         remote = situation.snapshots[transfer.remote]
         state = f" ({remote.pending} waiting and {remote.free_slots} free there)"
@@ -120,18 +99,13 @@ def _waiting(transfer: Transfer, situation: TransferDecisionInputs) -> JobListRo
     if row is None or not transfer.since or not _sleeps(transfer, situation, (StarterPhase.RELEASED,)):
         return None
     is_fresh = situation.now - situation.snapshots[transfer.remote].taken_at < FRESH
-    return row if is_fresh and is_remote_job_ready_to_start(row) else None
+    return row if is_fresh and row.state.word == JobStateFact.WAITING else None
 
 
 def is_waiting_task_recallable(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
     """Say whether a fresh job list shows a task as waiting at its remote cluster, so that the task may return home."""
     is_settled = transfer.since is not None and situation.now - transfer.since >= SETTLING
     return is_settled and _waiting(transfer, situation) is not None
-
-
-def is_remote_job_ready_to_start(row: JobListRow) -> bool:
-    """Say whether a remote job lacks only a free slot: the job waits, and has neither hold nor error."""
-    return row.state.word == JobStateFact.WAITING
 
 
 def _why(
@@ -149,27 +123,19 @@ def _why(
     return f"the task waited there for {format_duration(waited)}, {format_duration(limit)} is the limit"
 
 
-def _slots(needed: int, free: int) -> str:
-    return f"the task needs {number_with_noun(needed, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"
-
-
 def does_claim_allow_recall(transfer: Transfer) -> bool:
     """Say whether home may claim a task: the remote job waits, and is not known to hold the claim."""
     is_waiting = transfer.remote_state.is_waiting or not transfer.remote_state.is_listed
     return bool(transfer.claim) and transfer.claimed != JOB and is_waiting
 
 
-def _slots_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> int:
-    local = situation.snapshots.get(situation.home)
-    name = parse_transfer_name(transfer.name)
-    row = local.find(name.job, name.task) if local else None
-    return row.slots if row and row.owner == transfer.owner else 0
-
-
 def _why_silent(transfer: Transfer, situation: TransferDecisionInputs, queue: TransferQueueSection | None) -> str:
     if queue is None or not queue.recall_wait_s or not does_claim_allow_recall(transfer):
         return ""
-    silent, limit = (time_since_cluster_answered(transfer, situation), timedelta(seconds=queue.recall_unreachable_s))
+    remote = situation.snapshots.get(transfer.remote)
+    answers = (transfer.seen_at, transfer.created_at, remote.taken_at if remote else None)
+    silent = situation.now - max(situation.since, *(moment for moment in answers if moment))
+    limit = timedelta(seconds=queue.recall_unreachable_s)
     if silent < limit or not _sleeps(transfer, situation, (StarterPhase.HELD, StarterPhase.RELEASED)):
         return ""
     passed = format_duration(silent)
@@ -181,13 +147,6 @@ def _sleeps(transfer: Transfer, situation: TransferDecisionInputs, phases: tuple
     is_wanted = transfer.desired in ("", DesiredLocalJobState.RUNNING) and not (transfer.verdict or transfer.is_over)
     is_there = transfer.phase in phases and transfer.missed_polls == 0
     return is_wanted and is_there and transfer.wake in situation.asleep
-
-
-def time_since_cluster_answered(transfer: Transfer, situation: TransferDecisionInputs) -> timedelta:
-    """Return the time since a transfer's remote cluster last answered a query."""
-    remote = situation.snapshots.get(transfer.remote)
-    heard = (transfer.seen_at, transfer.created_at, remote.taken_at if remote else None)
-    return situation.now - max(situation.since, *(moment for moment in heard if moment))
 
 
 def does_job_wait_for_claim_grant(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
@@ -214,11 +173,6 @@ def why_task_move_is_impossible(transfer: Transfer, situation: TransferDecisionI
     if row is not None and row.state.has_begun:
         return "the task has started there"
     return ""
-
-
-def is_task_listed_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether the home cluster's job list shows a transfer's task."""
-    return situation.at_home(transfer) is not None
 
 
 def describe_move_end_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> str:

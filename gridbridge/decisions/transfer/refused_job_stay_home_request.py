@@ -6,6 +6,7 @@ home queue has a value of `remote`, the job's queue list is changed (queue expre
 
 from collections.abc import Collection, Iterator, Mapping
 
+from gridbridge.model.job_request import Variant
 from gridbridge.model.transfer.claim_and_guard import (
     ANY,
     OPERATORS,
@@ -16,39 +17,17 @@ from gridbridge.model.transfer.claim_and_guard import (
 )
 
 
-class StayHomeRequestChange:
-    """The resource list or queue list with which a refused job stays at home; None: not changed."""
-
-    __slots__ = ("hard", "queues")
-
-    def __init__(self, *, hard: Pairs | None = None, queues: str | None = None) -> None:
-        self.hard = hard  # hard resource requests (qsub -hard -l)
-        self.queues = queues
-
-    def __eq__(self, mark: object) -> bool:
-        if not isinstance(mark, StayHomeRequestChange):
-            return False
-        return (self.hard, self.queues) == (mark.hard, mark.queues)
-
-    def __hash__(self) -> int:
-        return hash((self.hard, self.queues))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(hard={self.hard!r}, queues={self.queues!r})"
-
-
-def stay_home_request_changes(
-    hard: Pairs, queues: str, transfer_queues: Collection[str]
-) -> tuple[StayHomeRequestChange, ...]:
+def stay_home_request_changes(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[Variant, ...]:
     """Return changes of a job's request, each of which keeps the job at home; no change for a job with `remote=true`.
 
-    `queues` is the queue list that the job requested; an empty list means any queue. The best change comes first.
+    `queues` is the queue list that the job requested; an empty list means any queue. The best change comes first. A
+    change is a new list of hard requests or a new queue list.
     """
     if asks_for_remote(hard):
         return ()
     queues_kept = drop_transfer_queues_from_list(queues, transfer_queues)
-    by_queue = (StayHomeRequestChange(queues=queues_kept),) if queues_kept else ()
-    return (StayHomeRequestChange(hard=restrict_request_to_home(hard)), *by_queue)
+    by_queue: tuple[Variant, ...] = ((None, queues_kept),) if queues_kept else ()
+    return ((restrict_request_to_home(hard), None), *by_queue)
 
 
 def drop_transfer_queues_from_list(queues: str, transfer_queues: Collection[str]) -> str:

@@ -34,7 +34,8 @@ def home_verdict_from_accounting(transfer: Transfer, end: JobEnd) -> TransferMes
         wallclock_s=_amount_text(end.wallclock_s),
         max_rss_kb="" if end.max_rss_kb is None else f"{end.max_rss_kb:.0f}",
     )
-    if end.exit_status == FENCED_STATUS and did_job_lack_claim_grant(transfer):
+    has_no_grant = does_claim_need_home_grant(transfer.claim) and transfer.claimed != JOB
+    if end.exit_status == FENCED_STATUS and has_no_grant:
         reason = f"fenced at {transfer.remote}: the job got no grant"
         return verdict.but(
             outcome=TransferOutcome.REQUEUE, claim=FENCED, cause=TransferFailureCause.UNGRANTED, reason=reason
@@ -64,11 +65,6 @@ def _verdict_unseen(verdict: TransferMessage, transfer: Transfer, end: JobEnd, r
 def _amount_text(amount: float | None) -> str:
     """Format an amount; an unknown amount is an empty text, never 0."""
     return "" if amount is None else f"{amount:g}"
-
-
-def did_job_lack_claim_grant(transfer: Transfer) -> bool:
-    """Say whether a remote job never ran because home did not permit the job to run."""
-    return does_claim_need_home_grant(transfer.claim) and transfer.claimed != JOB
 
 
 SIGNALLED = 128  # an exit status above 128 stands for a signal
@@ -123,19 +119,13 @@ def _amount(text: str) -> float | None:
 def format_shepherd_usage(record: RemoteJobRunAccounting) -> dict[str, str]:
     """Return the known amounts of a usage record by the shepherd's names, as plain decimal numbers."""
     amounts = {name: getattr(record, key) for name, key in SHEPHERDS.items()}
-    return {name: _decimal(amount) for name, amount in amounts.items() if amount is not None}
-
-
-def _decimal(amount: float) -> str:
-    return f"{amount:.6f}".rstrip("0").rstrip(".")
+    return {name: f"{amount:.6f}".rstrip("0").rstrip(".") for name, amount in amounts.items() if amount is not None}
 
 
 def prefer_accounted_usage(records: Iterable[RemoteJobRunAccounting]) -> tuple[RemoteJobRunAccounting, ...]:
     """Drop the usage of a job's end message if the accounting has a record of the job."""
-    all_of_them = tuple(records)
-    accounted = {(record.transfer, record.job_id) for record in all_of_them if record.failed is not None}
+    known = tuple(records)
+    accounted = {(record.transfer, record.job_id) for record in known if record.failed is not None}
     return tuple(
-        record
-        for record in all_of_them
-        if record.failed is not None or (record.transfer, record.job_id) not in accounted
+        record for record in known if record.failed is not None or (record.transfer, record.job_id) not in accounted
     )

@@ -69,10 +69,6 @@ class HomeOrRemoteRequest:
             getattr(self, key) == getattr(request, key) for key in self.__slots__
         )
 
-    def __repr__(self) -> str:
-        values = ", ".join(f"{key}={getattr(self, key)!r}" for key in self.__slots__)
-        return f"{type(self).__name__}({values})"
-
 
 def map_request_to_remote_cluster(
     request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str
@@ -118,26 +114,18 @@ def _met(hard: Pairs) -> Pairs:
     """Merge all requests for one remote resource into a request for the largest amount."""
     most: dict[str, tuple[str, str]] = {}
     for name, value in hard:
-        first, before = most.get(resource_long_name(name), (name, value))
-        most[resource_long_name(name)] = first, _larger(name, before, value)
+        first_name, before = most.get(resource_long_name(name), (name, value))
+        try:
+            larger = value if before == value else max(before, value, key=_size)
+        except ParseError as error:
+            raise UnmappableRequest(f"{name} is requested as both {before!r} and {value!r}") from error
+        most[resource_long_name(name)] = first_name, larger
     return tuple(most.values())
 
 
-def _larger(name: str, first: str, second: str) -> str:
-    if first == second:
-        return first
-    try:
-        return max(first, second, key=_size)
-    except ParseError as error:
-        raise UnmappableRequest(f"{name} is requested as both {first!r} and {second!r}") from error
-
-
 def _size(value: str) -> float:
-    return (
-        float("inf")
-        if grid_engine_amounts.is_unlimited_grid_engine_amount(value)
-        else grid_engine_amounts.parse_grid_engine_amount(value)
-    )
+    is_unlimited = grid_engine_amounts.is_unlimited_grid_engine_amount(value)
+    return float("inf") if is_unlimited else grid_engine_amounts.parse_grid_engine_amount(value)
 
 
 def _hard(name: str, value: str, mapping: RequestMapping, remote: str) -> Pairs:
@@ -263,7 +251,10 @@ def drop_unoffered_soft_requests(
     unknown = tuple(pair for pair in request.soft if not _is_in(_bare(pair[0]), vocabulary.resource))
     return request.but(
         soft=tuple(pair for pair in request.soft if pair not in unknown),
-        notes=(*request.notes, *(_left_out(*pair, remote) for pair in unknown)),
+        notes=(
+            *request.notes,
+            *(f"soft request {name}={value} left out: {remote} has no resource {name}" for name, value in unknown),
+        ),
     )
 
 
@@ -285,22 +276,16 @@ def conditions_sge_cannot_express(vocabulary: NamesOfferedByCluster, request: Jo
     Grid Engine compares only strings with an expression (complex(5)), so a request for a number can be neither an
     inequality nor a list of alternatives.
     """
+
+    def is_number(pair: tuple[str, str]) -> bool:
+        bare = split_property_and_sql_relation(pair[0])[0]
+        return _is_in(bare, vocabulary.resource) and not _is_in(bare, vocabulary.string)
+
     split = [(pair, *split_property_and_sql_relation(pair[0])) for pair in request.hard]
     names = [name for _, name, _ in split]
     conditions = [pair for pair, name, how in split if how != "=" or names.count(name) > 1]
     conditions += [pair for clause in request.either for pair in clause]
-    return tuple(
-        dict.fromkeys(format_sql_condition_for_people(*pair) for pair in conditions if _is_number(pair[0], vocabulary))
-    )
-
-
-def _is_number(name: str, vocabulary: NamesOfferedByCluster) -> bool:
-    bare = split_property_and_sql_relation(name)[0]
-    return _is_in(bare, vocabulary.resource) and not _is_in(bare, vocabulary.string)
-
-
-def _left_out(name: str, value: str, remote: str) -> str:
-    return f"soft request {name}={value} left out: {remote} has no resource {name}"
+    return tuple(dict.fromkeys(format_sql_condition_for_people(*pair) for pair in conditions if is_number(pair)))
 
 
 def _is_pe(name: str, vocabulary: NamesOfferedByCluster) -> bool:

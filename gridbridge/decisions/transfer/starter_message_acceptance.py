@@ -52,40 +52,34 @@ class ReceivedStarterMessage:
     now: datetime
 
 
-def apply_starter_message(
-    transfer: Transfer | None, message: TransferMessage, *, uid: int, owner: str, record: str, now: datetime
-) -> Transfer | RejectedStarterMessage:
-    """Return a transfer as changed by a starter's message; `record` is the path of the message's file."""
+def accept_or_reject_message(received: ReceivedStarterMessage) -> Transfer | RejectedStarterMessage:
+    """Return a transfer as changed by a starter's message, or the reason to reject the message."""
+    return reject_wrong_route(received.message, received.home, received.routes) or apply_starter_message(received)
+
+
+def apply_starter_message(received: ReceivedStarterMessage) -> Transfer | RejectedStarterMessage:
+    """Return a transfer as changed by a starter's message from the right home cluster and queue."""
+    message, transfer, now = received.message, received.known, received.now
     if reason := invalid_message_value(message):
-        return RejectedStarterMessage(what=message.transfer, reason=reason)
+        return _refuse(message, reason)
     message = message.but(reason=shorten_reason_for_storage(message.reason))
     if message.kind == TransferMessageKind.RECORD:
-        if transfer and transfer.record == record:
+        if transfer and transfer.record == received.record:
             return transfer  # a restarted poller reads this file a second time
-        return _record(transfer, message, uid=uid, owner=owner, record=record, now=now)
+        return _record(received, message)
     if transfer is None:
-        return RejectedStarterMessage(
-            what=message.transfer, reason=f"{message.kind} message for a transfer without a record"
-        )
+        return _refuse(message, f"{message.kind} message for a transfer without a record")
     if message.kind in (TransferMessageKind.INTENT, TransferMessageKind.SPARED):
         return _intent(transfer, message, now)
     if message.kind == TransferMessageKind.ENDED:
         return _ended(transfer, message, now)
     if message.kind == TransferMessageKind.CLOSED:
         return _closed(transfer, message, now)
-    return RejectedStarterMessage(what=message.transfer, reason=f"unknown kind {message.kind!r}")
+    return _refuse(message, f"unknown kind {message.kind!r}")
 
 
-def accept_or_reject_message(received: ReceivedStarterMessage) -> Transfer | RejectedStarterMessage:
-    """Return a transfer as changed by a starter's message, or the reason to reject the message."""
-    return reject_wrong_route(received.message, received.home, received.routes) or apply_starter_message(
-        received.known,
-        received.message,
-        uid=received.uid,
-        owner=received.owner,
-        record=received.record,
-        now=received.now,
-    )
+def _refuse(message: TransferMessage, reason: str) -> RejectedStarterMessage:
+    return RejectedStarterMessage(what=message.transfer, reason=reason)
 
 
 def reject_wrong_route(
@@ -93,10 +87,9 @@ def reject_wrong_route(
 ) -> RejectedStarterMessage | None:
     """Reject a message from another home cluster, or with a wrong pair of transfer queue and cluster."""
     if parse_transfer_name(message.transfer).cluster != home:
-        return RejectedStarterMessage(what=message.transfer, reason=f"the transfer is not of cluster {home}")
+        return _refuse(message, f"the transfer is not of cluster {home}")
     if message.kind == TransferMessageKind.RECORD and (message.queue, message.remote) not in routes:
-        reason = f"no transfer queue {message.queue!r} leads to {message.remote!r}"
-        return RejectedStarterMessage(what=message.transfer, reason=reason)
+        return _refuse(message, f"no transfer queue {message.queue!r} leads to {message.remote!r}")
     return None
 
 
@@ -136,8 +129,7 @@ def has_home_reused_job_number(message: TransferMessage, submitted: str) -> bool
 
     A job that was not restarted is new if its submission time differs from the recorded time.
     """
-    is_known = message.submitted and submitted
-    return bool(is_known) and message.submitted != submitted and not message.restarted
+    return bool(message.submitted and submitted) and message.submitted != submitted and not message.restarted
 
 
 def is_new_starter_of_dying_task(transfer: Transfer, message: TransferMessage) -> bool:
@@ -151,12 +143,14 @@ def is_new_starter_of_dying_task(transfer: Transfer, message: TransferMessage) -
 
 def invalid_message_value(message: TransferMessage) -> str:
     """Name the invalid value of a message that a user's process wrote; '' for a valid message."""
-    if message.remote_id and not _is_number(message.remote_id, MAX_JOB_DIGITS):
-        return "the remote id is no number"
-    if message.exit_status and not _is_number(message.exit_status, 3):
-        return "the exit status is no number"
-    if message.signal and not _is_number(message.signal, 2):
-        return "the signal is no number"
+    numbers = (
+        ("remote id", message.remote_id, MAX_JOB_DIGITS),
+        ("exit status", message.exit_status, 3),
+        ("signal", message.signal, 2),
+    )
+    for name, text, most in numbers:
+        if text and not (text.isascii() and text.isdecimal() and len(text) <= most):
+            return f"the {name} is no number"
     if message.wake and not is_fifo_name(message.wake):
         return "invalid FIFO name; expected letters and digits"
     if message.guard not in KNOWN_GUARDS:
@@ -165,10 +159,6 @@ def invalid_message_value(message: TransferMessage) -> str:
         return "the claim is invalid; expected KIND.TOKEN"
     key = find_key_of_too_long_value(message)
     return f"the value of {key} is too long" if key else ""
-
-
-def _is_number(text: str, max_digits: int) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= max_digits
 
 
 def is_fifo_name(name: str) -> bool:
@@ -180,15 +170,14 @@ def _attempt(transfer: Transfer) -> int:
     return parse_transfer_name(transfer.name).attempt
 
 
-def _record(
-    transfer: Transfer | None, message: TransferMessage, *, uid: int, owner: str, record: str, now: datetime
-) -> Transfer | RejectedStarterMessage:
+def _record(received: ReceivedStarterMessage, message: TransferMessage) -> Transfer | RejectedStarterMessage:
+    transfer, record, now = received.known, received.record, received.now
     if message.phase not in PHASE_ORDER:
-        return RejectedStarterMessage(what=message.transfer, reason=f"unknown phase {message.phase!r}")
+        return _refuse(message, f"unknown phase {message.phase!r}")
     fresh = Transfer(
         name=message.transfer,
-        uid=uid,
-        owner=owner,
+        uid=received.uid,
+        owner=received.owner,
         remote=message.remote,
         queue=message.queue,
         phase=message.phase,
@@ -206,7 +195,7 @@ def _record(
     if transfer is None:
         return fresh
     if transfer.is_over or PHASE_ORDER.index(message.phase) < PHASE_ORDER.index(transfer.phase):
-        return RejectedStarterMessage(what=message.transfer, reason="the message is older than the stored transfer")
+        return _refuse(message, "the message is older than the stored transfer")
     if _is_repeated(transfer, fresh):
         latest = fresh if message.reason else transfer
         return transfer.but(record=record, cause=latest.cause, reason=latest.reason)
@@ -246,7 +235,7 @@ def _intent(transfer: Transfer, message: TransferMessage, now: datetime) -> Tran
     if message.kind == TransferMessageKind.SPARED:
         return transfer if transfer.is_over else transfer.but(reason=SPARED_REASON)
     if message.desired not in INTENT_REASONS:
-        return RejectedStarterMessage(what=message.transfer, reason=f"unknown intent {message.desired!r}")
+        return _refuse(message, f"unknown intent {message.desired!r}")
     if transfer.is_over or transfer.desired == DesiredLocalJobState.DEAD:
         return transfer
     return transfer.but(desired=message.desired, updated_at=now, reason=INTENT_REASONS[message.desired])
@@ -254,11 +243,9 @@ def _intent(transfer: Transfer, message: TransferMessage, now: datetime) -> Tran
 
 def _ended(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer | RejectedStarterMessage:
     if not transfer.remote_id or message.remote_id != str(transfer.remote_id):
-        return RejectedStarterMessage(
-            what=message.transfer, reason=f"remote job {message.remote_id} is not the recorded job"
-        )
+        return _refuse(message, f"remote job {message.remote_id} is not the recorded job")
     if not _is_end(message):
-        return RejectedStarterMessage(what=message.transfer, reason=f"invalid job end: {message.outcome!r}")
+        return _refuse(message, f"invalid job end: {message.outcome!r}")
     if transfer.verdict or transfer.is_over:
         return transfer
     return transfer.but(
@@ -281,33 +268,24 @@ def _is_end(message: TransferMessage) -> bool:
 def _closed(transfer: Transfer, message: TransferMessage, now: datetime) -> Transfer:
     """Close a transfer by a message of its starter, unless a new starter continues the transfer.
 
-    A task uses a transfer name again (qmod -cj) if no message of its first attempt has been read.
+    A task uses a transfer name again (qmod -cj) if no message of its first attempt has been read. After -notify the
+    home cluster caused the remote job's end. The task may then run again (qmod -rj), and may still have its guard.
     """
-    is_anothers = message.wake and transfer.wake and message.wake != transfer.wake
-    if transfer.is_over or is_anothers:
+    if transfer.is_over or (message.wake and transfer.wake and message.wake != transfer.wake):
         return transfer
     cause = message.cause or (transfer.verdict.cause if transfer.verdict else "")
     reason = f"ended here: {describe_job_end(message)}"
     closed = transfer.but(closed_at=now, updated_at=now, cause=cause, reason=reason)
-    return _ended_by_home(closed) if message.desired == DesiredLocalJobState.DEAD else closed
-
-
-def _ended_by_home(closed: Transfer) -> Transfer:
-    """Mark the end of a remote job as caused by the home cluster (-notify).
-
-    Grid Engine may run the task again (qmod -rj), and a hold or start time still keeps the task from starting.
-    """
+    if message.desired != DesiredLocalJobState.DEAD:
+        return closed
     return closed.but(desired=DesiredLocalJobState.DEAD, reguarded=closed.guard != HomeStartGuard.NONE)
 
 
 def describe_job_end(message: TransferMessage) -> str:
     """Describe in a few words how a job ended."""
-    if message.outcome == TransferOutcome.SIGNAL:
-        words = f"killed by signal {message.signal}"
-    elif message.outcome == TransferOutcome.REQUEUE:
-        words = "comes home to run again"
-    elif message.outcome == TransferOutcome.ERROR:
-        words = "needs an administrator"
-    else:
-        words = f"exit status {message.exit_status}"
+    words = {
+        TransferOutcome.SIGNAL: f"killed by signal {message.signal}",
+        TransferOutcome.REQUEUE: "comes home to run again",
+        TransferOutcome.ERROR: "needs an administrator",
+    }.get(message.outcome, f"exit status {message.exit_status}")
     return f"{words}: {message.reason}" if message.reason else words

@@ -26,7 +26,7 @@ from gridbridge.model.transfer.transfers_and_actions import (
     TransferActKind,
     TransferRoundPlan,
 )
-from gridbridge.model.transfer_message import DesiredLocalJobState, TransferFailureCause, TransferMessage
+from gridbridge.model.transfer_message import DesiredLocalJobState, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
 
 SETTLE = timedelta(seconds=10)  # time for a new starter to send its first message
@@ -63,7 +63,8 @@ def update_transfer_from_snapshots(
     if local and transfer.listed != OwnerSeenInHomeJobList.YES:
         transfer = transfer.but(listed=prove_transfer_owner_by_home(transfer, local))
     remote = situation.snapshots.get(transfer.remote)
-    if remote and transfer.remote_id and _is_news(transfer, remote):
+    counted = transfer.missing_since is not None and remote is not None and transfer.seen_at == remote.taken_at
+    if remote and transfer.remote_id and transfer.is_older_than(remote.taken_at) and not counted:
         transfer = _observe_remote(transfer, remote, situation)
     if transfer.remote in situation.dropped and not transfer.verdict:
         return transfer.but(
@@ -71,11 +72,6 @@ def update_transfer_from_snapshots(
             reason=transfer_status_explanation.unconfigured_cluster_reason(transfer.remote),
         )
     return transfer if transfer.cause != TransferFailureCause.DROPPED else transfer.but(cause="")
-
-
-def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
-    counted = transfer.missing_since is not None and transfer.seen_at == remote.taken_at
-    return transfer.is_older_than(remote.taken_at) and not counted
 
 
 def _observe_remote(transfer: Transfer, remote: ClusterSnapshot, situation: TransferDecisionInputs) -> Transfer:
@@ -110,81 +106,51 @@ def _remote_reason(row: JobListRow, remote: ClusterSnapshot) -> str:
 def decide_transfer_actions(
     transfer: Transfer, situation: TransferDecisionInputs, policy: PollerSection, home_row: JobListRow | None
 ) -> list[TransferAction]:
-    """Return the acts that are due for a transfer, usually none."""
-    if transfer.is_over or (transfer.remote in situation.dropped and not transfer.verdict):
-        return []
-    if transfer.pinned and _is_adopted(transfer, situation):
-        return [_action(TransferActKind.UNPIN, transfer, "a new starter has the transfer")]
-    is_dead = transfer.desired == DesiredLocalJobState.DEAD
-    if transfer.verdict and (transfer.wake in situation.asleep or not is_dead):
-        return _publish_end(transfer, situation)
-    if is_dead:
-        local = situation.snapshots.get(situation.home)
-        is_new = _is_number_reused(transfer, local, home_row, situation.queues)
-        return _delete_and_close(transfer, situation, NUMBER_REUSED if is_new else "deleted at home", home_row)
-    if _has_no_starter(transfer, situation):
-        return _adopt_or_delete(transfer, situation, home_row)
-    return _delete_overdue(transfer, situation) or _find_end(transfer, policy)
-
-
-def _find_end(transfer: Transfer, policy: PollerSection) -> list[TransferAction]:
-    if transfer.remote_state.is_error and transfer.missed_polls == 0:
-        why = f"{transfer.remote} put job {transfer.remote_id} into error state"
-        return [_action(TransferActKind.GIVE_UP, transfer, why)]
-    if transfer.missed_polls >= policy.lost_polls:
-        return [_action(TransferActKind.LOOK_UP_END, transfer, f"job unlisted at {transfer.remote}")]
-    return []
-
-
-def _publish_end(transfer: Transfer, situation: TransferDecisionInputs) -> list[TransferAction]:
-    """Plan to tell the starter how the remote job ended; a rescheduled task needs a new starter first."""
-    assert transfer.verdict
-    if transfer.wake in situation.asleep:
-        return [_action(TransferActKind.PUBLISH, transfer, describe_job_end(transfer.verdict), transfer.verdict)]
-    if _is_to_be_adopted(transfer):
-        return []
-    if transfer.local_state.is_put_back:
-        return [_action(TransferActKind.ADOPT_LOCAL, transfer, "the job's end waits for a new starter")]
-    if _is_gone_at_home(transfer, situation):
-        return [_action(TransferActKind.CLOSE, transfer, "the local job is gone")]
-    return [_action(TransferActKind.PUBLISH, transfer, describe_job_end(transfer.verdict), transfer.verdict)]
-
-
-def _delete_and_close(
-    transfer: Transfer, situation: TransferDecisionInputs, why: str, home_row: JobListRow | None
-) -> list[TransferAction]:
-    remote = situation.snapshots.get(transfer.remote)
-    if remote is None or not transfer.is_older_than(remote.taken_at):
-        return []
-    row = situation.row(transfer)
-    if row and not row.state.is_deleting:
-        return [_action(TransferActKind.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
-    if row or transfer.wake in situation.asleep or _may_still_run(transfer, situation, home_row):
-        return []
-    is_guarded = transfer.local_state.is_put_back and transfer.guard != HomeStartGuard.NONE
-    act = TransferActKind.RELEASE_LOCAL if is_guarded else TransferActKind.CLOSE
-    return [_action(act, transfer, f"{why}, and no remote job lives at {transfer.remote}")]
-
-
-def is_home_task_deleted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether the home cluster deletes a transfer's task or no longer lists the task."""
-    return transfer.local_state.is_deleting or _is_gone_at_home(transfer, situation)
-
-
-def _delete_overdue(transfer: Transfer, situation: TransferDecisionInputs) -> list[TransferAction]:
-    """Plan to delete the remote job of a task that was deleted at home some time ago.
-
-    The terminate method of the task's queue is a process of the job owner, and may end without effect.
-    """
-    remote = situation.snapshots.get(transfer.remote)
-    since = situation.deleted_at_home.get(transfer.name)
-    if since is None or situation.now - since < DELETION_OVERDUE or remote is None:
-        return []
-    row = situation.row(transfer)
-    if row is None or row.state.is_deleting or not transfer.is_older_than(remote.taken_at):
-        return []
-    why = "deleted at home, and the starter took no action"
-    return [_action(TransferActKind.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
+    """Return the act that is due for a transfer; usually none."""
+    home, remote = situation.snapshots.get(situation.home), situation.snapshots.get(transfer.remote)
+    verdict, is_dead = transfer.verdict, transfer.desired == DesiredLocalJobState.DEAD
+    is_asleep = transfer.wake in situation.asleep
+    is_put_back, is_gone = transfer.local_state.is_put_back, _is_gone_at_home(transfer, home)
+    # a rescheduled task without a hold or start time starts again, and its new starter continues the remote job
+    may_restart = transfer.guard == HomeStartGuard.NONE and is_put_back
+    # qalter(1): -q works on jobs, not on tasks, so the job's other tasks must have their starters, too
+    is_adopted = is_asleep and parse_transfer_name(transfer.name).job not in situation.requeued_jobs
+    has_no_reader = verdict and not is_dead and not is_asleep
+    is_to_end = is_dead or (not (is_asleep or may_restart) and (is_put_back or is_gone))
+    deleted_at = situation.deleted_at_home.get(transfer.name)
+    row = situation.row(transfer) if is_to_end or deleted_at else None
+    is_new = remote is not None and transfer.is_older_than(remote.taken_at)
+    is_deletable = row is not None and not row.state.is_deleting
+    # the terminate method of the task's queue is a process of the job owner, and may end without effect
+    is_overdue = deleted_at and situation.now - deleted_at >= DELETION_OVERDUE and is_new and is_deletable
+    is_reused = _is_number_reused(transfer, home, home_row, situation.queues)
+    why = (NUMBER_REUSED if is_reused else "deleted at home") if is_dead else "the starter is gone"
+    no_job = f"{why}, and no remote job lives at {transfer.remote}"
+    blocked = f"{transfer.remote} put job {transfer.remote_id} into error state"
+    acts: tuple[tuple[object, TransferActKind | None, str], ...] = (  # the first line whose condition holds decides
+        (transfer.is_over or (transfer.remote in situation.dropped and not verdict), None, ""),
+        (transfer.pinned and is_adopted, TransferActKind.UNPIN, "a new starter has the transfer"),
+        (has_no_reader and may_restart, None, ""),
+        (has_no_reader and is_put_back, TransferActKind.ADOPT_LOCAL, "the job's end waits for a new starter"),
+        (has_no_reader and is_gone, TransferActKind.CLOSE, "the local job is gone"),
+        (verdict and (is_asleep or not is_dead), TransferActKind.PUBLISH, describe_job_end(verdict) if verdict else ""),
+        (is_to_end and not is_new, None, ""),
+        (
+            is_to_end and not is_dead and is_put_back and row and row.state.is_running,
+            *(TransferActKind.ADOPT_LOCAL, f"the remote job runs at {transfer.remote}"),
+        ),
+        (is_to_end and is_deletable, TransferActKind.DELETE_REMOTE, why),
+        (is_to_end and (row or is_asleep or _may_still_run(transfer, situation, home_row)), None, ""),
+        (is_to_end and is_put_back and not may_restart, TransferActKind.RELEASE_LOCAL, no_job),
+        (is_to_end, TransferActKind.CLOSE, no_job),
+        (is_overdue, TransferActKind.DELETE_REMOTE, "deleted at home, and the starter took no action"),
+        (transfer.remote_state.is_error and transfer.missed_polls == 0, TransferActKind.GIVE_UP, blocked),
+        (transfer.missed_polls >= policy.lost_polls, TransferActKind.LOOK_UP_END, f"job unlisted at {transfer.remote}"),
+    )
+    act, reason = next(((act, reason) for is_due, act, reason in acts if is_due), (None, ""))
+    due = transfer.but(remote_id=row.job_id) if row and act is TransferActKind.DELETE_REMOTE else transfer
+    told = verdict if act is TransferActKind.PUBLISH else None
+    return [TransferAction(act=act, transfer=due, why=reason, verdict=told)] if act else []
 
 
 def _may_still_run(transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None) -> bool:
@@ -200,6 +166,16 @@ def _may_still_run(transfer: Transfer, situation: TransferDecisionInputs, home_r
         return True
     is_running = transfer.local_state.is_running and not transfer.local_state.is_deleting
     return is_running and not _runs_at_home(transfer, home_row, situation.queues)
+
+
+def is_home_task_deleted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
+    """Say whether the home cluster deletes a transfer's task or no longer lists the task."""
+    home = situation.snapshots.get(situation.home)
+    return transfer.local_state.is_deleting or _is_gone_at_home(transfer, home)
+
+
+def _is_gone_at_home(transfer: Transfer, home: ClusterSnapshot | None) -> bool:
+    return home is not None and transfer.is_older_than(home.taken_at - SETTLE) and not transfer.local_state.is_listed
 
 
 def _runs_at_home(transfer: Transfer, home_row: JobListRow | None, queues: frozenset[str]) -> bool:
@@ -226,54 +202,11 @@ def _is_number_reused(
     return is_new and _runs_at_home(transfer, home_row, queues)
 
 
-def _adopt_or_delete(
-    transfer: Transfer, situation: TransferDecisionInputs, home_row: JobListRow | None
-) -> list[TransferAction]:
-    remote = situation.snapshots.get(transfer.remote)
-    if remote is None or not transfer.is_older_than(remote.taken_at):
-        return []
-    row = situation.row(transfer)
-    is_running = row is not None and row.state.is_running
-    if transfer.local_state.is_put_back and is_running:
-        return [_action(TransferActKind.ADOPT_LOCAL, transfer, f"the remote job runs at {transfer.remote}")]
-    return _delete_and_close(transfer, situation, "the starter is gone", home_row)
-
-
-def _has_no_starter(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    if transfer.wake in situation.asleep or _is_to_be_adopted(transfer):
-        return False
-    return transfer.local_state.is_put_back or _is_gone_at_home(transfer, situation)
-
-
-def _is_to_be_adopted(transfer: Transfer) -> bool:
-    """Say whether a rescheduled task may start again, so that its new starter can continue the remote job."""
-    return transfer.guard == HomeStartGuard.NONE and transfer.local_state.is_put_back
-
-
-def _is_adopted(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a new starter continues the remote job, and no other task of the job waits for a new starter.
-
-    The restriction to one queue holds for the whole job (qalter(1): -q works on jobs, not on tasks).
-    """
-    job = parse_transfer_name(transfer.name).job
-    return transfer.wake in situation.asleep and job not in situation.requeued_jobs
-
-
 def rescheduled_jobs_with_transfer(transfers: Iterable[Transfer]) -> frozenset[int]:
     """Return the local jobs of open transfers that have a rescheduled task."""
-    put_back = (transfer.name for transfer in transfers if transfer.local_state.is_put_back)
-    return frozenset(parse_transfer_name(name).job for name in put_back)
-
-
-def _is_gone_at_home(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    local = situation.snapshots.get(situation.home)
-    return local is not None and transfer.is_older_than(local.taken_at - SETTLE) and not transfer.local_state.is_listed
-
-
-def _action(
-    act: TransferActKind, transfer: Transfer, why: str, verdict: TransferMessage | None = None
-) -> TransferAction:
-    return TransferAction(act=act, transfer=transfer, why=why, verdict=verdict)
+    return frozenset(
+        parse_transfer_name(transfer.name).job for transfer in transfers if transfer.local_state.is_put_back
+    )
 
 
 def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
@@ -292,7 +225,7 @@ def is_job_end_search_over(transfer: Transfer, policy: PollerSection, now: datet
 def plan_pushed_end_lookups(transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]) -> list[TransferAction]:
     """Plan to look up the end of each job that a cluster has reported as ended."""
     return [
-        _action(TransferActKind.LOOK_UP_END, transfer, f"{cluster} pushed the job's end")
+        TransferAction(act=TransferActKind.LOOK_UP_END, transfer=transfer, why=f"{cluster} pushed the job's end")
         for transfer in transfers
         if transfer.remote == cluster and transfer.remote_id in ids and not transfer.verdict
     ]

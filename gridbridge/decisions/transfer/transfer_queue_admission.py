@@ -8,10 +8,7 @@ from fnmatch import fnmatchcase
 
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.jobs_and_accounting import (
-    JobRequestAndSubmitOptions,
-    QueueJobAndUserRestrictions,
-)
+from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
 from gridbridge.model.key_settings import RemoteAccounts
 from gridbridge.model.names_offered_by_cluster import NonForwardingQueues
 from gridbridge.model.transfer.claim_and_guard import OPERATORS, asks_for_home
@@ -30,9 +27,13 @@ def why_queue_refuses_job(
 ) -> str:
     """Return why a queue's limits exclude a job, whose owner is a member of `groups`; '' if the job fits."""
     owner = job.request.owner
-    if limits.people is not None and not _is_let_in(owner, groups, limits.people):
+    if limits.people is not None and {owner, *(f"@{group}" for group in groups)}.isdisjoint(limits.people):
         return f"the user_lists of {queue} don't have {owner}"
-    if job.pe and limits.environments is not None and not _matches(job.pe, limits.environments):
+    if (
+        job.pe
+        and limits.environments is not None
+        and not any(fnmatchcase(environment, job.pe) for environment in limits.environments)
+    ):
         names = ", ".join(limits.environments)
         has = f"only {names}" if names else "none"
         return f"{queue} has no parallel environment {job.pe} in its pe_list: {has}"
@@ -49,14 +50,6 @@ def why_request_excludes_queue(queue: str, request: JobRequest) -> str:
     if not all(named) or queue in named or any(OPERATORS & set(word) for word in named):
         return ""
     return f"{queue} never gets the job, which requests -q {request.own_queues}"
-
-
-def _is_let_in(owner: str, groups: Set[str], people: tuple[str, ...]) -> bool:
-    return owner in people or any(f"@{group}" in people for group in groups)
-
-
-def _matches(pattern: str, environments: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for name in environments)
 
 
 def find_local_only_queues(

@@ -24,7 +24,7 @@ from gridbridge.model.published_status_and_reports import (
     number_with_noun,
 )
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding
-from gridbridge.model.states import JobState, JobStateFact, QueueStartBlocker
+from gridbridge.model.states import JobStateFact, QueueStartBlocker
 from gridbridge.model.transfer.load_values import PENDING, UP, load_value_complex_attribute
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferFailureCause
 from gridbridge.model.transfer_name import parse_transfer_name
@@ -67,8 +67,8 @@ def refused_configuration_warning(shown: PublishedFilesSnapshot) -> str:
     configuration = shown.service.configuration if shown.service else None
     if configuration is None or not configuration.refused:
         return ""
-    first = summarize_config_problems(configuration.refused)
-    return f"the service has an older gridbridge.toml, because it refuses the new file: {first}"
+    problems = summarize_config_problems(configuration.refused)
+    return f"the service has an older gridbridge.toml, because it refuses the new file: {problems}"
 
 
 def summarize_config_problems(problems: Sequence[str]) -> str:
@@ -79,13 +79,14 @@ def summarize_config_problems(problems: Sequence[str]) -> str:
 
 def report_cluster_reachability(cluster: PublishedClusterAnswer, now: datetime) -> ClusterStatusReport:
     """Report whether a cluster answers queries, and its numbers of waiting jobs and free slots."""
+    age = format_duration(now - cluster.taken_at) if cluster.taken_at else ""
     return ClusterStatusReport(
         cluster=cluster.cluster,
         answers=not cluster.trouble,
         taken_at=cluster.taken_at,
         waiting=cluster.pending,
         free_slots=cluster.free_slots,
-        why=describe_cluster_silence(cluster, now) or _freshness(cluster, now),
+        why=describe_cluster_silence(cluster, now) or f"answered {age} ago",
     )
 
 
@@ -117,11 +118,6 @@ def describe_cluster_silence(cluster: PublishedClusterAnswer | None, now: dateti
         return ""
     since = f"for {format_duration(now - cluster.taken_at)}" if cluster.taken_at else "yet"
     return f"has not answered {since}: {cluster.trouble}"
-
-
-def _freshness(cluster: PublishedClusterAnswer, now: datetime) -> str:
-    assert cluster.taken_at
-    return f"answered {format_duration(now - cluster.taken_at)} ago"
 
 
 def report_transfer_queue_status(
@@ -181,12 +177,6 @@ def _closing_threshold(route: PublishedTransferQueue, shown: PublishedFilesSnaps
 def unconfigured_cluster_reason(cluster: str) -> str:
     """Return why a transfer makes no progress if its cluster has no section in gridbridge.toml."""
     return f"{CONFIG} has no [cluster.{cluster}], so nobody queries the job's state"
-
-
-def unconfigured_cluster_wait(cluster: str) -> str:
-    """Return the event for which a transfer waits if its cluster has no section in gridbridge.toml."""
-    until = f"until then nobody queries {cluster}, and the job counts as alive"
-    return f"[cluster.{cluster}] to be in {CONFIG} again: {until}"
 
 
 def unconfigured_cluster_findings(
@@ -263,7 +253,8 @@ def explain_transfer_wait(transfer: PublishedTransfer, shown: PublishedFilesSnap
     if transfer.outcome:
         return f"the starter, to report the job's end at home ({transfer.outcome})"
     if transfer.cause == TransferFailureCause.DROPPED:
-        return unconfigured_cluster_wait(transfer.remote)
+        until = f"until then nobody queries {transfer.remote}, and the job counts as alive"
+        return f"[cluster.{transfer.remote}] to be in {CONFIG} again: {until}"
     return _waits_away(transfer, shown, now)
 
 
@@ -272,24 +263,15 @@ def _waits_away(transfer: PublishedTransfer, shown: PublishedFilesSnapshot, now:
         return f"{transfer.remote} to delete the remote job, because the local job was deleted"
     if quiet := describe_cluster_silence(shown.clusters.get(transfer.remote), now):
         return f"{transfer.remote}, which {quiet}; until the cluster answers, the job counts as alive"
+    tried = f"; {transfer.reason}" if transfer.cause else ""
     if transfer.phase == StarterPhase.SUBMITTING:
-        return f"the starter, to submit the job to {transfer.remote}{_tried(transfer)}"
+        return f"the starter, to submit the job to {transfer.remote}{tried}"
     if transfer.missing_since:
-        return _missing(transfer, now)
+        job, missing_for = f"job {transfer.remote_id}", format_duration(now - transfer.missing_since)
+        return f"the accounting of {job}, which {transfer.remote} has not listed for {missing_for}"
     if transfer.phase == StarterPhase.HELD and transfer.desired != DesiredLocalJobState.SUSPENDED:
-        return f"the starter, to release the job at {transfer.remote}{_tried(transfer)}"
+        return f"the starter, to release the job at {transfer.remote}{tried}"
     return _remote(transfer, shown)
-
-
-def _tried(transfer: PublishedTransfer) -> str:
-    return f"; {transfer.reason}" if transfer.cause else ""
-
-
-def _missing(transfer: PublishedTransfer, now: datetime) -> str:
-    assert transfer.missing_since
-    missing_for = format_duration(now - transfer.missing_since)
-    job = f"job {transfer.remote_id}"
-    return f"the accounting of {job}, which {transfer.remote} has not listed for {missing_for}"
 
 
 def _remote(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
@@ -302,26 +284,19 @@ def _remote(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:
     if transfer.there.word == JobStateFact.SUSPENDED and transfer.desired == DesiredLocalJobState.SUSPENDED:
         return f"{_own_resume(transfer)}: the job is suspended at {transfer.remote} by your suspend"
     if transfer.there.word == JobStateFact.SUSPENDED:
-        return f"a resume: the job is suspended at {transfer.remote}{_suspender(transfer.there)}"
+        suspender = next((f" {words}" for fact, words in _SUSPENDERS if fact in transfer.there.facts), "")
+        return f"a resume: the job is suspended at {transfer.remote}{suspender}"
     return _WAITS[transfer.there.word](transfer, shown)
 
 
 def _own_resume(transfer: PublishedTransfer) -> str:
-    return f"a resume (qmod -usj {_local(transfer)})"
-
-
-def _suspender(state: JobState) -> str:
-    return next((f" {words}" for fact, words in _SUSPENDERS if fact in state.facts), "")
+    return f"a resume (qmod -usj {parse_transfer_name(transfer.transfer).local})"
 
 
 def _is_unheard(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> bool:
     cluster = shown.clusters.get(transfer.remote)
     queues = cluster.queues if cluster else ()
     return any(queue.host == transfer.remote_host and QueueStartBlocker.UNREACHABLE in queue.facts for queue in queues)
-
-
-def _local(transfer: PublishedTransfer) -> str:
-    return parse_transfer_name(transfer.transfer).local
 
 
 def _slot(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> str:

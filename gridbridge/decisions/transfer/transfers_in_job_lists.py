@@ -178,9 +178,7 @@ def drop_oldest_attempts(attempts: Sequence[T], most: int = MOST_ATTEMPTS) -> tu
 def drop_middle_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
     """Return the first and last events of a transfer's history, and the number of events between them."""
     left_out = max(0, len(events) - FIRST_EVENTS - LAST_EVENTS)
-    if not left_out:
-        return events, 0
-    return (*events[:FIRST_EVENTS], *events[-LAST_EVENTS:]), left_out
+    return ((*events[:FIRST_EVENTS], *events[-LAST_EVENTS:]), left_out) if left_out else (events, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,12 +197,7 @@ def listed_remote_jobs(
     for transfer in transfers:
         row = situation.row(transfer) if transfer.remote == cluster and transfer.remote_id else None
         if row:
-            yield transfer, job_identity_from_list_row(row)
-
-
-def job_identity_from_list_row(row: JobListRow) -> RemoteJobIdentity:
-    """Return the facts of a listed job that show whether its job id is reused."""
-    return RemoteJobIdentity(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
+            yield transfer, RemoteJobIdentity(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
 
 
 def may_remote_id_be_reused(

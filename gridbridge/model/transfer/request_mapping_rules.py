@@ -29,10 +29,6 @@ class RequestMappingRule:
     def __eq__(self, rule: object) -> bool:
         return isinstance(rule, RequestMappingRule) and vars(self) == vars(rule)
 
-    def __repr__(self) -> str:
-        set_ones = ", ".join(f"{key}={value!r}" for key, value in vars(self).items() if value)
-        return f"{type(self).__name__}({set_ones})"
-
 
 PE_SLOTS, ROUND_ROBIN, FILL_UP = SPREADS = ("pe_slots", "round_robin", "fill_up")
 RELATIONS = ("", "=", ">=", "<=", ">", "<")
@@ -80,21 +76,17 @@ def encode_request_mapping(mapping: RequestMapping) -> bytes:
     )
 
 
-def _is_right(key: str, value: str) -> bool:
-    if key == "unit":
-        return value in grid_engine_amounts.UNITS
-    if key == "relation":
-        return value in RELATIONS
-    return key != "scale" or value.replace(".", "").replace("e-", "").isdecimal()
-
-
 def decode_request_mapping(data: bytes) -> RequestMapping:
     """Decode published mapping rules; ParseError names the first invalid line."""
+    words = {"unit": grid_engine_amounts.UNITS, "relation": RELATIONS}
     read: dict[tuple[str, str], dict[str, str]] = {}
     for path, value in transfer_message.decode_key_value_lines(data, None).items():
         kind, _, rule_path = path.partition("/")
         name, slash, key = rule_path.rpartition("/")
-        if kind not in KINDS or not slash or key not in KEYS or not _is_right(key, value):
+        is_right = value in words.get(key, (value,)) and (
+            key != "scale" or value.replace(".", "").replace("e-", "").isdecimal()
+        )
+        if kind not in KINDS or not slash or key not in KEYS or not is_right:
             raise ParseError(f"{path[:40]!r} is no mapping rule")
         read.setdefault((kind, name), {})[key] = value
     return RequestMapping({kind_and_name: RequestMappingRule(**values) for kind_and_name, values in read.items()})

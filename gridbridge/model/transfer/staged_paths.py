@@ -9,6 +9,7 @@ from gridbridge.errors import UnstageablePaths
 IN, OUT = "stage_in", "stage_out"
 BETWEEN = ":"
 HERE = "."  # the whole working directory
+HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
 CODED = "%2C is a comma, %3A a colon, %25 a percent sign"
 
 
@@ -47,19 +48,10 @@ def staging_path_list_problem(key: str, text: str) -> str:
 
 def _decoded(key: str, word: str) -> str:
     head, *coded = word.encode("utf-8", "surrogateescape").split(b"%")
-    try:
-        raw = head + b"".join(bytes((int(part[:2], 16),)) + part[2:] for part in map(_hex, coded))
-    except ValueError:
-        wrong = f"{key}={word}: expected two hexadecimal digits after %; {CODED}"
-        raise UnstageablePaths(wrong) from None
+    if not all(len(part) >= 2 and HEX_DIGITS.issuperset(part[:2]) for part in coded):
+        raise UnstageablePaths(f"{key}={word}: expected two hexadecimal digits after %; {CODED}")
+    raw = head + b"".join(bytes((int(part[:2], 16),)) + part[2:] for part in coded)
     return raw.decode("utf-8", "surrogateescape")
-
-
-def _hex(part: bytes) -> bytes:
-    """Check the two hexadecimal digits after a percent sign, because int() alone would accept `+1`."""
-    if not part[:2].isalnum() or len(part) < 2:
-        raise ValueError(part)
-    return part
 
 
 def _refuse(key: str, path: str) -> None:

@@ -1,7 +1,6 @@
 """Collect for qacct_remote a job's local accounting, its transfers and its remote usage."""
 
 import os
-import pwd
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,13 +10,8 @@ from gridbridge.decisions.transfer import transfer_status_explanation
 from gridbridge.decisions.transfer.remote_accounting_verdicts import prefer_accounted_usage
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.jobs_and_accounting import (
-    AccountingFilePosition,
-    JobRunAccounting,
-    RemoteJobRunAccounting,
-)
+from gridbridge.model.jobs_and_accounting import AccountingFilePosition, JobRunAccounting, RemoteJobRunAccounting
 from gridbridge.model.published_status_and_reports import (
-    PublishedAccountingProgress,
     PublishedFilesSnapshot,
     PublishedTransfer,
     format_duration,
@@ -25,7 +19,7 @@ from gridbridge.model.published_status_and_reports import (
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_local_job_and_task, parse_transfer_name
 from gridbridge.program import configuration_in_force, status_and_why_reports
-from gridbridge.shell import followed_file
+from gridbridge.shell import followed_file, safe_files
 from gridbridge.state import published_json
 from gridbridge.transfer import usage_rows
 from gridbridge.transfer.poller.remote_usage_records import remote_job_usage_records
@@ -84,22 +78,24 @@ def read_home_remote_accounting(
     notes: list[str] = []
     if not kept_records:
         owners = accounted | {transfer.owner for of_task in transfers.values() for transfer in of_task}
-        kept_records, searched = _sought(policy, number, owners or {_caller()})
+        kept_records, searched = _sought(policy, number, owners or {safe_files.account_name_or_uid(os.getuid())})
         notes += () if transfers else searched  # only if no transfer is known
     locals_ = _by_task(records)
-    names = {*kept_records, *transfers, *(name for name in locals_ if name in {*kept_records, *transfers})}
-    chosen = sorted(
-        (name for name in names if task in (0, parse_local_job_and_task(name)[1])), key=parse_local_job_and_task
-    )
+    names = (name for name in {*kept_records, *transfers} if task in (0, parse_local_job_and_task(name)[1]))
+    chosen = sorted(names, key=parse_local_job_and_task)
     if not chosen:
-        raise NoAccountedJob(_unknown(job, bool(locals_)))
+        is_local = f"job {job}: no transfer is known; qacct -j shows the local usage"
+        raise NoAccountedJob(is_local if locals_ else f"job {job}: no accounting record, at home or away")
     tasks = tuple(
         _joined(
             name, policy.site.cluster, locals_.get(name, ()), transfers.get(name, ()), kept_records.get(name, ()), notes
         )
         for name in chosen
     )
-    return tasks, (*_alarm(shown, now), *dict.fromkeys(notes), *_blind(tasks, policy, folder, now))
+    concerned = {transfer.remote for task in tasks for transfer in task.transfers}
+    concerned |= {record.cluster for task in tasks for record in task.remote}
+    gaps = _accounting_gaps(concerned & policy.clusters.keys(), folder, now)
+    return tasks, (*_alarm(shown, now), *dict.fromkeys(notes), *gaps)
 
 
 def sum_remote_usage(
@@ -116,10 +112,7 @@ def sum_remote_usage(
             if owner in (record.owner, ANYBODY) and is_recent:
                 sums.setdefault((record.owner, record.cluster), []).append(record)
     rows = tuple(_total(*pair, of) for pair, of in sorted(sums.items()))
-    clusters = sorted(policy.remotes)
-    readings = {reading.cluster: reading for reading in usage_rows.read_accounting_file_states(folder)}
-    blind = (_blindness(name, readings.get(name), now) for name in clusters)
-    return rows, (*_alarm(shown, now), *(text for text in blind if text))
+    return rows, (*_alarm(shown, now), *_accounting_gaps(policy.remotes, folder, now))
 
 
 def _total(owner: str, cluster: str, records: list[RemoteJobRunAccounting]) -> RemoteUsageTotal:
@@ -167,13 +160,6 @@ def _joined(
     )
 
 
-def _caller() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
-
-
 def _sought(
     policy: Policy, job: int, owners: Container[str]
 ) -> tuple[dict[str, tuple[RemoteJobRunAccounting, ...]], list[str]]:
@@ -208,32 +194,22 @@ def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Ite
         position = step.place
 
 
-def _unknown(job: str, is_accounted: bool) -> str:
-    if is_accounted:
-        return f"job {job}: no transfer is known; qacct -j shows the local usage"
-    return f"job {job}: no accounting record, at home or away"
-
-
 def _alarm(shown: PublishedFilesSnapshot, now: datetime) -> tuple[str, ...]:
     alarm = transfer_status_explanation.poller_silence_alarm(shown, now)
     return (alarm,) if alarm else ()
 
 
-def _blind(tasks: tuple[HomeAndRemoteAccounting, ...], policy: Policy, folder: str, now: datetime) -> Iterator[str]:
+def _accounting_gaps(clusters: Iterable[str], folder: str, now: datetime) -> Iterator[str]:
     readings = {reading.cluster: reading for reading in usage_rows.read_accounting_file_states(folder)}
-    concerned = {transfer.remote for task in tasks for transfer in task.transfers}
-    concerned |= {record.cluster for task in tasks for record in task.remote}
-    for cluster in sorted(concerned & policy.clusters.keys()):
-        if why := _blindness(cluster, readings.get(cluster), now):
-            yield why
-
-
-def _blindness(cluster: str, reading: PublishedAccountingProgress | None, now: datetime) -> str:
-    if reading is None:
-        return (
-            f"{cluster}'s accounting is not readable here ([cluster.{cluster}] accounting): only end messages are shown"
-        )
-    if reading.trouble:
-        last = f"{format_duration(now - reading.read_at)} ago" if reading.read_at else "never"
-        return f"{cluster}'s accounting was last read {last}: {reading.trouble}"
-    return f"{cluster}'s accounting is not read to the end yet" if reading.is_behind else ""
+    for cluster in sorted(clusters):
+        reading = readings.get(cluster)
+        if reading is None:
+            yield (
+                f"{cluster}'s accounting is not readable here ([cluster.{cluster}] accounting):"
+                " only end messages are shown"
+            )
+        elif reading.trouble:
+            last = f"{format_duration(now - reading.read_at)} ago" if reading.read_at else "never"
+            yield f"{cluster}'s accounting was last read {last}: {reading.trouble}"
+        elif reading.is_behind:
+            yield f"{cluster}'s accounting is not read to the end yet"

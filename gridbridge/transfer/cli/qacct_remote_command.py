@@ -17,11 +17,7 @@ from gridbridge.cli.command_groups_and_options import (
 from gridbridge.model.jobs_and_accounting import JobRunAccounting, RemoteJobRunAccounting
 from gridbridge.state.published_json import to_json_types
 from gridbridge.transfer.cli import qacct_remote as service
-from gridbridge.transfer.cli.qacct_remote import (
-    ANYBODY,
-    HomeAndRemoteAccounting,
-    RemoteUsageTotal,
-)
+from gridbridge.transfer.cli.qacct_remote import ANYBODY, HomeAndRemoteAccounting, RemoteUsageTotal
 
 UNKNOWN = 1
 HEAD = (

@@ -7,13 +7,15 @@ job would end as killed, or wait for an accounting record that Grid Engine never
 import os
 import pwd
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gridbridge.batch import load_submit_adapter
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import build_request_mapping
+from gridbridge.cli import output_and_errors
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.job_request import JobSpec, Pairs, is_home_only_resource
@@ -65,9 +67,8 @@ def alter_remote_tasks(
     Raises ParseError for an invalid id, ConfigError without a valid configuration, StateError without published files.
     """
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
-    return act_on_remote_tasks(
-        job, folder, f"qalter {job} changes", lambda transfer: _alter(transfer, change, policy, folder, is_dry)
-    )
+    act = partial(_alter, change=change, policy=policy, folder=folder, is_dry=is_dry)
+    return act_on_remote_tasks(job, folder, f"qalter {job} changes", act)
 
 
 def _alter(
@@ -139,10 +140,8 @@ def _resources(transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder
     known_here = require_job_request_reader(home).query_submitted_job(home, parse_transfer_name(transfer.transfer).job)
     asks = known_here.request.but(hard=pairs)
     spec = JobSpec(transfer=transfer.transfer, request=asks, pe=known_here.pe, slots=known_here.slots)
-    rules, offered = (
-        build_request_mapping(policy, transfer.remote, transfer.queue),
-        read_names_offered_by_cluster(transfer.remote, folder),
-    )
+    rules = build_request_mapping(policy, transfer.remote, transfer.queue)
+    offered = read_names_offered_by_cluster(transfer.remote, folder)
     try:
         spec, _ = translate_request_for_cluster(spec, rules, offered, transfer.remote, policy.queues)
     except UnmappableRequest as error:
@@ -184,11 +183,7 @@ def _delete(transfer: PublishedTransfer, policy: Policy, is_dry: bool) -> str:
     if transfer.owner != me:
         raise RemoteJobActNotDone(f"owned by {transfer.owner}, not by you; an operator uses qdel {local}")
     home = reach_cluster_as_caller(policy, policy.site.cluster)
-    remote_half = (
-        f"job {transfer.remote_id} at {transfer.remote}"
-        if transfer.remote_id
-        else f"the remote job at {transfer.remote}"
-    )
+    remote_half = f"{f'job {transfer.remote_id}' if transfer.remote_id else 'the remote job'} at {transfer.remote}"
     if load_submit_adapter(home).query_job_state(home, local).is_listed:
         if not is_dry:
             load_submit_adapter(home).delete_job(home, local)
@@ -201,3 +196,20 @@ def _delete(transfer: PublishedTransfer, policy: Policy, is_dry: bool) -> str:
     if not is_dry:
         load_submit_adapter(where).delete_job(where, str(transfer.remote_id))
     return f"job {local}: gone at home; {remote_half} {'would be' if is_dry else 'is'} deleted"
+
+
+def print_remote_job_act_results(program: str, outcomes: Iterable[RemoteJobActResult], is_json: bool) -> None:
+    """Print changes to standard output and failures to standard error; SystemExit(1) after a failure."""
+    results = []
+    for result in outcomes:
+        results.append(result)
+        if is_json:
+            continue
+        if result.is_done:
+            output_and_errors.print_line(result.text)
+        else:
+            output_and_errors.print_error(f"{program}: {result.text}")
+    if is_json:
+        output_and_errors.print_json([asdict(result) for result in results])
+    if not all(result.is_done for result in results):
+        raise SystemExit(1)

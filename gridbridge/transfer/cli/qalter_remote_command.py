@@ -1,14 +1,11 @@
 """The command qalter_remote: change remote jobs that wait at another cluster."""
 
-from collections.abc import Sequence
-
 import click
 
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.model.job_request import Pairs
 from gridbridge.transfer.cli import owner_remote_job_access, qalter_and_qdel_remote
-from gridbridge.transfer.cli.act_results import print_remote_job_act_results
 
 OWN = (*("-p", "-l", "-h", "--hold", "--release", "--dry-run"), *("--config", "--published", "--json", "--version"))
 INSTEAD = {  # hint for each option of qalter that qalter_remote does not have
@@ -93,19 +90,14 @@ def qalter_remote(
     """
     if priority is None and resources is None and hold is None:
         raise click.UsageError("nothing to change; expected -p, -l or -h")
-    (job,) = _single(job)
+    job, *others = owner_remote_job_access.parse_job_list((job,))
+    if others:
+        raise click.UsageError("several jobs; expected one JOB or JOB.TASK")
     change = qalter_and_qdel_remote.RemoteJobRequestChange(
         priority=priority, resources=resources, hold="U" if hold == "n" else hold
     )
     results = qalter_and_qdel_remote.alter_remote_tasks(job, change, is_dry=is_dry, folder=folder, path=path)
-    print_remote_job_act_results("qalter_remote", results, is_json)
-
-
-def _single(job: str) -> Sequence[str]:
-    jobs = owner_remote_job_access.parse_job_list((job,))
-    if len(jobs) > 1:
-        raise click.UsageError("several jobs; expected one JOB or JOB.TASK")
-    return jobs
+    qalter_and_qdel_remote.print_remote_job_act_results("qalter_remote", results, is_json)
 
 
 def main() -> None:

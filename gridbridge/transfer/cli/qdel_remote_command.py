@@ -5,7 +5,6 @@ import click
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.transfer.cli import owner_remote_job_access, qalter_and_qdel_remote
-from gridbridge.transfer.cli.act_results import print_remote_job_act_results
 
 PATTERN = frozenset("*?[")  # pattern characters of qdel's user names (sge_types(1))
 
@@ -46,7 +45,7 @@ def qdel_remote(jobs: tuple[str, ...], owner: str, is_dry: bool, path: str, fold
             for job in owner_remote_job_access.parse_job_list(jobs)
             for result in qalter_and_qdel_remote.delete_transferred_tasks(job, is_dry=is_dry, folder=folder, path=path)
         )
-    print_remote_job_act_results("qdel_remote", results, is_json)
+    qalter_and_qdel_remote.print_remote_job_act_results("qdel_remote", results, is_json)
 
 
 def main() -> None:

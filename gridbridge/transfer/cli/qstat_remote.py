@@ -3,7 +3,6 @@
 A list queries no cluster, so users can't overload a cluster; only the details of a job query its cluster.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -11,7 +10,6 @@ from fnmatch import fnmatchcase
 from gridbridge.batch.batch_adapter_table import cluster_status_reader
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
-from gridbridge.model.jobs_and_accounting import JobAccountAndErrors
 from gridbridge.model.published_status_and_reports import (
     PublishedTransfer,
     TransferAndAwaitedEvent,
@@ -55,7 +53,9 @@ def list_open_transfers(
     Raises StateError without published files, and GridbridgeError for an unknown cluster.
     """
     report = status_and_why_reports.build_site_status_report(now, folder)
-    _refuse_unknown(choice.cluster, (cluster.cluster for cluster in report.clusters), report.transfers)
+    known = {cluster.cluster for cluster in report.clusters} | {row.transfer.remote for row in report.transfers}
+    if choice.cluster is not None and choice.cluster not in known:
+        raise GridbridgeError(f"no cluster {choice.cluster!r}; known: {', '.join(sorted(known)) or 'none'}")
     rows = tuple(row for row in report.transfers if matches_transfer_filter(row, choice))
     concerned = {row.transfer.remote for row in rows}
     silent = (cluster for cluster in report.clusters if not cluster.answers and cluster.cluster in concerned)
@@ -84,12 +84,6 @@ def matches_qstat_state_letters(state: JobState, selection: str) -> bool:
     return any(facts[letter] for letter in selection)
 
 
-def _refuse_unknown(cluster: str | None, names: Iterable[str], rows: Iterable[TransferAndAwaitedEvent]) -> None:
-    clusters = sorted({*names, *(row.transfer.remote for row in rows)})
-    if cluster is not None and cluster not in clusters:
-        raise GridbridgeError(f"no cluster {cluster!r}; known: {', '.join(clusters) or 'none'}")
-
-
 class SingleRemoteJobQueries:
     """Queries clusters about single jobs; a cluster that gave no answer is not queried again."""
 
@@ -116,7 +110,10 @@ class SingleRemoteJobQueries:
         ours = [job for job in jobs if job.account == transfer.transfer]
         if not ours:
             return (), "does not list the job any more"
-        return _messages(ours[0], is_waiting=matches_qstat_state_letters(transfer.there, "p")), ""
+        # errors, and reasons for the wait if the job waits; qstat -j shows messages about other jobs, too (qstat(1))
+        waits = matches_qstat_state_letters(transfer.there, "p")
+        words = dict.fromkeys((*ours[0].errors, *(ours[0].messages if waits else ())))
+        return tuple(replace_control_characters(message) for message in words if message != NOTHING_TOLD), ""
 
 
 def query_remote_task_details(
@@ -128,10 +125,8 @@ def query_remote_task_details(
     JobWithoutTransfers for a job without transfers.
     """
     alarm, tasks = status_and_why_reports.explain_transfers_of_local_job(job, now, folder, asking.path)
-    taken_at = {
-        cluster.cluster: cluster.taken_at
-        for cluster in published_json.read_all_published_files(folder).clusters.values()
-    }
+    clusters = published_json.read_all_published_files(folder).clusters.values()
+    taken_at = {cluster.cluster: cluster.taken_at for cluster in clusters}
     task_details = []
     for task in tasks:
         transfer = task.attempts[-1].transfer
@@ -142,12 +137,3 @@ def query_remote_task_details(
             trouble += f"; the state above is {format_duration(now - at)} old"
         task_details.append(TaskWithRemoteMessages(attempt=task.attempts[-1], messages=messages, asked=trouble))
     return alarm, tuple(task_details)
-
-
-def _messages(job: JobAccountAndErrors, is_waiting: bool) -> tuple[str, ...]:
-    """Return a remote job's errors, and the scheduler's reasons if the job waits.
-
-    Grid Engine also prints messages about other jobs (qstat(1), -j).
-    """
-    words = (*job.errors, *(job.messages if is_waiting else ()))
-    return tuple(replace_control_characters(message) for message in dict.fromkeys(words) if message != NOTHING_TOLD)

@@ -6,13 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import (
-    CONFIG_FILE,
-    FOLDER,
-    JSON,
-    VERSION,
-    format_local_time,
-)
+from gridbridge.cli.command_groups_and_options import CONFIG_FILE, FOLDER, JSON, VERSION, format_local_time
 from gridbridge.model.published_status_and_reports import TransferAndAwaitedEvent
 from gridbridge.program import status_and_why_reports
 from gridbridge.state.published_json import to_json_types

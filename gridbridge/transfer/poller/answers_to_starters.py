@@ -1,5 +1,6 @@
 """Answer starters: publish the results of remote jobs, wake starters, and tell restarted tasks their transfer."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer.home_and_remote_mismatches import (
@@ -25,8 +26,14 @@ from gridbridge.model.transfer.transfers_and_actions import (
     TransferAction,
     TransferKey,
 )
-from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, encode_transfer_message
+from gridbridge.model.transfer_message import (
+    DesiredLocalJobState,
+    StarterPhase,
+    TransferMessage,
+    encode_transfer_message,
+)
 from gridbridge.model.transfer_name import parse_transfer_name
+from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats, spool
@@ -34,21 +41,18 @@ from gridbridge.state.published_files import UNLISTED, publish_file
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.state.state_file import StateFile
+from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.transfer_rows import TransferRows
 
 
-class VerdictFilesAndStarterFifos:
+class VerdictFilesAndStarterFifos(ReloadablePollerComponent):
     """Writes the files in which starters read the service's answers, and wakes sleeping starters."""
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
-        self._policy = policy
+        super().__init__(policy)
         self._folder = folder
         self._spool = spool
-
-    def follow(self, policy: Policy) -> None:
-        """Use a changed gridbridge.toml for later answers."""
-        self._policy = policy
 
     def publish(self, action: TransferAction) -> None:
         """Publish the result of a remote job, if known, and wake the starter."""
@@ -60,15 +64,10 @@ class VerdictFilesAndStarterFifos:
 
     def reply(self, wake: str, uid: int, answer: TransferMessage) -> None:
         """Answer the starter of a restarted task and wake it; the files of a uid have a limited number."""
-        if (
-            published_file_formats.count_verdicts_and_replies(uid, self._folder)
-            < self._policy.poller.spool_files_per_uid
-        ):
-            publish_file(
-                published_file_formats.answer_path_for_starter(wake, uid, self._folder),
-                encode_transfer_message(answer),
-                UNLISTED,
-            )
+        count = published_file_formats.count_verdicts_and_replies(uid, self._folder)
+        if count < self.policy.poller.spool_files_per_uid:
+            path = published_file_formats.answer_path_for_starter(wake, uid, self._folder)
+            publish_file(path, encode_transfer_message(answer), UNLISTED)
             spool.wake_starter(wake, self._spool, owner=uid)
 
     def hide_names(self) -> None:
@@ -206,3 +205,23 @@ class RestartedTaskAnswers:
         self._ledger.keep(transfer)
         self._ledger.note(transfer, NUMBER_REUSED)
         return transfer
+
+
+class StarterWakerAfterSilence:
+    """Wakes starters that wait to submit to a silent cluster, once the cluster answers again."""
+
+    def __init__(self, folder: str) -> None:
+        self._silent: set[str] = set()
+        self._folder = folder
+
+    def take_answer(self, answer: ClusterQueryResult, transfers: Iterable[Transfer]) -> bool:
+        """Wake starters if the answer ends the cluster's silence; return whether the silence ended."""
+        if answer.snapshot is None:
+            self._silent.add(answer.cluster)
+        elif answer.cluster in self._silent:
+            self._silent.discard(answer.cluster)
+            for transfer in transfers:
+                if transfer.remote == answer.cluster and transfer.phase == StarterPhase.SUBMITTING:
+                    spool.wake_starter(transfer.wake, self._folder, owner=transfer.uid)
+            return True
+        return False

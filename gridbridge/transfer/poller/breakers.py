@@ -8,10 +8,7 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.transfer import circuit_breaker
 from gridbridge.decisions.transfer.circuit_breaker import BreakerEvidence
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.published_status_and_reports import (
-    PublishedBreakersOfClusters,
-    PublishedClusterBreaker,
-)
+from gridbridge.model.published_status_and_reports import PublishedBreakersOfClusters, PublishedClusterBreaker
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
@@ -70,7 +67,8 @@ class ClusterBreakers:
             due = [observation for observation in waiting.values() if observation.at < home.taken_at]
             for observation in due:
                 del waiting[observation.job]
-                if observation.is_proved(home):
+                name, owner, queue = observation.name, observation.owner, observation.queue
+                if circuit_breaker.is_owner_task_in_home_queue(name, owner, queue, home):
                     self._count(observation, self._of_queues(transfers))
             if not waiting:
                 del self._unproved[key]

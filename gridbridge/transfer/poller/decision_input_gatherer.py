@@ -12,13 +12,10 @@ from gridbridge.decisions.transfer.transfers_in_job_lists import RemoteJobIdenti
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.program.cluster_observer import ClusterQueryResult, LastClusterSnapshots
-from gridbridge.program.threads_and_backoff import (
-    AT_ONCE,
-    OwnerThreadPools,
-    RepeatedBackgroundQuery,
-)
+from gridbridge.program.threads_and_backoff import AT_ONCE, OwnerThreadPools, RepeatedBackgroundQuery
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
+from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
 from gridbridge.transfer.poller.answers_to_starters import RestartedTaskAnswers
 from gridbridge.transfer.poller.transfer_acts import RemoteJobActs
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
@@ -57,16 +54,16 @@ class ReusedRemoteJobIdDetector:
             if where is None or not ADAPTERS[where.kind].query_job_accounts:
                 continue
             if answer.snapshot is None:
-                self._doubt(answer.cluster)
+                for transfer in self._ledger.all():
+                    if transfer.remote == answer.cluster:
+                        self._known.pop(transfer.key, None)
             else:
                 self._take(answer.cluster)
                 self._look(answer.cluster, situation())
-        self._forget()
-
-    def _doubt(self, cluster: str) -> None:
-        for transfer in self._ledger.all():
-            if transfer.remote == cluster:
-                self._known.pop(transfer.key, None)
+        living = self._ledger.open.keys() | self._ledger.ended.keys()
+        self._found &= living
+        for key in self._known.keys() - living:
+            del self._known[key]
 
     def _look(self, cluster: str, situation: TransferDecisionInputs) -> None:
         doubtful: dict[TransferKey, RemoteJobIdentity] = {}
@@ -103,18 +100,12 @@ class ReusedRemoteJobIdDetector:
             self._found.add(key)
             self._ledger.note(transfer, f"{transfer.remote} has given {transfer.remote_id} to another job")
 
-    def _forget(self) -> None:
-        living = self._ledger.open.keys() | self._ledger.ended.keys()
-        self._found &= living
-        for key in self._known.keys() - living:
-            del self._known[key]
-
 
 PAUSE_S = 10.0  # a longer time between two rounds means that the process was stopped
 
 
-@dataclass(slots=True, kw_only=True)
-class TransferDecisionInputGatherer:
+@dataclass(slots=True)
+class TransferDecisionInputGatherer(ReloadablePollerComponent):
     """Gathers the inputs of decisions about transfers: job lists, sleeping starters and times."""
 
     policy: Policy
@@ -131,10 +122,6 @@ class TransferDecisionInputGatherer:
     def __post_init__(self) -> None:
         self.since_s = self.looked_at_s = self.clock.steady_s()
         self.deleted_at_home = self.clock.dated(operator.add)
-
-    def follow(self, policy: Policy) -> None:
-        """Use a changed configuration."""
-        self.policy = policy
 
     def listen_anew(self) -> None:
         """Measure all clusters' silence from now on, because a cluster is queried for the first time."""

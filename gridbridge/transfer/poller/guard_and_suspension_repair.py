@@ -28,15 +28,10 @@ from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAc
 from gridbridge.model.transfer_message import TransferMessage, TransferOutcome
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program.cluster_observer import ClusterQueryResult
-from gridbridge.program.threads_and_backoff import (
-    AT_ONCE,
-    BackoffBySubject,
-    OwnerThreadPools,
-    RepeatedBackgroundQuery,
-)
+from gridbridge.program.threads_and_backoff import AT_ONCE, BackoffBySubject, OwnerThreadPools, RepeatedBackgroundQuery
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.local_task_acts import LocalTaskActs
+from gridbridge.transfer.local_task_acts import LocalTaskActs, ReloadablePollerComponent
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
@@ -49,7 +44,7 @@ LOOK_S = 60.0
 _log = logging.getLogger(__name__)
 
 
-class MissingGuardRestorer:
+class MissingGuardRestorer(ReloadablePollerComponent):
     """Restores holds and start times that people removed from tasks whose remote jobs may run."""
 
     def __init__(
@@ -61,7 +56,7 @@ class MissingGuardRestorer:
         act: Callable[[TransferAction], None],
         clock: Callable[[], float],
     ) -> None:
-        self._policy = policy
+        super().__init__(policy)
         self._ledger = ledger
         self._act = act
         self._unheld: frozenset[str] = frozenset()  # transfers whose task had no hold in the last job list
@@ -71,10 +66,6 @@ class MissingGuardRestorer:
             workers, home, "look_at_guards", tasks.requests, clock, RESTORE_AFTER_S, RESTORE_AFTER_S
         )
         self._missing: list[Transfer] = []
-
-    def follow(self, policy: Policy) -> None:
-        """Use a changed configuration."""
-        self._policy = policy
 
     def take_answers(self, came: tuple[ClusterQueryResult, ...], home: str) -> None:
         """Check which tasks have lost their hold or start time, if the home cluster has answered."""
@@ -106,7 +97,7 @@ class MissingGuardRestorer:
         for transfer in tuple(self._ledger.all()):
             request = requests.get(parse_transfer_name(transfer.name).job)
             guard = (
-                home_and_remote_mismatches.guard_to_restore(transfer, request, self._policy.queues) if request else ""
+                home_and_remote_mismatches.guard_to_restore(transfer, request, self.policy.queues) if request else ""
             )
             if guard and not transfer.verdict:
                 self._put_back(transfer, guard)
@@ -151,7 +142,8 @@ class StaleGuardRemover:
     def take_answer(self, local: ClusterSnapshot) -> None:
         """Let listed tasks of closed transfers start at home, except tasks that were sent again."""
         for transfer in tuple(self._left.values()):
-            if is_ended_task_gone_from_home(transfer, local) or self._is_sent_anew(transfer):
+            newest = self._ledger.attempts(transfer.name, transfer.uid)[-1]
+            if is_ended_task_gone_from_home(transfer, local) or newest.name != transfer.name:
                 self.forget_released(transfer)
             elif is_home_answer_after_task_end(transfer, local):
                 self._let_go(transfer)
@@ -167,9 +159,6 @@ class StaleGuardRemover:
         guarding = TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=WHY)
         if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):
             self._dispatcher.begin(action)
-
-    def _is_sent_anew(self, transfer: Transfer) -> bool:
-        return self._ledger.attempts(transfer.name, transfer.uid)[-1].name != transfer.name
 
 
 class CopiedGuardRemover:
@@ -187,8 +176,7 @@ class CopiedGuardRemover:
         self._ledger = ledger
         self._tasks = tasks
         self._others: frozenset[int] = frozenset()  # waiting jobs that are no copies
-        home = policy.site.cluster
-        self._look = RepeatedBackgroundQuery(workers, home, "look_for_copies", self._free_copies, clock, LOOK_S)
+        self._look = RepeatedBackgroundQuery(workers, self._home, "look_for_copies", self._free_copies, clock, LOOK_S)
 
     def take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
         """Look for copied start times once a minute, while the home cluster answers."""
@@ -196,10 +184,7 @@ class CopiedGuardRemover:
             if reply := self._look.answer():
                 self._others = reply[1]
             if self._look.may_ask():
-                self._look.ask(self._remote_jobs())
-
-    def _remote_jobs(self) -> frozenset[int]:
-        return frozenset(parse_transfer_name(transfer.name).job for transfer in self._ledger.all())
+                self._look.ask(frozenset(parse_transfer_name(transfer.name).job for transfer in self._ledger.all()))
 
     def _free_copies(self, remote_jobs: frozenset[int]) -> frozenset[int]:
         """Remove the copied start time of each copy; return the other jobs that wait for a start time."""
@@ -208,18 +193,14 @@ class CopiedGuardRemover:
         requests = self._tasks.requests(new) if new else {}
         copies = home_and_remote_mismatches.qresub_jobs_with_copied_guard(requests, remote_jobs)
         for job in copies:
-            self._free(job, requests[job].deferred_job)
+            try:
+                self._tasks.free_copy(job)
+            except (GridbridgeError, OSError) as error:  # the next check tries again
+                _log.warning("event=failed act=free_copy job=%d why=%r", job, describe_error(error))
+            else:
+                why = f"qresub has copied the guard of job {requests[job].deferred_job}, which is away"
+                _log.info("event=freed job=%d why=%r", job, why)
         return waiting & self._others.union(new).difference(copies)
-
-    def _free(self, job: int, original: int) -> None:
-        """Give a copied job its own start time back; the next check retries after a failure."""
-        try:
-            self._tasks.free_copy(job)
-        except (GridbridgeError, OSError) as error:
-            _log.warning("event=failed act=free_copy job=%d why=%r", job, describe_error(error))
-        else:
-            why = f"qresub has copied the guard of job {original}, which is away"
-            _log.info("event=freed job=%d why=%r", job, why)
 
 
 AGAIN_S = 60.0  # first pause between two requests to a starter
@@ -231,23 +212,19 @@ WHAT_FOLLOWS = (
 )
 
 
-class SuspensionReconciler:
+class SuspensionReconciler(ReloadablePollerComponent):
     """Requests starters to suspend or resume remote jobs, after their job at home was suspended or resumed."""
 
     def __init__(
         self, policy: Policy, ledger: TransferLedger, verdicts: VerdictFilesAndStarterFifos, clock: Callable[[], float]
     ) -> None:
-        self._policy = policy
+        super().__init__(policy)
         self._ledger = ledger
         self._verdicts = verdicts
         self._seen: dict[TransferKey, SuspensionMismatch] = {}
         self._out: dict[TransferKey, SuspensionMismatch] = {}
         self._backoff = BackoffBySubject(clock, AGAIN_S, SELDOM_S)
         self._times: Counter[TransferKey] = Counter()
-
-    def follow(self, policy: Policy) -> None:
-        """Use a changed configuration."""
-        self._policy = policy
 
     def forget(self) -> None:
         """Forget all differences between a job at home and its remote job, after the clock was set."""
@@ -259,7 +236,7 @@ class SuspensionReconciler:
         Needless requests are withdrawn. Transfers in `busy` are skipped, because their return home uses these files.
         """
         shows = frozenset(
-            name for name, cluster in self._policy.clusters.items() if ADAPTERS[cluster.kind].shows_suspension
+            name for name, cluster in self.policy.clusters.items() if ADAPTERS[cluster.kind].shows_suspension
         )
         mismatches = {
             transfer.key: shown
@@ -289,11 +266,15 @@ class SuspensionReconciler:
             self._ledger.note(transfer, f"suspension request to the starter: {shown.why}")
         elif self._times[key] == FEW + 1:
             self._ledger.note(transfer, WHAT_FOLLOWS)
-        self._verdicts.publish(
-            TransferAction(
-                act=TransferActKind.PUBLISH, transfer=transfer, why=shown.why, verdict=_agreement(transfer, shown)
-            )
+        message = TransferMessage(
+            transfer=transfer.name,
+            outcome=TransferOutcome.AGREE,
+            desired=shown.desired,
+            at=f"{shown.at[0].timestamp():.3f}",
+            reason=shown.why,
         )
+        action = TransferAction(act=TransferActKind.PUBLISH, transfer=transfer, why=shown.why, verdict=message)
+        self._verdicts.publish(action)
 
     def _take_back(self, key: TransferKey, busy: Container[TransferKey]) -> None:
         """Withdraw a request to a starter, unless a result of the remote job has replaced the request."""
@@ -306,10 +287,3 @@ class SuspensionReconciler:
     def _forget(self, key: TransferKey) -> None:
         self._backoff.forget(key)
         self._times.pop(key, None)
-
-
-def _agreement(transfer: Transfer, shown: SuspensionMismatch) -> TransferMessage:
-    at = f"{shown.at[0].timestamp():.3f}"
-    return TransferMessage(
-        transfer=transfer.name, outcome=TransferOutcome.AGREE, desired=shown.desired, at=at, reason=shown.why
-    )

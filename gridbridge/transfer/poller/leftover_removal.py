@@ -16,6 +16,7 @@ from gridbridge.state.cluster_query_tables import ClusterQueryLogRows
 from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.state_file import StateFile
+from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
@@ -56,34 +57,31 @@ class OrphanRemoteJobCleaner:
         and owner is deleted.
         """
         for orphan in home_and_remote_mismatches.find_orphan_jobs(self._ledger.all(), situation):
-            if (orphan.name, orphan.owner) in waiting:
-                continue
-            self._delete(orphan)
+            if (orphan.name, orphan.owner) not in waiting:
+                self._delete(orphan)
         closed = tuple(self._ledger.ended.values())
         ended = (transfer for transfer in self._ledger.all() if transfer.verdict)
         for action in home_and_remote_mismatches.plan_outliving_job_deletions((*ended, *closed), situation):
             self._act(action)
         for transfer in closed:
-            if home_and_remote_mismatches.is_remote_job_unlisted(transfer, situation) and self._is_cleared(transfer):
-                self._stop_watching(transfer)
+            if home_and_remote_mismatches.is_remote_job_unlisted(transfer, situation):
+                is_unstaged = self._is_unstaged(transfer)
+                if self._claims.are_removed(transfer) and is_unstaged:
+                    self._stop_watching(transfer)
 
     def let_go(self, before: datetime) -> None:
         """Stop watching transfers that closed before the given time; log which files remain at the remote cluster."""
         for transfer in tuple(self._ledger.ended.values()):
             if transfer.closed_at and transfer.closed_at < before:
+                of = f"cluster={transfer.remote} owner={transfer.owner}"
                 if folder := self._inbox.stage_of(transfer.record):
-                    words = f"cluster={transfer.remote} owner={transfer.owner} folder={folder}"
                     held = home_and_remote_mismatches.may_remote_folder_have_outputs(transfer)
                     why = "the outputs may not be home" if held else "the folder could not be removed"
-                    _log.error("event=left_behind %s why=%r", words, why)
+                    _log.error("event=left_behind %s folder=%s why=%r", of, folder, why)
                 if transfer.claimed:
-                    words = f"cluster={transfer.remote} owner={transfer.owner} claim={transfer.claim}"
-                    _log.error("event=left_behind %s why='the remote job may still start'", words)
+                    why = "the remote job may still start"
+                    _log.error("event=left_behind %s claim=%s why=%r", of, transfer.claim, why)
                 self._stop_watching(transfer)
-
-    def _is_cleared(self, ended: Transfer) -> bool:
-        is_unstaged = self._is_unstaged(ended)
-        return self._claims.are_removed(ended) and is_unstaged
 
     def _is_unstaged(self, ended: Transfer) -> bool:
         """Return whether a transfer's folder at the remote cluster is gone; otherwise begin to remove the folder."""
@@ -100,8 +98,7 @@ class OrphanRemoteJobCleaner:
         if not folder:
             return True
         if home_and_remote_mismatches.may_remote_folder_have_outputs(ended):
-            reason = f"kept at {ended.remote}, {folder}"
-            self._ledger.note(ended, f"the output files may not be home: {reason}")
+            self._ledger.note(ended, f"the output files may not be home: kept at {ended.remote}, {folder}")
             return False
         if self._backoff.may_try(name):
             self._unstaging[name] = self._workers.do(ended.owner, self._remote.unstage, ended)
@@ -114,18 +111,14 @@ class OrphanRemoteJobCleaner:
 
     def _delete(self, orphan: OrphanRemoteJob) -> None:
         for finished in [finished for finished, deletion in self._deleting.items() if deletion.done()]:
-            self._tell_failure(finished, self._deleting.pop(finished))
+            if error := self._deleting.pop(finished).exception():  # over ssh the service may be no operator
+                _log.warning("event=failed act=delete_orphan cluster=%s job=%d why=%r", *finished, str(error))
         job = orphan.cluster, orphan.job_id
         if job in self._deleting or not self._backoff.may_try(job):
             return
         where = f"cluster={orphan.cluster} name={orphan.name} job={orphan.job_id}"
         _log.warning("event=orphan %s why=%r", where, orphan.why)
         self._deleting[job] = self._workers.do(orphan.owner, self._remote.delete_orphan, orphan)
-
-    def _tell_failure(self, job: tuple[str, int], deletion: Future[None]) -> None:
-        """Log why the deletion of a job failed: over ssh the service may be no operator of the cluster."""
-        if error := deletion.exception():
-            _log.warning("event=failed act=delete_orphan cluster=%s job=%d why=%r", *job, str(error))
 
 
 SWEEP_S = 3600.0
@@ -134,7 +127,7 @@ UNFETCHED_S = 86400.0  # age at which the service removes results that no starte
 
 
 @dataclass(slots=True)
-class OldTransferDataSweeper:
+class OldTransferDataSweeper(ReloadablePollerComponent):
     """Removes old rows and files once an hour from all parts of the service that store data."""
 
     policy: Policy
@@ -150,10 +143,6 @@ class OldTransferDataSweeper:
     swept_at: float = 0.0
     portion_at: float = 0.0
 
-    def follow(self, policy: Policy) -> None:
-        """Use the storage times of a changed configuration."""
-        self.policy = policy
-
     def sweep_if_due(self) -> None:
         """Remove old data once an hour; every 5 s go on with the clean-up of a large folder."""
         now_s = self.clock.steady_s()
@@ -164,8 +153,7 @@ class OldTransferDataSweeper:
             self.swept_at = now_s
             now = self.clock.now()
             self._sweep(now - timedelta(hours=self.policy.retention.closed_h))
-            decided = now - timedelta(hours=self.policy.site.keep_decisions_h)
-            DecisionJournal(self.database).forget(decided)
+            DecisionJournal(self.database).forget(now - timedelta(hours=self.policy.site.keep_decisions_h))
 
     def _sweep(self, before: datetime) -> None:
         living = tuple(self.ledger.all())

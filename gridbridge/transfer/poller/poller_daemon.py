@@ -7,10 +7,9 @@ continue.
 import logging
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address, keep_ssh_connections_open
@@ -21,10 +20,7 @@ from gridbridge.model.site_configuration import ClusterSection, JobEndPushKind, 
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.program import service_cycle
 from gridbridge.program.cluster_observer import ClusterObserver
-from gridbridge.program.configuration_in_force import (
-    ReloadableConfiguration,
-    read_config_saved_by_service,
-)
+from gridbridge.program.configuration_in_force import ReloadableConfiguration, read_config_saved_by_service
 from gridbridge.program.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
@@ -51,7 +47,10 @@ def run_poller(signals: StopAndReloadSignals) -> None:
     service_cycle.require_service_account(configuration.policy)
     service_cycle.start_service_log_on_stderr(configuration.policy)
     service_cycle.take_program_lock(LOCK, "gridbridge-poller", ANOTHER_RUNS)
-    _go_on_from_the_last(configuration, clock)
+    # go on with the last valid configuration if the new file is invalid or lacks parts that open transfers need
+    if earlier := read_config_saved_by_service(clock.now()):
+        configuration.go_on_from(earlier, _away_jobs)
+    configuration.tell()
     life_sign = ServiceHeartbeat(LOCK)
     life_sign.begin()
     poller, policy = PollerDaemon(configuration, signals, clock), configuration.policy
@@ -61,20 +60,10 @@ def run_poller(signals: StopAndReloadSignals) -> None:
     os._exit(0)  # threads may still wait for silent clusters
 
 
-def _go_on_from_the_last(configuration: ReloadableConfiguration, clock: Clock) -> None:
-    """Use the last valid configuration if the new file is invalid or lacks parts that open transfers need."""
-    if earlier := read_config_saved_by_service(clock.now()):
-        configuration.go_on_from(earlier, _away_jobs)
-    configuration.tell()
-
-
 def _away_jobs(policy: Policy) -> Iterable[AwayJob]:
     try:
-        database = StateFile.open(policy.site.state)
-        try:
+        with closing(StateFile.open(policy.site.state)) as database:
             return frozenset(map(config_sections_of_transfer, TransferRows(database).open()))
-        finally:
-            database.close()
     except StateError:
         return ()  # the service reports an unreadable state file later
 
@@ -97,8 +86,13 @@ class PollerDaemon:
     @contextmanager
     def open_cycle(self) -> Iterator[PollRoundSteps]:
         """Open a round of the poller with the newest valid configuration."""
-        if self._configuration.take(self._signals.hung_up(), self.service.away_jobs):
-            apply_new_poller_configuration(self._configuration, self.service)
+        configuration = self._configuration
+        if configuration.take(self._signals.hung_up(), self.service.away_jobs):
+            configuration.keep()
+            if configuration.policy is not self.service.policy:
+                reload_transfer_service(self.service, configuration.policy)
+                service_cycle.set_log_level(configuration.policy)
+            self.service.resources.views.configured(configuration.shown())
         with self.service.open_round() as a_round:
             yield a_round
         if self.service.has_unasked():
@@ -120,15 +114,6 @@ class PollerDaemon:
         service_cycle.set_log_level(self._configuration.policy)
 
 
-def apply_new_poller_configuration(configuration: ReloadableConfiguration, service: TransferService) -> None:
-    """Apply a changed gridbridge.toml to the service, and publish which file is in force."""
-    configuration.keep()
-    if configuration.policy is not service.policy:
-        reload_transfer_service(service, configuration.policy)
-        service_cycle.set_log_level(configuration.policy)
-    service.resources.views.configured(configuration.shown())
-
-
 _USUAL = ClusterSection()
 UNASKED = {  # cluster keys that do not affect a status query
     key: getattr(_USUAL, key)
@@ -139,20 +124,16 @@ UNASKED = {  # cluster keys that do not affect a status query
 }
 
 
-class ReloadablePollerComponent(Protocol):
-    """A component of the service that keeps its state when the configuration changes."""
-
-    def follow(self, policy: Policy) -> None:
-        """Use a changed configuration."""
-        ...
-
-
 def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock) -> TransferService:
     """Build the transfer service, and load what an earlier process left in the state file."""
     policy = configuration.policy
     keep_ssh_connections_open(policy)
     database = StateFile.open(policy.site.state)
-    clusters = _clusters(policy, _unfinished(database))
+    try:
+        clusters = _clusters(policy, (*TransferRows(database).open(), *TransferRows(database).ended()))
+    except GridbridgeError:
+        database.close()
+        raise
     resources = PollerResources(
         database=database,
         inbox=SpoolInbox(SPOOL, policy.poller.spool_files_per_uid, clock),
@@ -161,7 +142,7 @@ def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock)
         observers={name: _observer(policy, name, clock) for name in clusters},
         clock=clock,
     )
-    service = TransferService.of(policy, resources)
+    service = TransferService(policy, resources)
     try:
         for name in filter(partial(_pushes, policy), clusters):
             resources.pushes[name] = _push(policy, name, clock)
@@ -175,38 +156,26 @@ def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock)
 def reload_transfer_service(service: TransferService, policy: Policy) -> None:
     """Apply a changed configuration to the running service; StateError if a file can't be published."""
     keep_ssh_connections_open(policy)
-    ledger, observers = service.known.ledger, service.resources.observers
+    ledger, observers = service.ledger, service.resources.observers
     clusters = _clusters(policy, (*ledger.all(), *ledger.ended.values()))
-    same = frozenset(name for name in clusters & observers.keys() if _is_asked_alike(service.policy, policy, name))
+    same = frozenset(
+        name
+        for name in clusters & observers.keys()
+        if replace(service.policy.clusters[name], **UNASKED) == replace(policy.clusters[name], **UNASKED)
+    )
     _follow_observers(service, policy, clusters, same)
     _follow_pushes(service, policy, clusters, same)
     if any(transfer.remote in clusters - same for transfer in ledger.all()):
-        service.known.situations.listen_anew()
-    service.policy = policy
-    service.resources.inbox.limit_per_uid = policy.poller.spool_files_per_uid
-    for part in _parts(service):
-        part.follow(policy)
+        service.situations.listen_anew()
+    service.follow(policy)
     service.show_routes()
-
-
-def _parts(service: TransferService) -> tuple[ReloadablePollerComponent, ...]:
-    at, state, program = service.resources, service.known, service.program
-    return (
-        *(at.acts, at.views),
-        *(state.breakers, state.mail, state.usage_records, state.situations),
-        *(service.acting.actions, service.acting.claims),
-        *(service.maintenance.guards, service.maintenance.recalls),
-        *(service.maintenance.moves, service.maintenance.suspensions),
-        *(program, program.intake.answer_handlers, program.upkeep),
-        *(program.publication.sweeper, program.publication.tmpdirs),
-    )
 
 
 def _follow_observers(service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]) -> None:
     observers = service.resources.observers
     for name in observers.keys() - same:
         observers.pop(name).dismiss()
-        service.known.answers.forget(name)
+        service.answers.forget(name)
     for name in same:
         observers[name].follow(configured_cluster_address(policy, name), policy.poller, _own_queues(policy, name))
     for name in clusters - same:
@@ -221,11 +190,6 @@ def _follow_pushes(service: TransferService, policy: Policy, clusters: frozenset
     for name in clusters - alike:
         if _pushes(policy, name):
             pushes[name] = _push(policy, name, clock)
-
-
-def _is_asked_alike(before: Policy, after: Policy, name: str) -> bool:
-    was, is_now = (replace(policy.clusters[name], **UNASKED) for policy in (before, after))
-    return was == is_now
 
 
 def _push_of(policy: Policy, name: str) -> tuple[JobEndPushKind, float]:
@@ -271,12 +235,3 @@ def _clusters(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:
     """
     used = {policy.site.cluster, *(policy.clusters if policy.why_no_queues else policy.remotes)}
     return frozenset(policy.clusters) & used.union(transfer.remote for transfer in transfers)
-
-
-def _unfinished(database: StateFile) -> tuple[Transfer, ...]:
-    try:
-        transfers = TransferRows(database)
-        return (*transfers.open(), *transfers.ended())
-    except GridbridgeError:
-        database.close()
-        raise

@@ -8,10 +8,7 @@ from typing import Any
 from gridbridge.decisions.transfer import recall_policy, transfer_decisions
 from gridbridge.decisions.transfer.recall_policy import TaskRecall
 from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
-from gridbridge.decisions.transfer.transfers_in_job_lists import (
-    TransferDecisionInputs,
-    keep_rows_deciding_transfers,
-)
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, keep_rows_deciding_transfers
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import (
     WORDS,
@@ -26,12 +23,7 @@ from gridbridge.model.transfer_message import shorten_reason_for_storage
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson
-from gridbridge.state.decision_journal import (
-    ROWS,
-    DecisionJournal,
-    DecisionJournalEntry,
-    make_journal_entry,
-)
+from gridbridge.state.decision_journal import ROWS, DecisionJournal, DecisionJournalEntry, make_journal_entry
 
 PLAN_PROGRAM = "poller"
 FIRST = 3  # number of transfers that a sentence names
@@ -116,15 +108,11 @@ def summarize_transfer_actions(actions: Sequence[str]) -> list[str]:
     """Summarize the acts of a journal entry: one sentence for all acts of one kind and reason."""
     alike: dict[tuple[str, str, str], list[str]] = {}
     for action in actions:
-        act, name, why = _parts(action)
-        alike.setdefault((act, why, "" if act else action), []).append(name)
+        if match := KEPT.fullmatch(action):
+            alike.setdefault((match[1], match[3], ""), []).append(match[2])
+        else:
+            alike.setdefault(("", "", action), []).append("")
     return [_folded(*same, names) for same, names in alike.items()]
-
-
-def _parts(action: str) -> tuple[str, str, str]:
-    """Split a stored sentence into act, transfer and reason; all empty if the sentence has another form."""
-    match = KEPT.fullmatch(action)
-    return (match[1], match[2], match[3]) if match else ("", "", "")
 
 
 def _folded(act: str, why: str, single: str, names: Sequence[str]) -> str:

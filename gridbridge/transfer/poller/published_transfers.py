@@ -1,7 +1,7 @@
 """Publish transfers, their histories and usage, the clusters' answers and the load values, as files for all users."""
 
 import os
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -11,7 +11,7 @@ from gridbridge.decisions.transfer.starter_message_acceptance import describe_jo
 from gridbridge.decisions.transfer.transfer_queue_closing import remote_cluster_load_values
 from gridbridge.errors import StateError
 from gridbridge.model import names_offered_by_cluster, transfer_message
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
 from gridbridge.model.published_status_and_reports import (
@@ -34,11 +34,7 @@ from gridbridge.model.published_status_and_reports import (
 )
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import request_mapping_rules
-from gridbridge.model.transfer.transfers_and_actions import (
-    OwnerSeenInHomeJobList,
-    Transfer,
-    TransferEvent,
-)
+from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer, TransferEvent
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import encode_transfer_route
 from gridbridge.program import cluster_observer
@@ -46,13 +42,10 @@ from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryRes
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_startup import version_with_commit
-from gridbridge.state import (
-    drains,
-    published_file_formats,
-    published_json,
-)
+from gridbridge.state import drains, published_file_formats, published_json
 from gridbridge.state.published_files import publish_file
 from gridbridge.transfer import usage_rows
+from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
 
 MOST_RECORDS = 1000  # largest number of published usage records of one task
 
@@ -86,18 +79,6 @@ def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | No
     )
 
 
-def published_row_for_all_users(transfer: Transfer, home: ClusterSnapshot | None) -> PublishedTransfer:
-    """Return a transfer as all users may see it: without reason and host while its owner is not proved."""
-    shown = published_row_with_all_fields(transfer, home)
-    return shown if transfer.listed == OwnerSeenInHomeJobList.YES else replace(shown, reason="", remote_host="")
-
-
-def published_remote_job_usage(local: str, records: tuple[RemoteJobRunAccounting, ...]) -> PublishedRemoteUsage:
-    """Return the usage of a local task's newest remote jobs, as it is published."""
-    last, left_out = transfers_in_job_lists.drop_oldest_attempts(records, MOST_RECORDS)
-    return PublishedRemoteUsage(job=local, records=tuple(map(_printable, last)), left_out=left_out)
-
-
 def published_task_history(local: str, attempts: Sequence[History], is_proved: bool) -> PublishedTaskTransfers:
     """Return the history of a local task's last transfers, as it is published."""
     last, left_out = transfers_in_job_lists.drop_oldest_attempts(attempts)
@@ -107,26 +88,8 @@ def published_task_history(local: str, attempts: Sequence[History], is_proved: b
 
 def _history(history: History) -> PublishedTransferHistory:
     events, left_out = transfers_in_job_lists.drop_middle_events(history[1])
-    return PublishedTransferHistory(
-        transfer=published_row_with_all_fields(history[0]), events=tuple(map(_event, events)), left_out=left_out
-    )
-
-
-def _printable(record: RemoteJobRunAccounting) -> RemoteJobRunAccounting:
-    queue, host = replace_control_characters(record.queue), replace_control_characters(record.host)
-    return replace(record, owner=replace_control_characters(record.owner), queue=queue, host=host)
-
-
-def _event(event: TransferEvent) -> PublishedTransferEvent:
-    return PublishedTransferEvent(at=event.at, text=replace_control_characters(event.text))
-
-
-def published_queue_routes(policy: Policy) -> Iterator[PublishedTransferQueue]:
-    """Yield each transfer queue with its remote cluster and limits, as it is published."""
-    for name, queue in policy.queues.items():
-        yield PublishedTransferQueue(
-            queue=name, cluster=queue.cluster, pending_limit=queue.pending_limit, slots=queue.slots
-        )
+    shown = tuple(PublishedTransferEvent(at=event.at, text=replace_control_characters(event.text)) for event in events)
+    return PublishedTransferHistory(transfer=published_row_with_all_fields(history[0]), events=shown, left_out=left_out)
 
 
 def published_cluster_row(
@@ -143,18 +106,17 @@ def published_cluster_row(
         slots=last.batch_slots if last else None,
         used=last.used_batch_slots if last else None,
         besteffort_slots=last.besteffort_slots if last else None,
-        queues=tuple(map(_queue, last.queues)) if last else (),
-    )
-
-
-def _queue(queue: QueueInstanceStatus) -> PublishedQueueOnHost:
-    return PublishedQueueOnHost(
-        name=queue.name,
-        used=queue.slots_used,
-        reserved=queue.slots_reserved,
-        total=queue.slots_total,
-        state=queue.state.text,
-        facts=tuple(sorted(queue.state.facts)),
+        queues=tuple(
+            PublishedQueueOnHost(
+                name=queue.name,
+                used=queue.slots_used,
+                reserved=queue.slots_reserved,
+                total=queue.slots_total,
+                state=queue.state.text,
+                facts=tuple(sorted(queue.state.facts)),
+            )
+            for queue in (last.queues if last else ())
+        ),
     )
 
 
@@ -163,7 +125,7 @@ FRESHEN_S = 2.0  # the poller rewrites load values this often, to show that the 
 UNLISTED = timedelta(minutes=1)  # time for the home job list to show the task of a new transfer
 
 
-class TransferStatePublisher:
+class TransferStatePublisher(ReloadablePollerComponent):
     """Writes the published files; rewrites unchanged load values only every 2 s."""
 
     def __init__(
@@ -173,7 +135,7 @@ class TransferStatePublisher:
         folder: str = PUBLISHED,
         configuration: PublishedConfigurationStatus | None = None,
     ) -> None:
-        self._policy = policy
+        super().__init__(policy)
         self._clock = clock
         self._folder = folder
         self._configuration = configuration
@@ -187,10 +149,6 @@ class TransferStatePublisher:
         """The path of the published folder."""
         return self._folder
 
-    def follow(self, policy: Policy) -> None:
-        """Use a changed configuration."""
-        self._policy = policy
-
     def configured(self, configuration: PublishedConfigurationStatus) -> None:
         """Publish which gridbridge.toml is in force, and why a newer file is rejected."""
         self._configuration = configuration
@@ -201,8 +159,8 @@ class TransferStatePublisher:
 
         `used` are the queues of open transfers: their files stay published after a queue was removed from the site.
         """
-        for queue, configured in self._policy.queues.items():
-            rules = build_request_mapping(self._policy, configured.cluster, queue)
+        for queue, configured in self.policy.queues.items():
+            rules = build_request_mapping(self.policy, configured.cluster, queue)
             # The mapping is published before the route, which names the mapping.
             if rules.rules:
                 publish_file(
@@ -211,9 +169,9 @@ class TransferStatePublisher:
                 )
             publish_file(
                 published_file_formats.published_route_path(queue, self._folder),
-                encode_transfer_route(build_transfer_queue_route(self._policy, queue)),
+                encode_transfer_route(build_transfer_queue_route(self.policy, queue)),
             )
-        published_file_formats.remove_routes_of_other_queues(used.union(self._policy.queues), self._folder)
+        published_file_formats.remove_routes_of_other_queues(used.union(self.policy.queues), self._folder)
         drains.make_cluster_drains_folder(self._folder)
         self._show_service()
 
@@ -234,35 +192,36 @@ class TransferStatePublisher:
             self._show_service()
         now = self._clock.now()
         values: dict[str, str] = {}
-        shut = closed | drains.list_drained_clusters(self._folder) | (self._policy.remotes if full else set())
-        for name in sorted(self._policy.remotes):
-            stale_s = max(self._policy.poller.stale_s, 2 * observers[name].interval_s)
+        shut = closed | drains.list_drained_clusters(self._folder) | (self.policy.remotes if full else set())
+        for name in sorted(self.policy.remotes):
+            stale_s = max(self.policy.poller.stale_s, 2 * observers[name].interval_s)
             remote = None if name in shut else snapshots.get(name)
             values |= remote_cluster_load_values(remote, name, now, timedelta(seconds=stale_s))
         is_due = self._clock.steady_s() - self._loaded_at >= FRESHEN_S
         if values == self._values and not is_due:
             return
         self._loaded_at, self._values = self._clock.steady_s(), values
-        data = published_file_formats.encode_load_values(self._clock.now_s(), self._policy.poller.stale_s, values)
+        data = published_file_formats.encode_load_values(self._clock.now_s(), self.policy.poller.stale_s, values)
         publish_file(published_file_formats.load_values_path(self._folder), data)
 
     def transfers(self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]) -> None:
         """Publish the open transfers whose owner the home job list has proved, and all new transfers."""
-        home = snapshots.get(self._policy.site.cluster)
+        home = snapshots.get(self.policy.site.cluster)
         young = self._clock.now() - UNLISTED
-        ours = (
-            transfer for transfer in transfers if transfers_in_job_lists.may_everybody_see_transfer(transfer, young)
-        )
-        ordered = sorted(ours, key=lambda transfer: transfer.created_at)
-        listed = tuple(published_row_for_all_users(transfer, home) for transfer in ordered)
-        self._put(published_json.TRANSFERS, PublishedOpenTransfers(transfers=listed))
+        listed = []
+        for transfer in sorted(transfers, key=lambda transfer: transfer.created_at):
+            if transfers_in_job_lists.may_everybody_see_transfer(transfer, young):
+                row = published_row_with_all_fields(transfer, home)
+                is_proved = transfer.listed == OwnerSeenInHomeJobList.YES
+                listed.append(row if is_proved else replace(row, reason="", remote_host=""))
+        self._put(published_json.TRANSFERS, PublishedOpenTransfers(transfers=tuple(listed)))
 
     def answer(self, answer: ClusterQueryResult, last: ClusterSnapshot | None) -> None:
         """Publish what a cluster answered last, and the error of the last query."""
         cluster = published_cluster_row(answer, last, self._clock.now())
         self._put(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
-            own = self._policy.queues_at(answer.cluster)
+            own = self.policy.queues_at(answer.cluster)
             cluster_observer.publish_local_only_queues(answer.snapshot, own, self._folder)
         if answer.vocabulary:
             path = published_file_formats.offered_names_path(answer.cluster, self._folder)
@@ -308,7 +267,18 @@ class TransferStatePublisher:
         """Publish the usage of a local task's remote jobs."""
         job, _, task = local.partition(".")
         path = published_file_formats.remote_usage_path(int(job), int(task or 0), self._folder)
-        publish_file(path, published_json.encode_published_value(published_remote_job_usage(local, records)))
+        last, left_out = transfers_in_job_lists.drop_oldest_attempts(records, MOST_RECORDS)
+        shown = tuple(
+            replace(
+                record,
+                owner=replace_control_characters(record.owner),
+                queue=replace_control_characters(record.queue),
+                host=replace_control_characters(record.host),
+            )
+            for record in last
+        )
+        usage = PublishedRemoteUsage(job=local, records=shown, left_out=left_out)
+        publish_file(path, published_json.encode_published_value(usage))
 
     def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
         """Publish a remote job's usage for the epilog that root runs after the local job."""
@@ -337,11 +307,16 @@ class TransferStatePublisher:
 
     def _show_service(self) -> None:
         service = PublishedServiceStatus(
-            cluster=self._policy.site.cluster,
+            cluster=self.policy.site.cluster,
             version=version_with_commit(),
             started_at=self._started_at,
-            keep_closed_h=self._policy.retention.closed_h,
-            routes=tuple(published_queue_routes(self._policy)),
+            keep_closed_h=self.policy.retention.closed_h,
+            routes=tuple(
+                PublishedTransferQueue(
+                    queue=name, cluster=queue.cluster, pending_limit=queue.pending_limit, slots=queue.slots
+                )
+                for name, queue in self.policy.queues.items()
+            ),
             configuration=self._configuration,
             full=replace_control_characters(self._full),
         )

@@ -40,6 +40,7 @@ from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThread
 from gridbridge.shell import safe_files, ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.state.spool_reader import ResumableFolderScan
+from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 MAX_AGE_S = 86400  # age at which the claim file of a job without a transfer is removed
@@ -127,16 +128,6 @@ def _remove_old(path: str, now_s: float) -> None:
         safe_files.remove_file(path)
 
 
-def create_remote_grant_files(remote: Away, names: tuple[str, ...]) -> None:
-    """Let jobs at a remote cluster run, by one grant file for each job; CommandFailed unless all files exist."""
-    _ask(remote, GIVE, names)
-
-
-def remove_remote_grant_file(remote: Away, name: str) -> None:
-    """Remove the file at a remote cluster that lets a job run; safe to repeat."""
-    _ask(remote, REMOVE, (name,))
-
-
 def _ask(remote: Away, script: str, names: tuple[str, ...]) -> None:
     if not all(name.isascii() and name.replace(".", "0").isalnum() for name in names):
         raise ParseError(f"{names!r}: expected names of grants")
@@ -144,11 +135,11 @@ def _ask(remote: Away, script: str, names: tuple[str, ...]) -> None:
     ssh.run_over_ssh(remote.login, argv, dict(BARE), remote.timeout_s).checked()
 
 
-class ClaimAndGrantFiles:
+class ClaimAndGrantFiles(ReloadablePollerComponent):
     """The files by which a remote job learns whether the job may run: claims at home, grants at remote clusters."""
 
     def __init__(self, policy: Policy, spool: str = SPOOL) -> None:
-        self._policy = policy
+        super().__init__(policy)
         self._spool = spool
         self._names = ResumableFolderScan()
 
@@ -156,10 +147,6 @@ class ClaimAndGrantFiles:
     def is_amid_sweep(self) -> bool:
         """Whether the clean-up of the folder of claim files is unfinished."""
         return self._names.is_amid
-
-    def follow(self, policy: Policy) -> None:
-        """Use a changed gridbridge.toml for later acts on claims."""
-        self._policy = policy
 
     def take(self, transfer: Transfer) -> bool:
         """Claim the task of a transfer for home; return False if the remote job has the claim."""
@@ -175,15 +162,17 @@ class ClaimAndGrantFiles:
         remove_old_claim_files(claimed, now_s, self._spool, self._names)
 
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
-        """Let the remote jobs of transfers run, by grant files at their cluster; safe to repeat."""
+        """Let the remote jobs of transfers run, by grant files at their cluster; safe to repeat.
+
+        Raises CommandFailed unless all files exist.
+        """
         names = tuple(claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
-        create_remote_grant_files(configured_cluster_address(self._policy, cluster), names)
+        _ask(configured_cluster_address(self.policy, cluster), GIVE, names)
 
     def remove_grant(self, transfer: Transfer) -> None:
         """Remove the file that let a remote job run, once the job is gone."""
-        remove_remote_grant_file(
-            configured_cluster_address(self._policy, transfer.remote), claim_file_name(transfer.claim, transfer.uid)
-        )
+        name = claim_file_name(transfer.claim, transfer.uid)
+        _ask(configured_cluster_address(self.policy, transfer.remote), REMOVE, (name,))
 
 
 AT_ONCE = 500  # largest number of jobs in one command
@@ -194,13 +183,13 @@ DOUBT_S = 30.0  # a job without permission to run ends within this time after cl
 _log = logging.getLogger(__name__)
 
 
-class RemoteJobClaimService:
+class RemoteJobClaimService(ReloadablePollerComponent):
     """Decides which side runs a task, lets remote jobs run by grants, and removes old claims."""
 
     def __init__(
         self, policy: Policy, ledger: TransferLedger, files: ClaimAndGrantFiles, workers: OwnerThreadPools, clock: Clock
     ) -> None:
-        self._policy = policy
+        super().__init__(policy)
         self._ledger = ledger
         self._files = files
         self._workers = workers
@@ -209,10 +198,6 @@ class RemoteJobClaimService:
         self._due: dict[str, dict[TransferKey, Transfer]] = {}  # transfers with unsent permission to run, by cluster
         self._sent: dict[str, tuple[tuple[Transfer, ...], Future[None]]] = {}
         self._removing: dict[TransferKey, Future[None]] = {}
-
-    def follow(self, policy: Policy) -> None:
-        """Use a changed configuration."""
-        self._policy = policy
 
     def load(self) -> None:
         """Send again each permission to run (grant) that an earlier poller process may not have sent."""
@@ -235,7 +220,7 @@ class RemoteJobClaimService:
         for cluster, due in tuple(self._due.items()):
             due = {key: transfer for key, transfer in due.items() if key in self._ledger.open}
             self._due[cluster] = due
-            if not due or cluster in self._sent or cluster not in self._policy.clusters:
+            if not due or cluster in self._sent or cluster not in self.policy.clusters:
                 continue
             if self._backoff.may_try(cluster):
                 batch = tuple(due.values())[:AT_ONCE]
@@ -245,7 +230,9 @@ class RemoteJobClaimService:
     def recall(self, transfer: Transfer, why: str) -> bool:
         """Claim a waiting task for home; return False if the remote job holds the claim, or the holder is unknown."""
         try:
-            is_had = transfer.claimed != JOB and self._take_claim(transfer)
+            is_had = transfer.claimed != JOB and (
+                does_claim_need_home_grant(transfer.claim) or self._files.take(transfer)
+            )
         except StateError as error:
             _log.warning("event=no_recall name=%s why=%r", transfer.name, str(error))
             return False
@@ -266,13 +253,10 @@ class RemoteJobClaimService:
             self._ledger.note(transfer, f"recall: too late, the remote job at {transfer.remote} has the claim")
         return is_had
 
-    def _take_claim(self, transfer: Transfer) -> bool:
-        return does_claim_need_home_grant(transfer.claim) or self._files.take(transfer)
-
     def limited(self, transfer: Transfer, end: TransferMessage) -> TransferMessage:
         """Return the result of a remote job; an error if too many remote jobs of the task got no permission to run."""
         self._doubt(transfer, end)
-        queue = self._policy.queues.get(transfer.queue)
+        queue = self.policy.queues.get(transfer.queue)
         if end.claim != FENCED or queue is None:
             return end
         before = self._ledger.attempts(transfer.name, transfer.uid)
@@ -284,7 +268,7 @@ class RemoteJobClaimService:
 
     def _doubt(self, transfer: Transfer, end: TransferMessage) -> None:
         """Log a remote job that ended for lack of its permission to run, although the permission was sent."""
-        cluster = self._policy.clusters.get(transfer.remote)
+        cluster = self.policy.clusters.get(transfer.remote)
         if not cluster or not does_claim_need_home_grant(transfer.claim) or end.exit_status != str(REQUEUE):
             return
         waited_s = float(end.wallclock_s or 0)
@@ -296,30 +280,25 @@ class RemoteJobClaimService:
         """Return whether a transfer's files of claim and permission are gone; otherwise begin to remove the files."""
         kind, _ = split_claim(ended.claim)
         if kind == FILE:
-            return self._is_removed(ended)
-        if kind != GRANT or ended.claimed != JOB or ended.remote not in self._policy.clusters:
+            try:
+                self._files.remove(ended)
+            except StateError as error:
+                _log.warning("event=failed act=remove_claim why=%r", str(error))
+                return False
+            return True
+        if kind != GRANT or ended.claimed != JOB or ended.remote not in self.policy.clusters:
             return True
         name = ended.key
         if name not in self._removing:
             if self._backoff.may_try(name):
-                owner = f"cluster {ended.remote}"
-                self._removing[name] = self._workers.do(owner, self._files.remove_grant, ended)
+                self._removing[name] = self._workers.do(f"cluster {ended.remote}", self._files.remove_grant, ended)
             return False
         if not self._removing[name].done():
             return False
-        error = self._removing.pop(name).exception()
-        if error:
-            _log.warning("event=failed act=remove_grant name=%s why=%r", name[0], str(error))
+        if failure := self._removing.pop(name).exception():
+            _log.warning("event=failed act=remove_grant name=%s why=%r", name[0], str(failure))
             return False
         self._backoff.forget(name)
-        return True
-
-    def _is_removed(self, ended: Transfer) -> bool:
-        try:
-            self._files.remove(ended)
-        except StateError as error:
-            _log.warning("event=failed act=remove_claim why=%r", str(error))
-            return False
         return True
 
     @property

@@ -93,41 +93,43 @@ class RemoteAccountingFileReader:
         """Return the result of a finished reading, once; None if no new reading has finished."""
         if self._open is None or not self._open.done():
             return None
-        look, self._open = self._read(self._open), None
+        try:
+            look = self._open.result()
+        except ThreadNotStarted as error:
+            look = AccountingFileReadResult(cursor=self.cursor, trouble=str(error))
+        self._open = None
         self.cursor = look.cursor
         if look.is_more:
-            self._due = self._clock.steady_s()
+            self.hasten()
         return look
-
-    def _read(self, open_: "Future[AccountingFileReadResult]") -> AccountingFileReadResult:
-        try:
-            return open_.result()
-        except ThreadNotStarted as error:
-            return AccountingFileReadResult(cursor=self.cursor, trouble=str(error))
 
     def look(self) -> AccountingFileReadResult:
         """Read the new lines of the accounting file; an error is part of the result."""
+        before = self.cursor
         try:
-            return self._look(self.cursor)
+            step = followed_file.read_appended_lines(before.path, before.place, self._clock.now_s())
+            records, skipped = self.accounts.read_accounting_lines(step.lines, self._prefix)
+            return AccountingFileReadResult(
+                cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
+                records=tuple(remote_job_usage_records(records, before.cluster, self._cluster)),
+                is_more=step.is_more,
+                lost=step.lost,
+            )
         except GridbridgeError as error:
-            return AccountingFileReadResult(cursor=self.cursor, trouble=str(error))
+            return AccountingFileReadResult(cursor=before, trouble=str(error))
         except Exception as error:  # a fault in one cluster's file must not stop the poller
-            _log.exception("event=fault cluster=%s", self.cursor.cluster)
-            return AccountingFileReadResult(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
-
-    def _look(self, before: ClusterAccountingProgress) -> AccountingFileReadResult:
-        step = followed_file.read_appended_lines(before.path, before.place, self._clock.now_s())
-        records, skipped = self.accounts.read_accounting_lines(step.lines, self._prefix)
-        return AccountingFileReadResult(
-            cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
-            records=tuple(remote_job_usage_records(records, self.cursor.cluster, self._cluster)),
-            is_more=step.is_more,
-            lost=step.lost,
-        )
+            _log.exception("event=fault cluster=%s", before.cluster)
+            return AccountingFileReadResult(cursor=before, trouble=f"{type(error).__name__}: {error}")
 
     def dismiss(self) -> None:
         """Stop the reader's thread, and cancel a reading that has not begun."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+COPIED_KEYS = (  # fields of an accounting record that the usage record has, too
+    *("job_id", "queue", "host", "pe_task", "submitted_at", "started_at", "ended_at"),
+    *("failed", "exit_status", "wallclock_s", "user_s", "system_s", "max_rss_kb"),
+)
 
 
 def remote_job_usage_records(
@@ -136,31 +138,14 @@ def remote_job_usage_records(
     """Yield the usage records of transferred jobs among the lines of an accounting file."""
     for line, record in lines:
         if is_transfer_name(record.account):  # a user may choose an account name that begins with gb
-            yield _remote_record(line, record, name, cluster)
-
-
-def _remote_record(line: str, record: JobRunAccounting, name: str, cluster: ClusterSection) -> RemoteJobRunAccounting:
-    owner = cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner
-    return RemoteJobRunAccounting(
-        transfer=record.account,
-        cluster=name,
-        source=RemoteUsageSource.ACCOUNTING,
-        mark=followed_file.blake2b_hex_digest(line.encode("utf-8", "replace")),
-        job_id=record.job_id,
-        owner=owner,
-        queue=record.queue,
-        host=record.host,
-        pe_task=record.pe_task,
-        submitted_at=record.submitted_at,
-        started_at=record.started_at,
-        ended_at=record.ended_at,
-        failed=record.failed,
-        exit_status=record.exit_status,
-        wallclock_s=record.wallclock_s,
-        user_s=record.user_s,
-        system_s=record.system_s,
-        max_rss_kb=record.max_rss_kb,
-    )
+            yield RemoteJobRunAccounting(
+                **{key: getattr(record, key) for key in COPIED_KEYS},
+                transfer=record.account,
+                cluster=name,
+                source=RemoteUsageSource.ACCOUNTING,
+                mark=followed_file.blake2b_hex_digest(line.encode("utf-8", "replace")),
+                owner=cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner,
+            )
 
 
 MOST_TOLD = 1000  # stored job ends per hour and person at most, for jobs that no home job list has shown
@@ -313,13 +298,10 @@ class RemoteUsageService:
         if not is_accounted:
             self._show(local, self.accounting.put_record(record, self.clock.now()))
         if has_epilog:
-            self._tell_epilog(local, record)
-
-    def _tell_epilog(self, local: str, record: RemoteJobRunAccounting) -> None:
-        try:
-            self.views.epilog_usage(local, record.owner, format_shepherd_usage(record))
-        except StateError as error:
-            _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
+            try:
+                self.views.epilog_usage(local, record.owner, format_shepherd_usage(record))
+            except StateError as error:
+                _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
     def _may_tell(self, transfer: Transfer) -> bool:
         """Return whether to store the usage in a job's end message; the number of unproved jobs is limited.

@@ -17,10 +17,7 @@ from gridbridge.decisions.transfer.starter_message_acceptance import (
     ReceivedStarterMessage,
     accept_or_reject_message,
 )
-from gridbridge.decisions.transfer.transfers_in_job_lists import (
-    MOST_UNPROVED,
-    is_task_listed_as_owners,
-)
+from gridbridge.decisions.transfer.transfers_in_job_lists import MOST_UNPROVED, is_task_listed_as_owners
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import (
@@ -131,9 +128,8 @@ class UnconfirmedTransferQuota:
     def jobs(self) -> set[int]:
         """Return the waiting transfers' local and remote job ids, which the next job lists must include."""
         waiting = [entry.transfer for entry in self._waiting.values()]
-        return {parse_transfer_name(transfer.name).job for transfer in waiting} | {
-            transfer.remote_id for transfer in waiting if transfer.remote_id
-        }
+        local = {parse_transfer_name(transfer.name).job for transfer in waiting}
+        return local | {transfer.remote_id for transfer in waiting if transfer.remote_id}
 
     def names(self) -> frozenset[tuple[str, str]]:
         """Return name and owner of each waiting transfer."""
@@ -242,7 +238,8 @@ class StarterMessageReader:
         self._lingering = ()
         self.unproved.begin()
         messages = [*(spooled for _, spooled in self.premature.values()), *new]
-        messages.sort(key=lambda spooled: _rank(spooled.message.kind))
+        # by kind, because clocks of hosts can't be compared; an unknown kind comes last
+        messages.sort(key=lambda spooled: (*KIND_ORDER, spooled.message.kind).index(spooled.message.kind))
         changed: set[TransferKey] = set()
         newest = {_series(spooled): spooled.path for spooled in messages}
         for spooled in messages:
@@ -291,8 +288,7 @@ class StarterMessageReader:
             self.premature.pop(spooled.path, None)
             return self.unproved.park(spooled, verdict)
         if isinstance(verdict, RejectedStarterMessage):
-            refused = self._refuse(spooled, verdict, previous is None)
-            if refused:
+            if refused := self._refuse(spooled, verdict, previous is None):
                 self._refusals.keep(received, verdict)
             return refused
         self.premature.pop(spooled.path, None)
@@ -370,8 +366,3 @@ def _series(spooled: MessageWithAuthorUid) -> tuple[str, ...]:
     if message.kind != TransferMessageKind.RECORD:
         return (spooled.path,)
     return (message.transfer, str(spooled.uid), message.wake)
-
-
-def _rank(kind: str) -> int:
-    """Return the order of a message's kind in a round, because clocks of hosts can't be compared."""
-    return KIND_ORDER.index(kind) if kind in KIND_ORDER else len(KIND_ORDER)

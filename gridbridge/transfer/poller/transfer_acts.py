@@ -33,51 +33,44 @@ from gridbridge.model.transfer_message import (
     TransferOutcome,
     shorten_reason_for_storage,
 )
-from gridbridge.model.transfer_route import Away
 from gridbridge.program import jobs_of_removed_accounts
 from gridbridge.program.jobs_of_removed_accounts import OwnerlessJobNotDeleted
 from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
-from gridbridge.transfer.local_task_acts import LocalTaskActs
+from gridbridge.transfer.local_task_acts import LocalTaskActs, ReloadablePollerComponent
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.remote_job_claims import ClaimAndGrantFiles
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 
 
-class RemoteJobActs:
+class RemoteJobActs(ReloadablePollerComponent):
     """Acts on the remote jobs of transfers; each act runs a command at the remote cluster."""
 
     def __init__(self, policy: Policy, tasks: LocalTaskActs) -> None:
-        self._policy = policy
+        super().__init__(policy)
         self._tasks = tasks
 
-    def follow(self, policy: Policy) -> None:
-        """Use a changed gridbridge.toml for later acts."""
-        self._policy = policy
-
     def delete(self, action: TransferAction) -> None:
-        """Delete a remote job as its owner; in a site of embedded clusters the service is the owner."""
-        if self._policy.is_personal:
-            _delete_own(configured_cluster_address(self._policy, action.transfer.remote), action.transfer)
+        """Delete a remote job as its owner; in a site of embedded clusters the service is the owner.
+
+        Raises OwnerlessJobNotDeleted if the owner's account was removed, and the service may not delete the job.
+        """
+        transfer = action.transfer
+        if self.policy.is_personal:
+            where, job = configured_cluster_address(self.policy, transfer.remote), str(transfer.remote_id)
+            if load_submit_adapter(where).query_owner_and_account(where, job)[1] == transfer.name:
+                load_submit_adapter(where).delete_job(where, job)
             return
         try:
-            _as_owner("delete", action.transfer)
+            _as_owner("delete", transfer)
         except OwnerAccountGone:
-            self._delete_for_nobody(action.transfer)
-
-    def _delete_for_nobody(self, transfer: Transfer) -> None:
-        """Delete the remote job of an owner whose account was removed.
-
-        Raises OwnerlessJobNotDeleted if the cluster does not let the service delete the job.
-        """
-        job = str(transfer.remote_id or "")
-        jobs_of_removed_accounts.delete_job_of_removed_account(
-            self._policy, transfer.remote, transfer.owner, transfer.name, job
-        )
+            jobs_of_removed_accounts.delete_job_of_removed_account(
+                self.policy, transfer.remote, transfer.owner, transfer.name, str(transfer.remote_id or "")
+            )
 
     def give_up(self, action: TransferAction) -> TransferMessage:
         """Delete a remote job that is in error state; return a result with the error that the cluster shows."""
         transfer = action.transfer
-        where = configured_cluster_address(self._policy, transfer.remote)
+        where = configured_cluster_address(self.policy, transfer.remote)
         details = cluster_status_reader(where).query_job_details(where, transfer.remote_id)
         reasons = [error for detail in details for error in detail.errors]
         self.delete(action)
@@ -87,7 +80,7 @@ class RemoteJobActs:
     def look_up_end(self, action: TransferAction) -> TransferMessage | None:
         """Return the result of a remote job by its accounting record; None without a record."""
         transfer = action.transfer
-        where = configured_cluster_address(self._policy, transfer.remote)
+        where = configured_cluster_address(self.policy, transfer.remote)
         end = cluster_status_reader(where).query_job_end(where, transfer.remote_id, transfer.name)
         return self.judge(end, transfer) if end else None
 
@@ -99,17 +92,15 @@ class RemoteJobActs:
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Return the account names of those given jobs that a remote cluster still lists."""
-        where = configured_cluster_address(self._policy, cluster)
+        where = configured_cluster_address(self.policy, cluster)
         query_accounts = batch_adapter_of_cluster(where).query_job_accounts
         return query_accounts(where, jobs) if query_accounts else {}
 
     def delete_orphan(self, orphan: OrphanRemoteJob) -> None:
         """Delete a held remote job that belongs to no transfer, as an operator and not as its owner."""
-        where = configured_cluster_address(self._policy, orphan.cluster)
-        if any(
-            job.name == orphan.name and job.account == orphan.name
-            for job in cluster_status_reader(where).query_job_details(where, orphan.job_id)
-        ):
+        where = configured_cluster_address(self.policy, orphan.cluster)
+        jobs = cluster_status_reader(where).query_job_details(where, orphan.job_id)
+        if any(job.name == job.account == orphan.name for job in jobs):
             load_submit_adapter(where).delete_job(where, str(orphan.job_id))
 
     def unstage(self, transfer: Transfer) -> None:
@@ -128,18 +119,10 @@ def _as_owner(verb: str, transfer: Transfer) -> None:
     result.checked()
 
 
-def _delete_own(where: Away, transfer: Transfer) -> None:
-    """Delete a transfer's remote job as this user, if the job's account name is the transfer's name."""
-    far, job = load_submit_adapter(where), str(transfer.remote_id)
-    if far.query_owner_and_account(where, job)[1] == transfer.name:
-        far.delete_job(where, job)
-
-
 def untraceable_job_verdict(action: TransferAction) -> TransferMessage:
     """Return an error as the result of a remote job that its cluster neither lists nor accounts for."""
-    transfer = action.transfer
-    reason = f"{transfer.remote} has no trace of job {transfer.remote_id}"
-    return _error(transfer, TransferFailureCause.VANISHED, reason)
+    reason = f"{action.transfer.remote} has no trace of job {action.transfer.remote_id}"
+    return _error(action.transfer, TransferFailureCause.VANISHED, reason)
 
 
 def disputed_end_verdict(action: TransferAction) -> TransferMessage:
@@ -171,18 +154,9 @@ class TransferActRunner:
             TransferActKind.UNPIN: self.tasks.unpin,
         }
 
-    def follow(self, policy: Policy) -> None:
-        """Use a changed gridbridge.toml for later acts."""
-        for subject in (self.verdicts, self.claims, self.tasks, self.remote):
-            subject.follow(policy)
-
     def far(self, action: TransferAction) -> TransferMessage | None:
         """Run an act that needs a command at a cluster; return the job's result if the act found the job's end."""
         return self._far[action.act](action)
-
-    def judge(self, end: JobEnd, transfer: Transfer) -> TransferMessage:
-        """Return the result of an ended remote job, for its starter."""
-        return self.remote.judge(end, transfer)
 
 
 AGAIN_S = 2.0  # pause before the first retry of a failed act; each retry doubles the pause
@@ -277,30 +251,21 @@ class TransferActDispatcher:
 
     def _future(self, action: TransferAction) -> "Future[TransferMessage | None]":
         is_sought = action.act is TransferActKind.LOOK_UP_END
+        done: Future[TransferMessage | None] = Future()
         try:
             end = self._usage_records.end(action.transfer) if is_sought else None
         except ConflictingRemoteJobEnds as error:
-            return _failed(error)
+            done.set_exception(error)
+            return done
         if end is None and is_sought and self._usage_records.tells(action.transfer):
-            return _completed(None)
+            done.set_result(None)
+            return done
         if end is None:
             return self._workers.do(action.transfer.owner, self._acts.far, action)
         if end.is_unseen:
-            judge = partial(self._acts.judge, end)
-            return self._workers.do(action.transfer.owner, judge, action.transfer)
-        return _completed(home_verdict_from_accounting(action.transfer, end))
-
-
-def _completed(verdict: TransferMessage | None) -> Future[TransferMessage | None]:
-    future: Future[TransferMessage | None] = Future()
-    future.set_result(verdict)
-    return future
-
-
-def _failed(error: Exception) -> Future[TransferMessage | None]:
-    failed: Future[TransferMessage | None] = Future()
-    failed.set_exception(error)
-    return failed
+            return self._workers.do(action.transfer.owner, partial(self._acts.remote.judge, end), action.transfer)
+        done.set_result(home_verdict_from_accounting(action.transfer, end))
+        return done
 
 
 def _name(action: TransferAction) -> Name:

@@ -14,12 +14,7 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.site.service_fault_findings import AwayJob
 from gridbridge.decisions.transfer import transfers_in_job_lists
 from gridbridge.decisions.transfer.home_and_remote_mismatches import UNDELIVERED_REASON
-from gridbridge.model.transfer.transfers_and_actions import (
-    OwnerSeenInHomeJobList,
-    Transfer,
-    TransferEvent,
-    TransferKey,
-)
+from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer, TransferEvent, TransferKey
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson, WithheldLogLines
@@ -79,26 +74,19 @@ class TaskHistoryPublisher:
         self._behind.clear()
 
     def _show(self, local: str) -> None:
-        attempts = self._known.pop(local, None) or self._load(local)
+        job, _, task = local.partition(".")
+        attempts = self._known.pop(local, None) or {
+            transfer.key: _Attempt(transfer, list(self._transfers.events(transfer.name, transfer.uid)))
+            for transfer in self._transfers.of_task(self._cluster, int(job), int(task or 0))
+        }
         transfers = tuple(attempt.transfer for attempt in attempts.values())
-        proved, unproved = (
-            transfers_in_job_lists.proved_owner_uids(transfers),
-            transfers_in_job_lists.uids_claiming_unproved_task(transfers),
-        )
-        if proved:
+        unproved = transfers_in_job_lists.uids_claiming_unproved_task(transfers)
+        if proved := transfers_in_job_lists.proved_owner_uids(transfers):
             self._views.task(local, _of(attempts, proved))
         for uid in {transfer.uid for transfer in transfers}:
             self._views.unproved_task(local, uid, _of(attempts, unproved & {uid}))
         if not all(attempt.transfer.is_over for attempt in attempts.values()):
             self._known[local] = attempts
-
-    def _load(self, local: str) -> "dict[TransferKey, _Attempt]":
-        job, _, task = local.partition(".")
-        attempts = self._transfers.of_task(self._cluster, int(job), int(task or 0))
-        return {
-            transfer.key: _Attempt(transfer, list(self._transfers.events(transfer.name, transfer.uid)))
-            for transfer in attempts
-        }
 
     def sweep(self, before: datetime, living: tuple[Transfer, ...]) -> None:
         """Remove published histories that did not change since `before`, and clear the cache."""
@@ -236,7 +224,9 @@ class TransferLedger:
         if self._told.get(transfer.key) == text:
             return
         self._told[transfer.key] = text
-        self._tell_left_out()
+        self._logged_of.tell_left_out(_log)
+        for of, count in self._told_of.left_out().items():
+            _log.warning("event=left_out of=%s events=%d", of, count)
         if not self._told_of.allows(transfer.key):
             return
         self._job_history.touch(transfer)
@@ -256,11 +246,6 @@ class TransferLedger:
             for text in self._withheld.take(transfer.uid, transfer.key):
                 if is_proved:
                     _log_transfer(transfer, text)
-
-    def _tell_left_out(self) -> None:
-        self._logged_of.tell_left_out(_log)
-        for of, count in self._told_of.left_out().items():
-            _log.warning("event=left_out of=%s events=%d", of, count)
 
     def forget(self, transfer: Transfer) -> None:
         """Move a closed transfer from the open to the ended transfers, whose remote jobs are still watched."""

@@ -7,6 +7,7 @@ starter carries out; the result of the job later replaces the request in the sam
 import logging
 import math
 import operator
+import sys
 from collections.abc import Set
 from concurrent.futures import Future
 from dataclasses import replace
@@ -33,7 +34,7 @@ from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThread
 from gridbridge.shell.clock import Clock
 from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.state_file import StateFile
-from gridbridge.transfer.local_task_acts import LocalTaskActs
+from gridbridge.transfer.local_task_acts import LocalTaskActs, ReloadablePollerComponent
 from gridbridge.transfer.poller import poller_decision_journal
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
@@ -47,7 +48,7 @@ AGAIN_S = 60.0  # first pause before a task that could not run at home is tried 
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-class WaitingTaskRecallService:
+class WaitingTaskRecallService(ReloadablePollerComponent):
     """Brings waiting tasks home into free slots of the home cluster."""
 
     def __init__(
@@ -61,7 +62,7 @@ class WaitingTaskRecallService:
         clock: Clock,
         journal: DecisionJournal,
     ) -> None:
-        self._policy = policy
+        super().__init__(policy)
         self._ledger = ledger
         self._tasks = tasks
         self._verdicts = verdicts
@@ -75,10 +76,6 @@ class WaitingTaskRecallService:
         self._wished_at_s: dict[TransferKey, float] = {}  # time of each request to a starter
         self._free = (0, 0)  # free slots in the last two job lists of home
         self._free_at: dict[str, datetime] = clock.dated(operator.add)
-
-    def follow(self, policy: Policy) -> None:
-        """Use a changed configuration."""
-        self._policy = policy
 
     def load(self) -> None:
         """Withdraw the requests that an earlier process made to starters."""
@@ -106,14 +103,15 @@ class WaitingTaskRecallService:
     def _begin(
         self, candidates: tuple[Transfer, ...], situation: TransferDecisionInputs, troubles: dict[str, str], free: int
     ) -> None:
-        queues = self._policy.queues
+        queues = self.policy.queues
         due = tuple(recall_policy.plan_recalls_into_home_slots(candidates, situation, queues, troubles, free))
         begun = [recall for recall in due if self._backoff.may_try(recall.transfer.key)]
         for recall in begun:
             check = self._workers.do(recall.transfer.owner, self._tasks.check, recall.transfer)
             self._checking[recall.transfer.key] = recall, check
         if begun:
-            considered = recall_policy.recalls_if_all_slots_were_free(candidates, situation, queues, troubles)
+            all_due = recall_policy.plan_recalls_into_home_slots(candidates, situation, queues, troubles, sys.maxsize)
+            considered = [recall.transfer for recall in all_due]
             entry = poller_decision_journal.recall_journal_entry(considered, due, situation, queues, troubles, free)
             self._journal.keep(entry)
 
@@ -134,8 +132,8 @@ class WaitingTaskRecallService:
 
         Without a claim, the remote batch system must be able to show whether the job has started.
         """
-        queue = self._policy.queues.get(transfer.queue)
-        cluster = self._policy.clusters.get(transfer.remote)
+        queue = self.policy.queues.get(transfer.queue)
+        cluster = self.policy.clusters.get(transfer.remote)
         if not queue or not queue.recall_wait_s or not cluster or transfer.listed != OwnerSeenInHomeJobList.YES:
             return False
         tells = ADAPTERS[cluster.kind].recalls is not None
@@ -177,11 +175,8 @@ class WaitingTaskRecallService:
             self._forget(key)
         elif not transfer.verdict and _has_started(transfer, situation):
             self._take_back(transfer, f"recall: too late, running at {transfer.remote}")
-        elif not transfer.verdict and self._is_unheeded(key):
+        elif not transfer.verdict and self._clock.steady_s() - self._wished_at_s.get(key, math.inf) > HEED_S:
             self._take_back(transfer, "recall: withdrawn, the starter did not act")
-
-    def _is_unheeded(self, key: TransferKey) -> bool:
-        return self._clock.steady_s() - self._wished_at_s.get(key, math.inf) > HEED_S
 
     def _take_back(self, transfer: Transfer, why: str) -> None:
         self._forget(transfer.key)
@@ -202,7 +197,7 @@ KEPT = timedelta(days=7)
 NOBODY = "moves"  # name of the thread for moves of unknown owners
 
 
-class WaitingTaskMoveService:
+class WaitingTaskMoveService(ReloadablePollerComponent):
     """Moves waiting tasks to other clusters: home excludes the queues to the old cluster, and brings the task home.
 
     A job gets its own queue list back once its task has started. After a kill, each move goes on at its stage in the
@@ -219,7 +214,7 @@ class WaitingTaskMoveService:
         workers: OwnerThreadPools,
         clock: Clock,
     ) -> None:
-        self._policy = policy
+        super().__init__(policy)
         self._kept = Kept(database)
         self._ledger = ledger
         self._tasks = tasks
@@ -229,10 +224,6 @@ class WaitingTaskMoveService:
         self._keeping: dict[TransferKey, Future[None]] = {}  # queue lists being changed
         self._wished: set[TransferKey] = set()
         self._ending: dict[TransferKey, tuple[WaitingTaskMove, Future[None]]] = {}  # queue lists being restored
-
-    def follow(self, policy: Policy) -> None:
-        """Use a changed configuration."""
-        self._policy = policy
 
     def jobs(self) -> set[int]:
         """Return the ids of local jobs that the home job list must include."""
@@ -280,8 +271,7 @@ class WaitingTaskMoveService:
         elif situation.now - move.asked_at > recall_policy.MOVE_DEADLINE:
             self._give_up(move, transfer, situation, "the move could not begin in time")
         elif recall_policy.is_waiting_task_recallable(transfer, situation):
-            keep = self._workers.do(transfer.owner, self._tasks.keep_off, transfer)
-            self._keeping[transfer.key] = keep
+            self._keeping[transfer.key] = self._workers.do(transfer.owner, self._tasks.keep_off, transfer)
 
     def _begin_recall(self, move: WaitingTaskMove, transfer: Transfer, situation: TransferDecisionInputs) -> None:
         if error := self._keeping.pop(transfer.key).exception():
@@ -327,7 +317,7 @@ class WaitingTaskMoveService:
         for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
             move, giving = self._ending.pop(key)
             error, transfer = giving.exception(), self._ledger.find(key)
-            if error and transfer and recall_policy.is_task_listed_at_home(transfer, situation):
+            if error and transfer and situation.at_home(transfer):
                 _log.warning("event=queues_kept name=%s why=%r", move.name, str(error))
                 self._give_back(move, transfer.owner, move.stage, move.reason)
             else:

@@ -10,7 +10,7 @@ import select
 import sys
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferOutcome
+from gridbridge.model.transfer_message import DesiredLocalJobState, TransferOutcome
 from gridbridge.shell import safe_files
 from gridbridge.shell.program_runs import SIGKILL
 from gridbridge.state import published_file_formats
@@ -52,7 +52,11 @@ def terminate_local_job(task: LocalTask) -> None:
     In doubt the job ends, because Grid Engine runs no second method for one `qdel`. During the check the starter does
     not release the remote job.
     """
-    doubt = _doubt(task)
+    doubt = ""
+    try:
+        doubt = task.doubt()
+    except (GridbridgeError, OSError) as error:
+        log_step_error(error)
     if not _is_deleted(task) and not task.is_dead():
         safe_files.remove_file(doubt)
         task.tell_spared()
@@ -65,14 +69,6 @@ def terminate_local_job(task: LocalTask) -> None:
     if task.is_done(BACK):
         starter.be_alone_in(PATIENCE_S)
     starter.end_within(PATIENCE_S)
-
-
-def _doubt(task: LocalTask) -> str:
-    try:
-        return task.doubt()
-    except (GridbridgeError, OSError) as error:
-        log_step_error(error)
-        return ""
 
 
 def _is_deleted(task: LocalTask) -> bool:
@@ -94,17 +90,14 @@ def delete_job_of_killed_starter(task: LocalTask) -> None:
     record = task.record()
     if not record or task.closed() or task.is_dead():
         return
-    if record.stage and _has_ended(task, record):
-        return
+    if record.stage:
+        message = published_file_formats.read_verdict_or_reply(task.verdict(record.transfer))
+        if message and message.outcome not in TransferOutcome.WISHES:
+            return
     try:
         task.ask(DesiredLocalJobState.DEAD)
     finally:
         delete_remote_job(task.remote_system(task.route(record.queue)).within(EPILOG_S), record)
-
-
-def _has_ended(task: LocalTask, record: TransferMessage) -> bool:
-    message = published_file_formats.read_verdict_or_reply(task.verdict(record.transfer))
-    return message is not None and message.outcome not in TransferOutcome.WISHES
 
 
 def note_intent_and_wake_starter(task: LocalTask, desired: str) -> None:

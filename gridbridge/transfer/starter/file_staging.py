@@ -38,10 +38,8 @@ class RemoteStagingFolder:
     __slots__ = ("cwd", "folder", "stage_in", "stage_out")
 
     def __init__(self, *, folder: str, cwd: str, stage_in: str = "", stage_out: str = "") -> None:
-        self.folder = folder
-        self.cwd = cwd
-        self.stage_in = stage_in
-        self.stage_out = stage_out
+        self.folder, self.cwd = folder, cwd
+        self.stage_in, self.stage_out = stage_in, stage_out
 
 
 def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> str:
@@ -69,15 +67,10 @@ def begin_file_staging(step: "StarterStepContext", request: JobRequest, config: 
         if not stage.folder.startswith("/"):
             raise
         starter_step_context.log_step_error(error)
-        return _make_at_home(step, stage)
-
-
-def _make_at_home(step: "StarterStepContext", stage: RemoteStagingFolder) -> str:
-    """Create and note a folder for copied files below the remote account's home directory."""
-    stage.folder = f"{remote_stage_folder.STAGE_DIR}/{step.record.transfer}"
-    _note(step.task, stage)
-    step.note(stage=stage.folder)
-    return remote_stage_folder.make_remote_stage_folder(_login(step), stage.folder, step.away.timeout_s)
+        stage.folder = f"{remote_stage_folder.STAGE_DIR}/{step.record.transfer}"  # below the account's home directory
+        _note(step.task, stage)
+        step.note(stage=stage.folder)
+        return remote_stage_folder.make_remote_stage_folder(_login(step), stage.folder, step.away.timeout_s)
 
 
 def carry_inputs_to_remote_folder(step: "StarterStepContext") -> bool:
@@ -204,8 +197,7 @@ def _refuse_missing(task: LocalTask, stage: RemoteStagingFolder) -> None:
     declared = [_source(stage, path) for path in staged_paths.decode_staging_path_list(staged_paths.IN, stage.stage_in)]
     for source in filter(None, [*declared, _standard_input(task)]):
         path = source.replace(BEHIND, "/")
-        wrong = _wrong(path)
-        if wrong:
+        if wrong := _wrong(path):
             raise UnstageablePaths(f"{staged_paths.IN}: {path}: {wrong}")
 
 
@@ -225,7 +217,11 @@ def _endless(top: str) -> "Iterator[str]":
 
     Unreadable folders are skipped, because rsync reports them.
     """
-    pending = [(top, _holders(os.path.realpath(top)))]
+    path, above = os.path.realpath(top), {_identity("/")}
+    while path != "/":
+        above.add(_identity(path))
+        path = os.path.dirname(path)
+    pending = [(top, frozenset(above))]
     while pending:
         path, above_it = pending.pop()
         try:
@@ -238,14 +234,6 @@ def _endless(top: str) -> "Iterator[str]":
                 yield child
             else:
                 pending.append((child, above_it | {identity}))
-
-
-def _holders(path: str) -> frozenset[tuple[int, int]]:
-    ancestors = {_identity(path)}
-    while path != "/":
-        path = os.path.dirname(path)
-        ancestors.add(_identity(path))
-    return frozenset(ancestors)
 
 
 def _identity(path: str) -> tuple[int, int]:

@@ -37,20 +37,14 @@ def guard_running_local_task(step: "StarterStepContext") -> None:
 def remove_task_guard(step: "StarterStepContext") -> None:
     """Remove the hold or start time of a task without a remote job, so that the task may start."""
     how = step.record.guard or HomeStartGuard.HOLD
-    if how == HomeStartGuard.NONE:
-        how = _put_by_the_service(step)
+    if how == HomeStartGuard.NONE:  # the service guards the task after a change of the job's request
+        context = dict(step.request.context)
+        how = HomeStartGuard.HOLD if OWN_HOLD in context else HomeStartGuard.NONE
+        how = HomeStartGuard.START if OWN_START in context else how
     if how == HomeStartGuard.HOLD:
         step.home.release_job(step.route.home, step.task.local)
     elif how == HomeStartGuard.START:
         step.home.restore_start_time(step.route.home, str(step.task.job))
-
-
-def _put_by_the_service(step: "StarterStepContext") -> str:
-    """Return whether the service has set a hold or a start time, after the job's request was changed."""
-    context = dict(step.request.context)
-    if OWN_START in context:
-        return HomeStartGuard.START
-    return HomeStartGuard.HOLD if OWN_HOLD in context else HomeStartGuard.NONE
 
 
 def write_first_transfer_note(step: "StarterStepContext") -> bool:
@@ -70,11 +64,7 @@ def write_first_transfer_note(step: "StarterStepContext") -> bool:
     if step.record.remote_id and step.away.login:
         submission_step.make_remote_staging_folder(step, step.request, step.task.config())
     name = step.record.transfer or str(step.task.transfer(step.route, attempt=1))
-    fields = {
-        "transfer": name,
-        "guard": choose_local_task_guard(step),
-        "submitted": step.request.submitted,
-    }
+    fields = {"transfer": name, "guard": choose_local_task_guard(step), "submitted": step.request.submitted}
     step.note(kind=TransferMessageKind.RECORD, phase=phase, **fields)
     return True
 
@@ -89,13 +79,8 @@ def _learn_of_the_last(step: "StarterStepContext") -> bool:
         step.note(kind=TransferMessageKind.ASK, transfer=name, restarted=put_back, submitted=submitted)
         return False
     if reply.phase:
-        _adopt(step, reply)
-    fields = {key: value for key, value in vars(reply).items() if value}
-    step.record = step.record.but(**fields)
+        step.go_by(step.task.route(reply.queue))
+        step.require_same(reply)
+        step.may_be_there = True
+    step.record = step.record.but(**{key: value for key, value in vars(reply).items() if value})
     return True
-
-
-def _adopt(step: "StarterStepContext", reply: TransferMessage) -> None:
-    step.go_by(step.task.route(reply.queue))
-    step.require_same(reply)
-    step.may_be_there = True

@@ -12,6 +12,7 @@ from gridbridge.batch.gridengine.submitted_request import parse_execd_config, pa
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.fixed_paths import PUBLISHED, SPOOL
 from gridbridge.model.transfer_message import (
+    MAX_BYTES,
     DesiredLocalJobState,
     TransferMessage,
     TransferMessageKind,
@@ -110,11 +111,11 @@ class LocalTask:
 
     def config(self) -> dict[str, str]:
         """Return execd's settings of the job (active_jobs/N.T/config)."""
-        return parse_execd_config(_whole(f"{self.spool_dir}/config"))
+        return parse_execd_config(read_whole_file(f"{self.spool_dir}/config"))
 
     def environment(self) -> dict[str, str]:
         """Return the job's environment from execd's file, without cutting long values."""
-        return parse_execd_environment(_whole(f"{self.spool_dir}/environment"))
+        return parse_execd_environment(read_whole_file(f"{self.spool_dir}/environment"))
 
     def record(self) -> TransferMessage | None:
         """Return the starter's last note about the transfer; None before the starter's first act."""
@@ -224,7 +225,7 @@ class LocalTask:
     def limit(self, name: str) -> float:
         """Return a noted time limit of the local job in seconds; infinite without a note."""
         try:
-            return parse_time_limit_s(_whole(f"{self.private}/{name}").decode())
+            return parse_time_limit_s(read_whole_file(f"{self.private}/{name}").decode())
         except (GridbridgeError, ValueError):
             return INFINITE_S
 
@@ -261,7 +262,9 @@ class LocalTask:
 
     def require_room(self) -> None:
         """Raise JobTmpdirFull unless TMPDIR has space for notes; called before a job is sent."""
-        task_notes.require_note_space(self.private)
+        path = f"{self.private}/tried"
+        task_notes.write_note(path, bytes(MAX_BYTES))  # as long as the longest note
+        safe_files.remove_file(path)
 
     def blame(self, reason: str) -> None:
         """Write a reason to the shepherd's error file, for `qstat -j` and job mail."""
@@ -292,7 +295,8 @@ def parse_time_limit_s(limit: str) -> float:
     return total
 
 
-def _whole(path: str) -> bytes:
+def read_whole_file(path: str) -> bytes:
+    """Read a file; GridbridgeError for an unreadable file."""
     try:
         with open(path, "rb") as file:
             return file.read()

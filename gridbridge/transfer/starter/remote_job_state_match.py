@@ -25,8 +25,11 @@ def match_remote_job_state(step: "StarterStepContext", message: TransferMessage 
     checks whether the local job is to end.
     """
     now = task_notes.boot_clock_sort_key()
-    if step.noted and not _is_wanted(step):
-        step.noted = ""
+    if step.noted:
+        from gridbridge.transfer.starter import time_limit_or_deletion  # few jobs need this import
+
+        if not time_limit_or_deletion.is_notify_signal_genuine(step.task, step.route.home, step.noted):
+            step.noted = ""
     if step.noted == DesiredLocalJobState.DEAD:  # after a -notify signal the deletion may wait
         step.task.note_done(WARNED)
         delete_remote_job(step.away, step.record)
@@ -37,12 +40,6 @@ def match_remote_job_state(step: "StarterStepContext", message: TransferMessage 
     if step.record.phase == StarterPhase.RELEASED:
         _act(step, step.task.desired())
     return True
-
-
-def _is_wanted(step: "StarterStepContext") -> bool:
-    from gridbridge.transfer.starter import time_limit_or_deletion  # few jobs need this import
-
-    return time_limit_or_deletion.is_notify_signal_genuine(step.task, step.route.home, step.noted)
 
 
 def _learn(step: "StarterStepContext", message: TransferMessage | None, now: task_notes.Order) -> None:

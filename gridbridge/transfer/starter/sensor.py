@@ -32,10 +32,7 @@ class HostLoadSensor:
     """The load sensor of a host, which also starts and replaces the poller."""
 
     def __init__(self, host: str, home: str = HOME, log: str = SENSOR_LOG, poller: tuple[str, ...] = POLLER) -> None:
-        self._host = host
-        self._home = home
-        self._log = log
-        self._poller = poller
+        self._host, self._home, self._log, self._poller = host, home, log, poller
         self._told = ""
         self._names: list[str] = []  # names of the load values in the last report
         self._started = -1.0e9
@@ -127,10 +124,8 @@ class HostLoadSensor:
         line = f"{at} {trouble or 'recovered'}\n".encode("utf-8", "replace")
         try:
             end = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
-            try:
-                os.write(end, line)
-            finally:
-                os.close(end)
+            with open(end, "wb", buffering=0) as file:
+                file.write(line)
         except OSError:
             return
 

@@ -11,12 +11,10 @@ import sys
 from gridbridge.batch import load_job_recaller
 from gridbridge.batch.batch_submission_outcome import NOT_INTERACTIVE, JobSubmissionOutcome
 from gridbridge.errors import (
-    CommandFailed,
     GridbridgeError,
     JobTmpdirFull,
-    OwnerBarredAtCluster,
+    SshLoginRefused,
     TemporaryJobRefusal,
-    UnconfiguredTransferQueue,
     UnmappableRequest,
     UnstageablePaths,
 )
@@ -32,13 +30,13 @@ from gridbridge.model.transfer_message import (
 )
 from gridbridge.shell.program_runs import SIGKILL
 from gridbridge.state import published_file_formats, spool
-from gridbridge.transfer.starter import (
-    first_note_and_guard,
-    starter_step_context,
-    submission_step,
-)
+from gridbridge.transfer.starter import first_note_and_guard, starter_step_context, submission_step
 from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, message_timestamp
-from gridbridge.transfer.starter.remote_job_state_match import delete_remote_job, match_remote_job_state
+from gridbridge.transfer.starter.remote_job_state_match import (
+    delete_remote_job,
+    find_held_remote_job,
+    match_remote_job_state,
+)
 from gridbridge.transfer.starter.starter_step_context import StarterStepContext
 
 LOOK_S = 60  # a sleeping starter looks for an answer this often
@@ -71,33 +69,20 @@ def end_without_notes_folder(task: LocalTask) -> str:
 def run_next_starter_step(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
     """Run the starter's next step; without space for notes, tell the shell to try again."""
     try:
-        return _try(task, intent, arguments)
+        try:
+            step = DueStarterStep(task, intent, arguments)
+            try:
+                return step.take()
+            except UnstageablePaths as error:
+                if step.record.phase == StarterPhase.RELEASED:
+                    raise  # the remote job may have run
+                return step.unstageable(error)
+        except JobTmpdirFull:
+            raise
+        except GridbridgeError as error:
+            return starter_step_context.end_or_retry_after_error(task, error)
     except JobTmpdirFull as error:
         return starter_step_context.wait_for_tmpdir_space(task, error)
-
-
-def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
-    try:
-        step = DueStarterStep(task, intent, arguments)
-        try:
-            return step.take()
-        except UnstageablePaths as error:
-            if step.record.phase == StarterPhase.RELEASED:
-                raise  # the remote job may have run
-            return step.unstageable(error)
-    except JobTmpdirFull:
-        raise
-    except UnconfiguredTransferQueue as error:
-        starter_step_context.log_step_error(error)
-        return starter_step_context.end_without_route(task, error)
-    except CommandFailed as error:
-        starter_step_context.log_step_error(error)
-        return starter_step_context.end_without_client_program(
-            task, error
-        ) or starter_step_context.retry_step_after_error(task, error)
-    except GridbridgeError as error:
-        starter_step_context.log_step_error(error)
-        return starter_step_context.retry_step_after_error(task, error)
 
 
 class DueStarterStep(StarterStepContext):
@@ -182,9 +167,12 @@ class DueStarterStep(StarterStepContext):
         An earlier step may have been killed after the submission, so the remote cluster is searched for the job first.
         """
         try:
-            remote_id = submission_step.find_remote_job_of_killed_step(self) if self.may_be_there else ""
+            remote_id = find_held_remote_job(self.away, self.record) if self.may_be_there else ""
             answer = None if remote_id else submission_step.submit_remote_job(self)
-        except OwnerBarredAtCluster as error:
+        except SshLoginRefused as error:
+            if not submission_step.is_owner_barred(self):
+                raise
+            self.note(stage="")
             return self.refused(str(error), TransferFailureCause.BARRED)
         except UnmappableRequest as error:
             return self.refused(str(error), TransferFailureCause.UNMAPPABLE)
@@ -228,9 +216,13 @@ class DueStarterStep(StarterStepContext):
 
     def finish(self, verdict: TransferMessage, has_run: bool = True) -> str:
         """End the starter as the result says; a task that is to run again may start at home from now on."""
-        if not self.is_home(has_run):
-            return self.end_deleted()
-        if starter_step_context.verdict_exit_status(verdict) in (REQUEUE, ERROR):
+        if self.record.stage:
+            from gridbridge.transfer.starter import file_staging
+
+            if not file_staging.fetch_remote_outputs_home(self, has_run):
+                return self.end_deleted()
+        status = starter_step_context.verdict_exit_status(verdict)
+        if status in (REQUEUE, ERROR):
             first_note_and_guard.remove_task_guard(self)
         if verdict.outcome == TransferOutcome.ERROR:
             starter_step_context.write_job_error_reason(self.task, verdict.reason)
@@ -246,13 +238,6 @@ class DueStarterStep(StarterStepContext):
                 at=message_timestamp(),
             )
         )
-        is_back = self.task.is_done(WARNED) and self.task.is_done(BACK)
-        return f"exit {REQUEUE}" if is_back else starter_step_context.starter_shell_verdict_answer(verdict)
-
-    def is_home(self, has_run: bool) -> bool:
-        """Copy the outputs home and remove the remote folder; False if the local job was deleted meanwhile."""
-        if not self.record.stage:
-            return True
-        from gridbridge.transfer.starter import file_staging
-
-        return file_staging.fetch_remote_outputs_home(self, has_run)
+        if self.task.is_done(WARNED) and self.task.is_done(BACK):
+            return f"exit {REQUEUE}"
+        return f"signal {verdict.signal}" if verdict.outcome == TransferOutcome.SIGNAL else f"exit {status}"

@@ -10,6 +10,7 @@ from gridbridge.errors import (
     JobTmpdirFull,
     SshAccessRejected,
     TemporaryJobRefusal,
+    UnconfiguredTransferQueue,
     describe_error,
 )
 from gridbridge.model.fixed_paths import CONFIG
@@ -83,13 +84,17 @@ UNABLE = 3  # number of tries if a client program dies at its start
 NOT_LOADED = b"error while loading shared libraries"  # the linker prints this if memory is short
 
 
-def end_without_client_program(task: LocalTask, error: CommandFailed) -> str:
-    """End an unsent job whose resource limits let no client program run; return '' for other errors."""
-    is_unable = (error.status or 0) < 0 or NOT_LOADED in error.stderr
-    if task.is_done(GUARDED) or not is_unable or task.tries("unable") < UNABLE:
-        return ""
-    reason = f"{error.reason}: can't run within h_vmem, h_data or h_cpu of this job?"
-    return put_job_in_error_state(task, reason)
+def end_or_retry_after_error(task: LocalTask, error: GridbridgeError) -> str:
+    """End a job without a remote cluster or with too low resource limits; retry the step after any other error."""
+    log_step_error(error)
+    if isinstance(error, UnconfiguredTransferQueue):
+        return end_without_route(task, error)
+    if isinstance(error, CommandFailed) and not task.is_done(GUARDED):
+        is_unable = (error.status or 0) < 0 or NOT_LOADED in error.stderr
+        if is_unable and task.tries("unable") >= UNABLE:
+            reason = f"{error.reason}: can't run within h_vmem, h_data or h_cpu of this job?"
+            return put_job_in_error_state(task, reason)
+    return retry_step_later(task, task.excuse(str(error), failure_cause_of_step_error(error)))
 
 
 def log_step_error(error: Exception) -> None:
@@ -136,11 +141,6 @@ def write_job_error_reason(task: LocalTask, reason: str) -> None:
         log_step_error(error)
 
 
-def retry_step_after_error(task: LocalTask, error: GridbridgeError) -> str:
-    """Tell the starter's shell to retry the step, and tell the service the reason."""
-    return retry_step_later(task, task.excuse(str(error), failure_cause_of_step_error(error)))
-
-
 def failure_cause_of_step_error(error: GridbridgeError) -> str:
     """Return the cause, as the service stores causes, of an error that stopped a step."""
     if isinstance(error, TemporaryJobRefusal):
@@ -162,13 +162,6 @@ def tell_starter_shell_to_sleep(task: LocalTask, verb: str, how_long_s: int, rec
         return f"{verb} {how_long_s} - -"
     verdict = task.verdict(record.wake if record.kind == TransferMessageKind.ASK else record.transfer)
     return f"{verb} {how_long_s} {task.our_spool}/{spool.WAKE}/{record.wake} {verdict}"
-
-
-def starter_shell_verdict_answer(verdict: TransferMessage) -> str:
-    """Return the answer to the shell for the result of a transfer: an exit status or a signal."""
-    if verdict.outcome == TransferOutcome.SIGNAL:
-        return f"signal {verdict.signal}"
-    return f"exit {verdict_exit_status(verdict)}"
 
 
 def verdict_exit_status(verdict: TransferMessage) -> int:

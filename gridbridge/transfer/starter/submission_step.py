@@ -6,20 +6,16 @@ are in active_jobs/N.T/config. Code that few jobs need is imported on demand.
 
 import os
 
-from gridbridge.batch import (
-    load_submit_adapter,
-    remote_job_script_writer,
-)
+from gridbridge.batch import load_submit_adapter, remote_job_script_writer
 from gridbridge.batch.batch_submission_outcome import ONE_HOP, JobSubmissionOutcome, JobSubmissionResult
 from gridbridge.batch.remote_job_script_writer import RemoteJobScriptValues, ShellStartMode
-from gridbridge.errors import GridbridgeError, OwnerBarredAtCluster, SshLoginRefused, UnmappableRequest
+from gridbridge.errors import UnmappableRequest
 from gridbridge.model.job_request import JobRequest, JobSpec, is_home_only_resource
 from gridbridge.model.transfer_message import TransferFailureCause
 from gridbridge.model.transfer_name import is_transfer_name
 from gridbridge.model.transfer_route import SshLogin, TransferRoute
 from gridbridge.state import published_file_formats
-from gridbridge.transfer.starter.local_task import LocalTask
-from gridbridge.transfer.starter.remote_job_state_match import find_held_remote_job
+from gridbridge.transfer.starter.local_task import LocalTask, read_whole_file
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
@@ -28,21 +24,9 @@ if TYPE_CHECKING:
 
 INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT values without a script
 LOCAL_IDENTITY = (  # variables with the values of the local job
-    "JOB_ID",
-    "JOB_NAME",
-    "REQUEST",
-    "REQNAME",
-    "RESTARTED",
-    "SHELL",
-    "SGE_ACCOUNT",
-    "SGE_CWD_PATH",
-    "SGE_STDERR_PATH",
-    "SGE_STDIN_PATH",
-    "SGE_STDOUT_PATH",
-    "SGE_TASK_FIRST",
-    "SGE_TASK_ID",
-    "SGE_TASK_LAST",
-    "SGE_TASK_STEPSIZE",
+    *("JOB_ID", "JOB_NAME", "REQUEST", "REQNAME", "RESTARTED", "SHELL", "SGE_ACCOUNT", "SGE_CWD_PATH"),
+    *("SGE_STDERR_PATH", "SGE_STDIN_PATH", "SGE_STDOUT_PATH"),
+    *("SGE_TASK_FIRST", "SGE_TASK_ID", "SGE_TASK_LAST", "SGE_TASK_STEPSIZE"),
 )
 HOME_JOB_ID = "GRIDBRIDGE_HOME_JOB_ID"
 SUBMIT_SIDE = "SGE_O_"  # prefix of variables that qsub sets about the submission
@@ -50,30 +34,9 @@ DEVICES = "/dev/"  # prefix of files that every host has
 SERIAL = "none"  # value of `pe` for a serial job
 PARALLEL = ("PE", "PE_HOSTFILE")  # variables that execd sets for a parallel job
 EXECD_OWNS = (  # variables that execd sets, whatever qsub -v says
-    "ARC",
-    "ENVIRONMENT",
-    "HOME",
-    "HOSTNAME",
-    "JOB_SCRIPT",
-    "LOGNAME",
-    "NHOSTS",
-    "NQUEUES",
-    "NSLOTS",
-    "PWD",
-    "QUEUE",
-    "SGE_ARCH",
-    "SGE_BINARY_PATH",
-    "SGE_CELL",
-    "SGE_CKPT_DIR",
-    "SGE_CKPT_ENV",
-    "SGE_CLUSTER_NAME",
-    "SGE_EXECD_PORT",
-    "SGE_JOB_SPOOL_DIR",
-    "SGE_QMASTER_PORT",
-    "SGE_ROOT",
-    "TMP",
-    "TMPDIR",
-    "USER",
+    *("ARC", "ENVIRONMENT", "HOME", "HOSTNAME", "JOB_SCRIPT", "LOGNAME", "NHOSTS", "NQUEUES", "NSLOTS", "PWD", "QUEUE"),
+    *("SGE_ARCH", "SGE_BINARY_PATH", "SGE_CELL", "SGE_CKPT_DIR", "SGE_CKPT_ENV", "SGE_CLUSTER_NAME"),
+    *("SGE_EXECD_PORT", "SGE_JOB_SPOOL_DIR", "SGE_QMASTER_PORT", "SGE_ROOT", "TMP", "TMPDIR", "USER"),
 )
 
 
@@ -92,9 +55,12 @@ def build_remote_job_spec(
     `stage` is the folder for copied files at the remote cluster, or empty. `claim` are shell lines that check whether
     the job may run.
     """
-    env = task.env
-    start = _start(env, config)
-    is_script = start not in (ShellStartMode.BINARY, ShellStartMode.BINARY_NO_SHELL)
+    env, is_script = task.env, config["handle_as_binary"] != "1"
+    start = env["SGE_STARTER_SHELL_START_MODE"] if is_script else ShellStartMode.BINARY
+    if not is_script and config["no_shell"] == "1":
+        start = ShellStartMode.BINARY_NO_SHELL
+    has_own_commands = not route.identity and load_submit_adapter(route.away).HAS_QSTAT
+    own = remote_job_script_writer.home_job_id_commands_script(task.job, env["SGE_TASK_ID"]) if has_own_commands else ""
     return RemoteJobScriptValues(
         transfer=transfer,
         spool=route.remote_spool,
@@ -104,25 +70,11 @@ def build_remote_job_spec(
         login=env.get("SGE_STARTER_USE_LOGIN_SHELL") == "true",
         arguments=arguments[1:] if is_script else arguments,
         environment=_environment(task, request, config, is_script, route.identity),
-        script=_script(env["JOB_SCRIPT"]) if is_script else b"",
+        script=read_whole_file(env["JOB_SCRIPT"]) if is_script else b"",
         claim=claim,
-        own=_own(task, route),
+        own=own,  # shell lines by which Grid Engine's commands accept the home job id in the remote job
         **_streams(route, env, stage),
     )
-
-
-def _own(task: LocalTask, route: TransferRoute) -> str:
-    """Return shell lines by which Grid Engine's commands accept the home job id in the remote job; '' if not needed."""
-    if route.identity or not load_submit_adapter(route.away).HAS_QSTAT:
-        return ""
-    return remote_job_script_writer.home_job_id_commands_script(task.job, task.env["SGE_TASK_ID"])
-
-
-def remote_working_folder(route: TransferRoute, config: dict[str, str], stage: str = "") -> str:
-    """Return the remote job's working directory; empty for the home directory of the account."""
-    if stage:
-        return f"{stage}/work"
-    return "" if route.remote_ssh else config["cwd"]
 
 
 def has_standard_stream_files(env: dict[str, str]) -> bool:
@@ -140,19 +92,15 @@ def remote_output_location(env: dict[str, str], login: SshLogin) -> str:
     return f"the output stays at {login.host} in {files}" if names else ""
 
 
-def _landing(route: TransferRoute, path: str, staged: str) -> str:
-    if not route.remote_ssh or path.startswith(DEVICES):
-        return path
-    return staged or path.rpartition("/")[2]
-
-
 def _streams(route: TransferRoute, env: dict[str, str], stage: str) -> dict[str, str]:
+    """Return the paths of the standard streams at the remote cluster, by stream."""
     merged = env["SGE_STDERR_PATH"] == env["SGE_STDOUT_PATH"]
-    names = {"stdin": "stdin", "stdout": "stdout", "stderr": "stdout" if merged else "stderr"}
-    return {
-        stream: _landing(route, env[f"SGE_{stream.upper()}_PATH"], stage and f"{stage}/{name}")
-        for stream, name in names.items()
-    }
+    paths = {}
+    for stream, name in {"stdin": "stdin", "stdout": "stdout", "stderr": "stdout" if merged else "stderr"}.items():
+        path = env[f"SGE_{stream.upper()}_PATH"]
+        is_same = not route.remote_ssh or path.startswith(DEVICES)
+        paths[stream] = path if is_same else f"{stage}/{name}" if stage else path.rpartition("/")[2]
+    return paths
 
 
 def granted_parallel_environment(config: dict[str, str]) -> tuple[str, int]:
@@ -169,20 +117,6 @@ def has_names_remote_may_not_know(spec: JobSpec) -> bool:
 def is_interactive_job(env: dict[str, str]) -> bool:
     """Say whether the starter's job is interactive (qrsh, qlogin)."""
     return env.get("JOB_SCRIPT", "") in INTERACTIVE or not env.get("SGE_STARTER_SHELL_PATH")
-
-
-def _start(env: dict[str, str], config: dict[str, str]) -> str:
-    if config["handle_as_binary"] == "1":
-        return ShellStartMode.BINARY_NO_SHELL if config["no_shell"] == "1" else ShellStartMode.BINARY
-    return env["SGE_STARTER_SHELL_START_MODE"]
-
-
-def _script(path: str) -> bytes:
-    try:
-        with open(path, "rb") as script:
-            return script.read()
-    except OSError as error:
-        raise GridbridgeError(f"{path}: {error.strerror}") from error
 
 
 def _environment(
@@ -218,15 +152,10 @@ CAUSES = {
 
 
 def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
-    """Submit the held remote job; UnmappableRequest for an unfit request, OwnerBarredAtCluster without ssh access."""
-    try:
-        return _send(step)
-    except SshLoginRefused as error:
-        raise _judged(step, error) from error
+    """Submit the held remote job, unless the local job itself came from another cluster.
 
-
-def _send(step: "StarterStepContext") -> JobSubmissionResult:
-    """Submit the remote job, unless the local job itself came from another cluster."""
+    Raises UnmappableRequest for an unfit request, and SshLoginRefused without ssh access.
+    """
     if _was_sent(step.task.env.get("SGE_ACCOUNT", "")):
         raise UnmappableRequest(ONE_HOP)
     request = step.request
@@ -246,7 +175,9 @@ def _send(step: "StarterStepContext") -> JobSubmissionResult:
             step.task, step.route, name, request, config, step.arguments, stage_folder, claim_wrapper_lines(step)
         )
     )
-    cwd = remote_working_folder(step.route, config, stage_folder if step.route.declares(request.context) else "")
+    cwd = "" if step.route.remote_ssh else config["cwd"]  # empty: the home directory of the account
+    if stage_folder and step.route.declares(request.context):
+        cwd = f"{stage_folder}/work"
     shell = step.route.remote_shell or "/bin/sh"
     return step.far.submit_held_job(step.away, spec.but(shell=shell, cwd=cwd, script=script))
 
@@ -259,22 +190,10 @@ def _was_sent(account: str) -> bool:
     return is_campaign_array_name(account)
 
 
-def find_remote_job_of_killed_step(step: "StarterStepContext") -> str:
-    """Return the id of a remote job that an earlier, killed step submitted; empty if none exists."""
-    try:
-        return find_held_remote_job(step.away, step.record)
-    except SshLoginRefused as error:
-        raise _judged(step, error) from error
-
-
-def _judged(step: "StarterStepContext", error: SshLoginRefused) -> GridbridgeError:
-    """Return OwnerBarredAtCluster once the owner's ssh login was rejected often and long enough; else the error."""
+def is_owner_barred(step: "StarterStepContext") -> bool:
+    """Say whether the owner's ssh login to the remote cluster was rejected often and long enough to give up."""
     is_often = step.task.tries("logins") >= LOGINS - 1
-    is_long = step.task.known_for_s(SHUT_OUT) >= SHUT_OUT_S
-    if not (is_often and is_long):
-        return error
-    step.note(stage="")
-    return OwnerBarredAtCluster(str(error))
+    return step.task.known_for_s(SHUT_OUT) >= SHUT_OUT_S and is_often
 
 
 def claim_wrapper_lines(step: "StarterStepContext") -> str:

@@ -13,7 +13,6 @@ from gridbridge.model.transfer_message import MAX_BYTES, TransferMessage, decode
 from gridbridge.shell import safe_files
 
 NO_ROOM = (28, 122)  # ENOSPC and EDQUOT (errno(3)); an import would be slow
-TRIED = "tried"  # name of a note that only tests for free space
 
 
 def write_note(path: str, data: bytes = b"") -> None:
@@ -38,13 +37,6 @@ def read_note_number(path: str) -> float | None:
         return float(safe_files.read_file_only_owner_writes(path, MAX_BYTES, os.getuid())[0])
     except (FileNotFoundError, ValueError):
         return None
-
-
-def require_note_space(folder: str) -> None:
-    """Raise JobTmpdirFull unless the folder has space for the largest note."""
-    path = f"{folder}/{TRIED}"
-    write_note(path, bytes(MAX_BYTES))
-    safe_files.remove_file(path)
 
 
 def tmpdir_full_error_of(error: BaseException | None, path: str) -> JobTmpdirFull | None:

@@ -118,7 +118,7 @@ def send_refused_job_home(home: Home, job: str, own_queues: Collection[str], rea
     if own.is_pinned:
         raise GridbridgeError(f"{reason}; the job goes home when no task waits for adoption")
     is_marked = asks_for_home(own.hard) and marker.REFUSED in dict(own.context)
-    variants = ((mark.hard, mark.queues) for mark in stay_home_request_changes(own.hard, own.queues, own_queues))
+    variants = stay_home_request_changes(own.hard, own.queues, own_queues)
     if is_marked or marker.keep_refused_job_home(home, job, own, variants, reason):
         return TransferMessage(outcome=TransferOutcome.REQUEUE, reason=reason)
     return TransferMessage(outcome=TransferOutcome.ERROR, reason=f"{reason}; {NOBODY}")

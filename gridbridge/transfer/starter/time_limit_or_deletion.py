@@ -7,7 +7,6 @@ USR1 before a suspension and for s_rt, and USR2 before a deletion.
 
 from gridbridge.batch import load_home_job_control
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.states import JobState
 from gridbridge.model.transfer_message import DesiredLocalJobState
 from gridbridge.model.transfer_route import Home
 from gridbridge.shell import safe_files
@@ -24,42 +23,24 @@ def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
     end may count as the end of the job's next run.
     """
     try:
-        state = load_home_job_control(home).query_job_state(home.within(PATIENCE_S), task.local)
-        _note_back(task, state)
-        if _is_leaving(task, state):
+        control, home = load_home_job_control(home), home.within(PATIENCE_S)
+        state = control.query_job_state(home, task.local)
+        if not state.is_deleting and (state.is_waiting or state.is_restarted):
+            task.note_done(BACK)
+        else:
+            safe_files.remove_file(f"{task.private}/{BACK}")
+        is_rescheduled = state.is_waiting or (state.is_restarted and not task.restarted)
+        if not state.is_listed or state.is_deleting or is_rescheduled:
             return True
-        limit_s = min(task.limit("h_rt"), _queue_limit(task, home.within(PATIENCE_S)))
+        queue_limit = control.query_queue_limit(home, task.queue, "h_rt", task.env["HOSTNAME"])
+        limit_s = min(task.limit("h_rt"), parse_time_limit_s(queue_limit))
     except GridbridgeError:
         limit_s = task.limit("h_rt")
     return task.ran_for_s() < limit_s - SLACK_S
 
 
-def is_local_job_suspended(task: LocalTask, home: Home) -> bool:
-    """Say whether home shows the local job as suspended: by hand, with its queue, or by a threshold."""
-    return load_home_job_control(home).query_job_state(home, task.local).is_suspended
-
-
 def is_notify_signal_genuine(task: LocalTask, home: Home, intent: str) -> bool:
     """Say whether home confirms the deletion or suspension that a -notify signal announced."""
-    return (
-        is_local_job_deleted(task, home) if intent == DesiredLocalJobState.DEAD else is_local_job_suspended(task, home)
-    )
-
-
-def _is_leaving(task: LocalTask, state: JobState) -> bool:
-    """Say whether the local job was deleted, even by force, or rescheduled."""
-    is_rescheduled = state.is_waiting or (state.is_restarted and not task.restarted)
-    return not state.is_listed or state.is_deleting or is_rescheduled
-
-
-def _note_back(task: LocalTask, state: JobState) -> None:
-    """Note whether the local job was rescheduled, so that its next run waits or has begun."""
-    if not state.is_deleting and (state.is_waiting or state.is_restarted):
-        task.note_done(BACK)
-    else:
-        safe_files.remove_file(f"{task.private}/{BACK}")
-
-
-def _queue_limit(task: LocalTask, home: Home) -> float:
-    host = task.env["HOSTNAME"]
-    return parse_time_limit_s(load_home_job_control(home).query_queue_limit(home, task.queue, "h_rt", host))
+    if intent == DesiredLocalJobState.DEAD:
+        return is_local_job_deleted(task, home)
+    return load_home_job_control(home).query_job_state(home, task.local).is_suspended

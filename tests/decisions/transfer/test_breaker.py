@@ -189,7 +189,9 @@ def test_news_is_proved_by_a_list_of_home_that_has_the_task_in_its_queue(
     row = JobListRow(job_id=job, name="a", owner=owner, state=state, queue=queue, tasks=tasks)
     home = ClusterSnapshot(cluster="alpha", taken_at=NOW, jobs={job: (row,)}, pending=0, free_slots=0)
 
-    assert failure_of(7).is_proved(home) is is_proved
+    failure = failure_of(7)
+    proved = circuit_breaker.is_owner_task_in_home_queue(failure.name, failure.owner, failure.queue, home)
+    assert proved is is_proved
 
 
 OF_BOB = {"owner": "bob", "uid": 1002}

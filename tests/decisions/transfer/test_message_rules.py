@@ -11,6 +11,7 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import (
     may_restored_guard_be_stale,
 )
 from gridbridge.decisions.transfer.starter_message_acceptance import (
+    ReceivedStarterMessage,
     apply_starter_message,
     describe_job_end,
     reject_wrong_route,
@@ -58,7 +59,18 @@ def take(known: Transfer | None, *messages: TransferMessage, later_s: int = 0) -
 
 def tell(known: Transfer | None, message: TransferMessage, now: datetime = NOON) -> Transfer | RejectedStarterMessage:
     record = f"/spool/m.{now:%H%M%S}"
-    return apply_starter_message(known, message, uid=ALICE, owner="alice", record=record, now=now)
+    return apply_starter_message(
+        ReceivedStarterMessage(
+            message=message,
+            known=known,
+            home="alpha",
+            routes=frozenset(),
+            uid=ALICE,
+            owner="alice",
+            record=record,
+            now=now,
+        )
+    )
 
 
 def accept(answer: Transfer | RejectedStarterMessage) -> Transfer:

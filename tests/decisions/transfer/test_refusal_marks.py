@@ -3,7 +3,6 @@
 import pytest
 
 from gridbridge.decisions.transfer.refused_job_stay_home_request import (
-    StayHomeRequestChange,
     drop_transfer_queues_from_list,
     stay_home_request_changes,
 )
@@ -36,16 +35,14 @@ def test_a_job_stays_home_by_its_resources_or_else_by_its_queues() -> None:
     hard = (("h_rt", "60"), ("remote", "false"), ("arch", ""))
 
     assert stay_home_request_changes(hard, "", TRANSFER) == (
-        StayHomeRequestChange(hard=(("h_rt", "60"), ("arch", ""), ("remote", "false"))),
-        StayHomeRequestChange(queues=NEITHER),
+        ((("h_rt", "60"), ("arch", ""), ("remote", "false")), None),
+        (None, NEITHER),
     )
 
 
 def test_a_job_for_transfer_queues_alone_has_no_other_queue() -> None:
     """Whether it could run at home by its resources is for the verification to say."""
-    assert stay_home_request_changes((), "transfer-beta", TRANSFER) == (
-        StayHomeRequestChange(hard=(("remote", "false"),)),
-    )
+    assert stay_home_request_changes((), "transfer-beta", TRANSFER) == (((("remote", "false"),), None),)
 
 
 @pytest.mark.parametrize("value", ["true", "TRUE", "1", ""])

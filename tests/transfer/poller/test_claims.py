@@ -109,15 +109,15 @@ def known(machine: Machine) -> Transfer:
 
 def sent(machine: Machine) -> None:
     """Wait until the grants that are on their way have an answer."""
-    for _, give in machine.service.acting.claims._sent.values():
+    for _, give in machine.service.claims._sent.values():
         give.exception(10)
     machine.service.round()
 
 
 def recall(machine: Machine) -> None:
     """Call the task home."""
-    with machine.service.known.ledger.transaction():
-        machine.service.acting.claims.recall(known(machine), WHY)
+    with machine.service.ledger.transaction():
+        machine.service.claims.recall(known(machine), WHY)
 
 
 def granted(link: Far) -> list[str]:
@@ -128,14 +128,14 @@ def granted(link: Far) -> list[str]:
 
 def test_a_service_that_was_stopped_begins_to_listen_anew(machine: Machine) -> None:
     """What it did not ask nobody left unanswered (decisions.transfer.recall.silence)."""
-    before = machine.service.known.situations.since_s
+    before = machine.service.situations.since_s
     machine.service.round()
-    unmoved = machine.service.known.situations.since_s
-    machine.service.known.situations.looked_at_s -= 30
+    unmoved = machine.service.situations.since_s
+    machine.service.situations.looked_at_s -= 30
     machine.service.round()
 
     assert unmoved == before
-    assert before < machine.service.known.situations.since_s <= machine.service.known.situations.looked_at_s
+    assert before < machine.service.situations.since_s <= machine.service.situations.looked_at_s
 
 
 JOBS = range(7, 10)
@@ -157,7 +157,7 @@ def home_shows(machine: Machine, free_slots: int, besteffort_slots: int = 0) -> 
     shown = replace(read(document(ordinary + for_tasks)), cluster="alpha", taken_at=now, jobs=rows)
     machine.service.resources.observers["alpha"].next = ClusterQueryResult(cluster="alpha", snapshot=shown)
     machine.service.round()
-    for _, check in machine.service.maintenance.recalls._checking.values():
+    for _, check in machine.service.recalls._checking.values():
         check.exception(10)
     machine.service.round()
 
@@ -178,7 +178,7 @@ def test_the_key_of_a_transfer_that_is_known_stays(machine: Machine) -> None:
     key = machine.spool / FOLDER / claim_key_file_name_and_contents(BY_FILE.claim, os.getuid())[0]
     for path in (key, machine.spool / FOLDER / "1.nobodys.key"):
         path.touch()
-    sweeper = machine.service.acting.claims
+    sweeper = machine.service.claims
     sweeper._clock = Clock(wall=lambda: time.time() + 2 * remote_job_claims.MAX_AGE_S)
     sweeper.sweep()
 
@@ -190,7 +190,7 @@ def test_names_that_somebody_makes_in_the_spools_folders_keep_no_round_waiting(m
     for number in range(2 * MOST):
         (machine.spool / FOLDER / f"1.nobodys{number}").touch()
     times_s = [0.0]
-    sweeper = machine.service.program.publication.sweeper
+    sweeper = machine.service.sweeper
     sweeper.clock = Clock(steady=lambda: times_s[-1])
     sweeper.claims._clock = Clock(wall=lambda: time.time() + 2 * remote_job_claims.MAX_AGE_S)
     left = []
@@ -229,17 +229,17 @@ def _waiting(machine: Machine, opened: list[int]) -> Machine:
         os.mkfifo(wake)
         opened.append(os.open(wake, os.O_RDWR))
         machine.send(a_record_of(job))
-    with machine.service.known.ledger.transaction():
-        for one in tuple(machine.service.known.ledger.all()):
+    with machine.service.ledger.transaction():
+        for one in tuple(machine.service.ledger.all()):
             waits = one.but(created_at=long_ago, seen_at=long_ago, remote_state=job_state("qw"))
-            machine.service.known.ledger.keep(waits)
-    machine.service.known.situations.since_s -= 3600
+            machine.service.ledger.keep(waits)
+    machine.service.situations.since_s -= 3600
     return machine
 
 
 def called_home(machine: Machine) -> list[str]:
     """Return the transfers that are being recalled."""
-    return [one.name for one in machine.service.known.ledger.all() if one.claimed == HOME]
+    return [one.name for one in machine.service.ledger.all() if one.claimed == HOME]
 
 
 def test_slots_for_tasks_that_make_way_are_no_free_slots_of_a_recall(waiting: Machine) -> None:
@@ -315,7 +315,7 @@ def test_a_job_that_has_started_gets_its_grant_once(machine: Machine, link: Far)
     sent(machine)
 
     assert (before, known(machine).claimed, granted(link)) == ("", JOB, [OF])
-    assert machine.service.acting.claims._due["beta"] == {}
+    assert machine.service.claims._due["beta"] == {}
 
 
 def test_a_recall_comes_too_late_for_a_job_that_was_granted(machine: Machine, link: Far) -> None:
@@ -346,13 +346,13 @@ def test_a_grant_is_sent_until_that_was_answered(machine: Machine, link: Far, tr
     machine.send(BY_GRANT)
     machine.answer("r")
     sent(machine)
-    waits = dict(machine.service.acting.claims._due["beta"])
+    waits = dict(machine.service.claims._due["beta"])
     setattr(link, trouble, False)
     machine.restart()
     machine.service.round()
     sent(machine)
 
-    assert (len(waits), machine.service.acting.claims._due["beta"], granted(link)) == (1, {}, [OF])
+    assert (len(waits), machine.service.claims._due["beta"], granted(link)) == (1, {}, [OF])
 
 
 def test_a_home_that_lets_nobody_pass_is_told(machine: Machine, link: Far, caplog: pytest.LogCaptureFixture) -> None:
@@ -372,11 +372,11 @@ def test_a_grant_goes_when_its_job_is_gone_there(machine: Machine, link: Far) ->
     sent(machine)
     machine.send(RECORD.but(kind=TransferMessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0"))
     machine.answer("")
-    for gone in machine.service.acting.claims._removing.values():
+    for gone in machine.service.claims._removing.values():
         gone.exception(10)
     machine.answer("")
 
-    assert (granted(link), machine.service.known.ledger.ended) == ([], {})
+    assert (granted(link), machine.service.ledger.ended) == ([], {})
 
 
 def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Machine) -> None:
@@ -385,7 +385,7 @@ def test_a_task_that_is_fenced_too_often_waits_for_an_administrator(machine: Mac
     for attempt in (1, 2, 3):
         name = NAME.removesuffix("1") + str(attempt)
         machine.send(BY_GRANT.but(transfer=name, wake=f"f{attempt}"))
-        told = machine.service.acting.claims.limited(known(machine), end)
+        told = machine.service.claims.limited(known(machine), end)
         outcomes.append(told.outcome)
         closed = TransferMessage(kind=TransferMessageKind.CLOSED, at=RECORD.at, transfer=name, outcome=told.outcome)
         machine.send(closed.but(cause=told.cause))
@@ -399,8 +399,8 @@ def test_a_job_that_may_not_have_seen_its_grant_is_told(machine: Machine, link: 
     machine.send(BY_GRANT)
     machine.answer("r")
     end = TransferMessage(outcome=TransferOutcome.EXIT, exit_status="99", wallclock_s="603")
-    with machine.service.known.ledger.transaction():
-        told = machine.service.acting.claims.limited(known(machine), end)
+    with machine.service.ledger.transaction():
+        told = machine.service.claims.limited(known(machine), end)
 
     assert told is end
     assert "the grant may be unseen" in " ".join(

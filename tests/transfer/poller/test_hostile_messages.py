@@ -109,8 +109,8 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
         observers={},
         spool=str(tmp_path / "spool"),
     )
-    service = TransferService.of(policy, resources)
-    service.known.mail.linger_s = 0
+    service = TransferService(policy, resources)
+    service.mail.linger_s = 0
     yield service
     database.close()
 
@@ -156,7 +156,7 @@ def test_a_forged_message_leaves_anothers_transfer_alone(service: TransferServic
     send(service, RECORD, forged.but(transfer=NAME, at="1767225601.000"), uid=BOB)
 
     assert TransferRows(service.resources.database).find(NAME, ALICE) == before
-    assert service.known.ledger.open[NAME, ALICE] == before
+    assert service.ledger.open[NAME, ALICE] == before
     assert not Path(verdicts(service, ALICE)).exists()
 
 
@@ -243,7 +243,7 @@ def test_one_user_has_so_many_open_transfers_and_the_next_wait(service: Transfer
     """Half of what the spool may hold of a person: the other half is for news of them."""
 
     def open_of_bob() -> set[str]:
-        return {name for name, uid in service.known.ledger.open if uid == BOB}
+        return {name for name, uid in service.ledger.open if uid == BOB}
 
     for number in range(LIMIT + 5):
         service.resources.inbox.put(RECORD.but(transfer=f"gb.alpha.{number}.0.1"), BOB)
@@ -252,7 +252,7 @@ def test_one_user_has_so_many_open_transfers_and_the_next_wait(service: Transfer
 
     first = open_of_bob()
     assert len(first) == LIMIT // 2
-    assert (NAME, ALICE) in service.known.ledger.open
+    assert (NAME, ALICE) in service.ledger.open
     send(service, TransferMessage(kind=TransferMessageKind.CLOSED, transfer=min(first), at="1"), uid=BOB)
     service.round()
     assert len(open_of_bob()) == LIMIT // 2
@@ -266,7 +266,7 @@ def test_a_record_that_waits_gives_way_to_a_later_one_of_its_starter(service: Tr
     send(service, TransferMessage(kind=TransferMessageKind.CLOSED, transfer=others[0].transfer, at=RECORD.at))
     service.round()
 
-    assert service.known.ledger.open[NAME, ALICE].phase == StarterPhase.RELEASED
+    assert service.ledger.open[NAME, ALICE].phase == StarterPhase.RELEASED
 
 
 def test_messages_before_their_record_are_kept_for_a_while_but_few(service: TransferService) -> None:
@@ -277,11 +277,11 @@ def test_messages_before_their_record_are_kept_for_a_while_but_few(service: Tran
     for number in range(PREMATURE_OF_UID + 50):
         service.resources.inbox.put(ended.but(transfer=f"gb.alpha.{number + 8}.0.1"), BOB)
     service.round()
-    assert len(service.known.mail.premature) == PREMATURE_OF_UID + 1
+    assert len(service.mail.premature) == PREMATURE_OF_UID + 1
 
     send(service, RECORD)
 
-    assert service.known.ledger.open[NAME, ALICE].verdict == ended
+    assert service.ledger.open[NAME, ALICE].verdict == ended
 
 
 @pytest.mark.parametrize("squat", [os.mkdir, lambda path: os.symlink("/", path)])
@@ -290,7 +290,7 @@ def test_what_lies_in_place_of_a_fifo_is_no_trouble(service: TransferService, sq
     squat(path)
     send(service, RECORD, TransferMessage(kind=TransferMessageKind.CLOSED, transfer=NAME, at="2"))
 
-    assert service.known.ledger.open == {}
+    assert service.ledger.open == {}
 
 
 @given(
@@ -314,7 +314,7 @@ def test_no_content_stops_the_service(service: TransferService, contents: list[d
             if len(encode_transfer_message(message)) <= 4096:
                 send(service, message, uid=BOB)
 
-    assert isinstance(service.known.situations.gather(()), TransferDecisionInputs)
+    assert isinstance(service.situations.gather(()), TransferDecisionInputs)
 
 
 def test_who_makes_his_acts_slow_delays_nobody_else() -> None:

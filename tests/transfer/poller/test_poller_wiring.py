@@ -169,8 +169,8 @@ def test_a_cluster_that_is_gone_is_asked_no_more_and_its_answer_counts_no_more(r
     running.follow(queues={}, clusters={"alpha": running.policy.clusters["alpha"]})
 
     assert (running.beta.is_dismissed, running.load()) == (True, {})
-    assert "beta" not in running.service.known.answers.good
-    assert running.service.known.situations.dropped() == {"beta"}
+    assert "beta" not in running.service.answers.good
+    assert running.service.situations.dropped() == {"beta"}
 
 
 def test_without_a_queue_a_cluster_is_asked_until_its_transfers_are_home(running: Running) -> None:
@@ -191,7 +191,7 @@ def test_who_was_sent_by_a_route_that_is_gone_since_is_taken_home(running: Runni
     was_unasked = running.service.has_unasked()
     running.follow()
 
-    assert RECORD.transfer in {one.name for one in running.service.known.ledger.all()}
+    assert RECORD.transfer in {one.name for one in running.service.ledger.all()}
     assert was_unasked is not is_other_away
     assert "beta" in running.service.resources.observers
     assert not running.service.has_unasked()
@@ -200,21 +200,21 @@ def test_who_was_sent_by_a_route_that_is_gone_since_is_taken_home(running: Runni
 def test_a_silence_is_counted_on_unless_its_cluster_was_not_asked(running: Running) -> None:
     """A cluster that was left out for an hour was not silent for one."""
     running.send(RECORD)
-    running.service.known.situations.since_s = AGES_AGO_S
+    running.service.situations.since_s = AGES_AGO_S
     running.follow(**with_gamma(running.policy))
-    kept = running.service.known.situations.since_s
+    kept = running.service.situations.since_s
     clusters = running.policy.clusters
     running.follow(clusters={"alpha": clusters["alpha"]}, queues={})
     before_s = running.service.resources.clock.steady_s()
     running.follow(clusters=clusters)
 
     assert kept == AGES_AGO_S
-    assert running.service.known.situations.since_s >= before_s
+    assert running.service.situations.since_s >= before_s
 
 
 def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Running) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
-    running.service.known.breakers._put(PublishedClusterBreaker(cluster="beta", times=9, until=until))
+    running.service.breakers._put(PublishedClusterBreaker(cluster="beta", times=9, until=until))
     running.follow(breaker=BreakerSection(pause_s=5, pause_max_s=5))
     latest = datetime.now(UTC) + timedelta(seconds=5)
 
@@ -226,11 +226,11 @@ def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Runn
 def test_what_waits_for_its_record_waits_on(running: Running) -> None:
     early = RECORD.but(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0")
     running.send(early)
-    before = dict(running.service.known.mail.premature)
+    before = dict(running.service.mail.premature)
     running.follow(poller=PollerSection(spool_files_per_uid=7))
 
     assert len(before) == 1
-    assert running.service.known.mail.premature == before
+    assert running.service.mail.premature == before
     assert running.service.resources.inbox.limit_per_uid == 7
 
 
@@ -238,11 +238,11 @@ def test_a_new_route_holds_for_the_next_message(running: Running) -> None:
     """The queue of a record is one of the configuration's, or nobody reads it."""
     to_gamma = RECORD.but(queue="transfer-gamma", remote="gamma")
     running.send(to_gamma)
-    refused = len(running.service.known.ledger.all())
+    refused = len(running.service.ledger.all())
     running.follow(**with_gamma(running.policy))
     running.send(to_gamma)
 
-    assert (refused, len(running.service.known.ledger.all())) == (0, 1)
+    assert (refused, len(running.service.ledger.all())) == (0, 1)
 
 
 def test_all_of_the_service_has_the_new_configuration(running: Running) -> None:

@@ -28,7 +28,9 @@ def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(dat
     situation = a_waiting_situation([one for one, _ in transfers], dict(transfers))
     queues = {"transfer-beta": RECALLED, "other": RECALLED}
     troubles = {"beta": "beta is drained"}
-    wanted = recall_policy.recalls_if_all_slots_were_free([one for one, _ in transfers], situation, queues, troubles)
+    away = [one for one, _ in transfers]
+    recalls = recall_policy.plan_recalls_into_home_slots(away, situation, queues, troubles, 99)
+    wanted = [recall.transfer for recall in recalls]
     due = tuple(recall_policy.plan_recalls_into_home_slots(wanted, situation, queues, troubles, 3))
     DecisionJournal(database).keep(
         poller_decision_journal.recall_journal_entry(wanted, due, situation, queues, troubles, 3)

@@ -131,7 +131,7 @@ def test_what_became_known_meanwhile_stays_known(machine: Machine, cell: Cell) -
     take_guard_away(machine)
     machine.settle()
     machine.send(AGAIN)
-    ledger, transfers = (machine.service.known.ledger, TransferRows(machine.service.resources.database))
+    ledger, transfers = (machine.service.ledger, TransferRows(machine.service.resources.database))
     closed = transfers.find(NAME, os.getuid())
     assert closed
     transfers.put(closed.but(listed="yes", record=""))

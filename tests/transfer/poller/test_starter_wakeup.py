@@ -10,7 +10,7 @@ from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import StarterPhase
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.state import spool
-from gridbridge.transfer.poller.transfer_round import StarterWakerAfterSilence
+from gridbridge.transfer.poller.answers_to_starters import StarterWakerAfterSilence
 from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer
 
 SILENCE = ClusterQueryResult(cluster="beta", trouble="no answer in time")

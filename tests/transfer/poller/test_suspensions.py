@@ -122,7 +122,7 @@ def test_an_end_that_came_meanwhile_stays(machine: Machine) -> None:
 def test_a_recall_that_is_out_at_the_same_place_stays(machine: Machine) -> None:
     disagree(machine)
     recalled = TransferMessage(transfer=NAME, outcome=TransferOutcome.RECALL)
-    machine.service.maintenance.recalls.out = lambda: {(NAME, os.getuid())}  # type: ignore[method-assign]
+    machine.service.recalls.out = lambda: {(NAME, os.getuid())}  # type: ignore[method-assign]
     path = Path(published_file_formats.transfer_verdict_path(NAME, os.getuid(), str(machine.folder / "published")))
     path.write_text("outcome=recall\n")
     answer(machine, "alpha", "hr")
@@ -136,8 +136,8 @@ class Hours:
     def __init__(self, machine: Machine) -> None:
         self.now_s = 0.0
         service = machine.service
-        service.program.upkeep.suspensions = SuspensionReconciler(
-            machine.policy, service.known.ledger, service.resources.acts.verdicts, lambda: self.now_s
+        service.suspensions = SuspensionReconciler(
+            machine.policy, service.ledger, service.resources.acts.verdicts, lambda: self.now_s
         )
 
 
@@ -217,7 +217,7 @@ def test_what_beta_shows_counts_where_it_shows_a_suspension(machine: Machine, ki
     clusters = machine.policy.clusters
     beta = replace(clusters["beta"], kind=type(clusters["beta"].kind)(kind))
     policy = replace(machine.policy, clusters=clusters | {"beta": beta})
-    machine.service.maintenance.suspensions.follow(policy)
+    machine.service.suspensions.follow(policy)
     machine.send(SUSPENDED)
     for _ in range(2):
         answer(machine, "alpha", "hs")

@@ -38,7 +38,7 @@ def moves(machine: Machine) -> list[tuple[str, str]]:
 
 def settle(machine: Machine) -> None:
     """Wait for the threads that give queues back."""
-    for _, given in machine.service.maintenance.moves._ending.values():
+    for _, given in machine.service.moves._ending.values():
         given.exception(10)
 
 
@@ -53,7 +53,7 @@ def ended(machine: Machine, letters: str) -> list[tuple[str, str]]:
 def come_home(machine: Machine) -> None:
     """Let its starter have ended as one whose task was recalled, a minute ago."""
     machine.send(RECORD)
-    ledger = machine.service.known.ledger
+    ledger = machine.service.ledger
     (one,) = ledger.all()
     closed_at = machine.service.resources.clock.now() - timedelta(minutes=1)
     closed = one.but(closed_at=closed_at, cause=TransferFailureCause.RECALLED)
@@ -106,7 +106,7 @@ def test_its_queues_are_given_back_again_while_home_lists_it(machine: Machine) -
     again = moves(machine)
     settle(machine)
     gone = machine.service.resources.observers["alpha"]
-    seen = machine.service.known.answers.good["alpha"]
+    seen = machine.service.answers.good["alpha"]
     now = machine.service.resources.clock.now()
     gone.next = ClusterQueryResult(cluster="alpha", snapshot=replace(seen, jobs={}, taken_at=now))  # type: ignore[attr-defined]  # Told
     machine.service.round()

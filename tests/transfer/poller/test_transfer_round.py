@@ -42,9 +42,10 @@ from gridbridge.state.published_json import read_published_transfers
 from gridbridge.state.spool_inbox import SpoolInbox
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.poller_components import PollerResources
-from gridbridge.transfer.poller.poller_daemon import _clusters, _unfinished
+from gridbridge.transfer.poller.poller_daemon import _clusters
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.poller.transfer_acts import TransferActRunner
+from gridbridge.transfer.poller.transfer_round import PollRoundSteps
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.transfer_rows import TransferRows
 from tests.states import job_state
@@ -108,8 +109,8 @@ class Machine:
             spool=str(self.spool),
             clock=clock,
         )
-        self.service = TransferService.of(self.policy, resources)
-        self.service.known.mail.linger_s = 0
+        self.service = TransferService(self.policy, resources)
+        self.service.mail.linger_s = 0
         self.service.load()
 
     def restart(self) -> None:
@@ -176,7 +177,7 @@ class Machine:
 
     def settle(self) -> None:
         """Wait until no thread of the service does anything."""
-        for _, future in self.service.acting.dispatcher.open.values():
+        for _, future in self.service.dispatcher.open.values():
             future.exception(10)
         self.service.round()
 
@@ -206,33 +207,33 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 @pytest.mark.parametrize("news", ["another record", "an answer", "time", "a new process"])
 def test_an_end_that_is_home_waits_for_other_news(machine: Machine, news: str) -> None:
-    machine.service.known.mail.linger_s = 1e9
+    machine.service.mail.linger_s = 1e9
     machine.send(RECORD, CLOSED)
-    before = len(machine.service.known.ledger.all())
+    before = len(machine.service.ledger.all())
     if news == "another record":
         machine.send(RECORD.but(transfer="gb.alpha.8.0.1", remote_id="41", wake="f1"))
     elif news == "an answer":
         machine.answer("r")
     elif news == "time":
-        machine.service.known.mail.linger_s = 0
+        machine.service.mail.linger_s = 0
         machine.service.round()
     else:
         machine.restart()
         machine.service.round()
 
     assert before == 1
-    assert (NAME, os.getuid()) not in machine.service.known.ledger.open
-    [ended] = machine.service.known.ledger.ended.values()
+    assert (NAME, os.getuid()) not in machine.service.ledger.open
+    [ended] = machine.service.ledger.ended.values()
     assert ended.reason == "ended here: exit status 0"
 
 
 def test_ends_that_keep_coming_do_not_linger_for_ever(machine: Machine) -> None:
     machine.send(RECORD)
-    machine.service.known.mail.linger_s = 100.0
+    machine.service.mail.linger_s = 100.0
     left = []
     for number in range(4):
         machine.send(CLOSED.but(at=f"176722560{number}.000"))
-        left.append(len(machine.service.known.ledger.all()))
+        left.append(len(machine.service.ledger.all()))
         machine.passed_s += 40
 
     assert left == [1, 1, 1, 0]
@@ -248,7 +249,7 @@ def test_a_task_that_was_refused_and_cleared_while_no_service_ran_is_taken_home(
 
     machine.service.round()
 
-    [known] = machine.service.known.ledger.all()
+    [known] = machine.service.ledger.all()
     assert (known.wake, known.remote_id) == ("f1", 40)
 
 
@@ -288,7 +289,7 @@ def test_another_process_looks_after_what_has_ended(machine: Machine) -> None:
 
     assert 40 in machine.beta.wanted
     machine.answer("")
-    assert (machine.records(), machine.service.known.ledger.ended) == (0, {})
+    assert (machine.records(), machine.service.ledger.ended) == (0, {})
 
 
 def test_what_a_killed_process_left_of_an_ended_transfer_is_removed(machine: Machine) -> None:
@@ -304,12 +305,12 @@ def test_what_a_killed_process_left_of_an_ended_transfer_is_removed(machine: Mac
 def test_a_transfer_that_is_taken_up_again_is_not_laid_to_rest(machine: Machine) -> None:
     """Its task was put back at home; its remote job is gone long since."""
     machine.send(RECORD, CLOSED.but(kind=TransferMessageKind.ENDED), CLOSED)
-    for one in tuple(machine.service.known.ledger.ended.values()):
-        machine.service.known.ledger.reopen(one)
+    for one in tuple(machine.service.ledger.ended.values()):
+        machine.service.ledger.reopen(one)
     machine.answer("")
     machine.restart()
 
-    assert (NAME, os.getuid()) in machine.service.known.ledger.open
+    assert (NAME, os.getuid()) in machine.service.ledger.open
 
 
 @pytest.mark.parametrize(
@@ -332,7 +333,7 @@ def test_a_task_that_was_put_back_is_told_to_take_the_end_that_home_did_not_hear
     )
     assert reply is not None
     assert reply.transfer == f"gb.alpha.7.0.{attempt}"
-    assert [one.name for one in machine.service.known.ledger.all()] == [NAME] * (attempt == 1)
+    assert [one.name for one in machine.service.ledger.all()] == [NAME] * (attempt == 1)
 
 
 def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_transfer(machine: Machine) -> None:
@@ -341,7 +342,7 @@ def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_tra
     machine.send(RECORD, closed.but(kind=TransferMessageKind.ENDED), closed)
     now = datetime.now(UTC)
     gone = ClusterSnapshot(cluster="alpha", taken_at=now, jobs={}, pending=0, free_slots=0)
-    machine.service.program.intake.answer_handlers.take((ClusterQueryResult(cluster="alpha", snapshot=gone),))
+    PollRoundSteps(machine.service)._take_answers((ClusterQueryResult(cluster="alpha", snapshot=gone),))
     machine.send(TransferMessage(kind=TransferMessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes"))
 
     folder = str(machine.folder / "published")
@@ -355,16 +356,16 @@ def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_tra
 def test_what_was_learned_of_a_transfer_that_closed_meanwhile_does_not_open_it(machine: Machine) -> None:
     """The accounting record was looked up while the wrapper's own word came home."""
     machine.send(RECORD)
-    [one] = machine.service.known.ledger.all()
+    [one] = machine.service.ledger.all()
     found: Future[TransferMessage | None] = Future()
     found.set_result(CLOSED.but(kind=TransferMessageKind.ENDED))
     sought = TransferAction(act=TransferActKind.LOOK_UP_END, transfer=one, why="missing")
-    machine.service.acting.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (sought, found)
+    machine.service.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (sought, found)
     machine.send(CLOSED)
 
     machine.service.round()
 
-    assert not machine.service.known.ledger.open
+    assert not machine.service.ledger.open
 
 
 def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
@@ -372,20 +373,20 @@ def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
 ) -> None:
     """It is no lack of a trace, and what anybody may have written closes no queue."""
     machine.send(RECORD)
-    [one] = machine.service.known.ledger.all()
+    [one] = machine.service.ledger.all()
 
     def seek(one: Transfer) -> None:
-        machine.service.known.ledger.keep(one)
+        machine.service.ledger.keep(one)
         disputed: Future[TransferMessage | None] = Future()
         disputed.set_exception(ConflictingRemoteJobEnds("two records of job 40"))
         sought = TransferAction(act=TransferActKind.LOOK_UP_END, transfer=one, why="missing")
-        machine.service.acting.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (sought, disputed)
+        machine.service.dispatcher.open[TransferActKind.LOOK_UP_END, one.name, one.uid] = (sought, disputed)
         machine.service.round()
 
     seek(one)
     events = TransferRows(machine.service.resources.database).events(one.name, one.uid)
     seek(one.but(missing_since=datetime.now(UTC) - timedelta(days=1), missed_polls=9))
-    verdict = machine.service.known.ledger.open[one.name, one.uid].verdict
+    verdict = machine.service.ledger.open[one.name, one.uid].verdict
 
     assert events[-1].text == "two records of job 40 at beta disagree on its end"
     assert "event=disputed_end name=gb.alpha.7.0.1" in caplog.text
@@ -396,23 +397,23 @@ def test_why_no_end_of_two_is_believed_is_told_at_once_and_at_the_end(
 def test_why_the_job_of_an_owner_without_account_is_left_is_told(machine: Machine) -> None:
     """`gridbridge why` shows a transfer's reason and its events."""
     machine.send(RECORD)
-    [transfer] = machine.service.known.ledger.all()
+    [transfer] = machine.service.ledger.all()
     action = TransferAction(act=TransferActKind.DELETE_REMOTE, transfer=transfer, why="deleted at home")
     left: Future[TransferMessage | None] = Future()
     left.set_exception(OwnerlessJobNotDeleted("the account of alice is gone"))
     key = (TransferActKind.DELETE_REMOTE, transfer.name, transfer.uid)
-    machine.service.acting.dispatcher.open[key] = (action, left)
+    machine.service.dispatcher.open[key] = (action, left)
     machine.service.round()
     events = TransferRows(machine.service.resources.database).events(transfer.name, transfer.uid)
 
     assert events[-1].text == "the account of alice is gone"
-    kept = machine.service.known.ledger.open[transfer.name, transfer.uid]
+    kept = machine.service.ledger.open[transfer.name, transfer.uid]
     assert kept.reason == "the account of alice is gone"
 
 
 def test_a_full_folder_of_tmpdirs_is_no_room_for_the_service(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Starters write their notes there: the queues are closed until there is room."""
-    publication = machine.service.program.publication
+    publication = machine.service
     monkeypatch.setattr(publication.tmpdirs, "_known", frozenset({"/full"}))
     sizes = {"/full": FolderFreeSpace(free_bytes=0, free_files=0)}
     monkeypatch.setattr(
@@ -427,7 +428,7 @@ def test_what_is_at_rest_stays_at_rest(machine: Machine) -> None:
     machine.answer("")
     machine.restart()
 
-    assert machine.service.known.ledger.ended == {}
+    assert machine.service.ledger.ended == {}
     assert TransferRows(machine.service.resources.database).find(NAME, os.getuid()) is not None
 
 
@@ -435,10 +436,10 @@ def test_nobody_looks_after_a_transfer_that_the_state_file_forgets(machine: Mach
     machine.policy = replace(machine.policy, retention=RetentionSection(closed_h=0))
     machine.restart()
     machine.send(RECORD, CLOSED)
-    machine.service.program.publication.sweeper.swept_at = float("-inf")
+    machine.service.sweeper.swept_at = float("-inf")
     machine.service.round()
 
-    assert (machine.records(), machine.service.known.ledger.ended) == (0, {})
+    assert (machine.records(), machine.service.ledger.ended) == (0, {})
 
 
 @pytest.mark.parametrize("restarts", [False, True], ids=["while it runs", "while it does not"])
@@ -450,28 +451,28 @@ def test_a_clock_that_is_set_back_stalls_nothing(machine: Machine, restarts: boo
     machine.restart() if restarts else machine.service.round()
     machine.answer("")
 
-    assert machine.service.known.ledger.open[NAME, os.getuid()].missed_polls == 1
+    assert machine.service.ledger.open[NAME, os.getuid()].missed_polls == 1
 
 
 def test_a_clock_that_is_set_back_closes_no_queue_longer_and_freezes_no_free_slots(machine: Machine) -> None:
     now = datetime.now(UTC)
     until = now + timedelta(minutes=1)
-    machine.service.known.breakers._put(PublishedClusterBreaker(cluster="beta", times=1, until=until))
-    machine.service.maintenance.recalls._free_at["alpha"] = now
+    machine.service.breakers._put(PublishedClusterBreaker(cluster="beta", times=1, until=until))
+    machine.service.recalls._free_at["alpha"] = now
     machine.set_clock(-3600)
 
     [known] = machine.service.resources.views.shown_breakers()
     assert known.until
     assert is_near(known.until, until - timedelta(hours=1))
-    assert is_near(machine.service.maintenance.recalls._free_at["alpha"], now - timedelta(hours=1))
+    assert is_near(machine.service.recalls._free_at["alpha"], now - timedelta(hours=1))
 
 
 def test_a_clock_that_was_set_back_while_nobody_ran_closes_no_queue_for_longer_than_any_pause(machine: Machine) -> None:
     far = datetime.now(UTC) + timedelta(hours=30)
-    machine.service.known.breakers._put(PublishedClusterBreaker(cluster="beta", times=1, until=far))
+    machine.service.breakers._put(PublishedClusterBreaker(cluster="beta", times=1, until=far))
     machine.restart()
 
-    until = machine.service.known.breakers._known["beta"].until
+    until = machine.service.breakers._known["beta"].until
     assert until
     longest = timedelta(seconds=machine.policy.breaker.pause_max_s)
     assert until <= datetime.now(UTC) + longest
@@ -490,10 +491,10 @@ def test_a_cluster_that_refuses_is_noticed_after_two_answers_and_open_after_a_go
 def test_a_clock_that_is_set_on_uses_up_no_patience(machine: Machine) -> None:
     machine.send(RECORD)
     machine.answer("")
-    before = machine.service.known.ledger.open[NAME, os.getuid()].missing_since
+    before = machine.service.ledger.open[NAME, os.getuid()].missing_since
     machine.set_clock(7200)
 
-    after = machine.service.known.ledger.open[NAME, os.getuid()].missing_since
+    after = machine.service.ledger.open[NAME, os.getuid()].missing_since
     assert before
     assert after
     assert is_near(after, before + timedelta(hours=2))
@@ -503,11 +504,11 @@ def test_a_clock_that_is_set_on_leaves_a_starter_its_time_to_delete(machine: Mac
     machine.send(RECORD)
     machine.answer_at_home("dr")
     machine.answer("r")
-    before = dict(machine.service.known.situations.deleted_at_home)
+    before = dict(machine.service.situations.deleted_at_home)
     machine.set_clock(7200)
 
     assert list(before) == [NAME]
-    assert is_near(machine.service.known.situations.deleted_at_home[NAME], before[NAME] + timedelta(hours=2))
+    assert is_near(machine.service.situations.deleted_at_home[NAME], before[NAME] + timedelta(hours=2))
 
 
 def is_near(one: datetime, other: datetime) -> bool:
@@ -524,10 +525,10 @@ def test_a_cluster_that_is_configured_no_more_is_told_and_its_transfers_wait(
     machine.answer("")
 
     assert "event=dropped cluster=beta" in caplog.text
-    [known] = machine.service.known.ledger.all()
+    [known] = machine.service.ledger.all()
     assert known.reason == transfer_status_explanation.unconfigured_cluster_reason("beta")
     machine.send(RECORD.but(wake="f1"), CLOSED.but(wake="f1"))
-    assert not machine.service.known.ledger.open
+    assert not machine.service.ledger.open
 
 
 def test_a_route_is_withdrawn_once_no_transfer_uses_it(machine: Machine) -> None:
@@ -549,7 +550,7 @@ def test_who_is_sent_after_a_restart_by_a_route_that_still_holds_is_taken_home(m
     machine.restart()
     machine.send(RECORD)
 
-    assert {one.name for one in machine.service.known.ledger.all()} == {other.transfer, RECORD.transfer}
+    assert {one.name for one in machine.service.ledger.all()} == {other.transfer, RECORD.transfer}
 
 
 def test_the_check_warns_of_open_transfers_to_it(machine: Machine) -> None:
@@ -582,26 +583,28 @@ def test_orphans_of_the_same_id_in_two_clusters_are_both_deleted(
     for _ in range(A_PERSON):
         machine.service.resources.workers.do(account_name_or_uid(os.getuid()), gate.wait, 10.0)
     machine.answer("hqw", name=NAME)
-    beta = machine.service.known.answers.good["beta"]
-    machine.service.known.answers.good["alpha"] = replace(beta, cluster="alpha")
+    beta = machine.service.answers.good["beta"]
+    machine.service.answers.good["alpha"] = replace(beta, cluster="alpha")
     for _ in range(3):
-        machine.service.maintenance.cleaner.clean(machine.service.known.situations.gather(()))
+        machine.service.cleaner.clean(machine.service.situations.gather(()))
     gate.set()
 
     assert re.findall(r"event=orphan cluster=(\w+)", caplog.text) == ["beta", "alpha"]
 
 
 def test_a_cluster_is_asked_while_transfers_to_it_are_open_though_no_queue_leads_there(machine: Machine) -> None:
-    unused = replace(machine.policy, queues={})
-    database = machine.service.resources.database
-    before = _clusters(unused, _unfinished(database))
+    def asked() -> frozenset[str]:
+        rows = TransferRows(machine.service.resources.database)
+        return _clusters(replace(machine.policy, queues={}), (*rows.open(), *rows.ended()))
+
+    before = asked()
     machine.send(RECORD)
-    while_open = _clusters(unused, _unfinished(database))
+    while_open = asked()
     machine.send(CLOSED)
-    while_ended = _clusters(unused, _unfinished(database))
+    while_ended = asked()
     machine.answer("")
 
-    assert (before, _clusters(unused, _unfinished(database))) == ({"alpha"}, {"alpha"})
+    assert (before, asked()) == ({"alpha"}, {"alpha"})
     assert (while_open, while_ended) == ({"alpha", "beta"}, {"alpha", "beta"})
 
 

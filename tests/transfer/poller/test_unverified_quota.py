@@ -39,7 +39,7 @@ ENDED = TransferMessage(
 @pytest.fixture
 def full(service: TransferService) -> TransferService:
     """Return a service that knows as many unproved transfers of hers as it may."""
-    service.known.mail.unproved.most = MOST
+    service.mail.unproved.most = MOST
     for number in range(MOST):
         send(service, of(100 + number))
     return service
@@ -58,20 +58,20 @@ def answer(cluster: str, *rows: JobListRow, owner: str = str(ALICE)) -> ClusterS
 
 def hear(service: TransferService, home: ClusterSnapshot, *others: ClusterSnapshot) -> None:
     """Let answers come, and the service do a round."""
-    service.known.mail.take_answer(home, {one.cluster: one for one in others})
+    service.mail.take_answer(home, {one.cluster: one for one in others})
     service.round()
 
 
 def test_too_many_wait_for_home_and_come_in_once_it_lists_them(full: TransferService) -> None:
     """Also after a restart, and however long home does not answer."""
     send(full, RECORD)
-    assert (NAME, ALICE) not in full.known.ledger.open
+    assert (NAME, ALICE) not in full.ledger.open
     assert {7, 40} <= full.watched_jobs()
 
     hear(full, answer("alpha", a_row(7, "r")))
 
-    assert full.known.ledger.open[NAME, ALICE].listed == OwnerSeenInHomeJobList.YES
-    assert full.known.mail.unproved.jobs() == set()
+    assert full.ledger.open[NAME, ALICE].listed == OwnerSeenInHomeJobList.YES
+    assert full.mail.unproved.jobs() == set()
 
 
 def test_an_answer_from_before_says_nothing(full: TransferService) -> None:
@@ -80,7 +80,7 @@ def test_an_answer_from_before_says_nothing(full: TransferService) -> None:
     hear(full, before)
     hear(full, answer("alpha", a_row(7, "r")))
 
-    assert (NAME, ALICE) in full.known.ledger.open
+    assert (NAME, ALICE) in full.ledger.open
 
 
 def test_what_home_does_not_list_is_refused_in_one_line(
@@ -91,7 +91,7 @@ def test_what_home_does_not_list_is_refused_in_one_line(
     hear(full, answer("alpha"))
 
     told = [one.message for one in caplog.records if one.levelno >= logging.WARNING]
-    assert len(full.known.ledger.open) == MOST
+    assert len(full.ledger.open) == MOST
     assert len(told) == 1
     assert f"uid={ALICE} refused=100" in told[0]
 
@@ -100,18 +100,18 @@ def test_another_persons_job_is_no_proof(full: TransferService) -> None:
     send(full, RECORD.but(remote_id="", phase=StarterPhase.SUBMITTING))
     hear(full, answer("alpha", a_row(7, "r"), owner=str(BOB)))
 
-    assert (NAME, ALICE) not in full.known.ledger.open
+    assert (NAME, ALICE) not in full.ledger.open
 
 
 def test_a_job_that_lives_there_alone_comes_in_too(full: TransferService) -> None:
     """Home may list it no more, and its starter be killed: somebody has to look after it."""
     send(full, RECORD)
     hear(full, answer("alpha"))
-    assert (NAME, ALICE) not in full.known.ledger.open
+    assert (NAME, ALICE) not in full.ledger.open
 
     hear(full, answer("alpha"), answer("beta", a_row(40, "r")))
 
-    assert full.known.ledger.open[NAME, ALICE].listed == ""
+    assert full.ledger.open[NAME, ALICE].listed == ""
 
 
 def test_what_is_told_of_one_that_waits_waits_with_it(full: TransferService) -> None:
@@ -122,7 +122,7 @@ def test_what_is_told_of_one_that_waits_waits_with_it(full: TransferService) -> 
     )
     hear(full, answer("alpha", a_row(7, "r")))
 
-    one = full.known.ledger.open[NAME, ALICE]
+    one = full.ledger.open[NAME, ALICE]
     assert one.verdict is not None
     assert one.desired == DesiredLocalJobState.SUSPENDED
 
@@ -131,28 +131,28 @@ def test_a_newer_record_takes_the_place_of_the_one_that_waits(full: TransferServ
     send(full, RECORD.but(phase=StarterPhase.SUBMITTING, remote_id=""), RECORD)
     hear(full, answer("alpha", a_row(7, "r")))
 
-    assert full.known.ledger.open[NAME, ALICE].remote_id == 40
+    assert full.ledger.open[NAME, ALICE].remote_id == 40
 
 
 def test_everybody_else_comes_in_at_once(full: TransferService) -> None:
     send(full, RECORD, uid=BOB)
 
-    assert (NAME, BOB) in full.known.ledger.open
+    assert (NAME, BOB) in full.ledger.open
 
 
 def test_a_held_job_of_one_that_waits_is_no_orphan(full: TransferService) -> None:
     send(full, RECORD)
 
-    assert full.known.mail.unproved.names() == {(NAME, str(ALICE))}
+    assert full.mail.unproved.names() == {(NAME, str(ALICE))}
 
 
 def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService) -> None:
     """So records and ends of jobs that don't exist leave no row each."""
-    service.known.mail.unproved.most = MOST
+    service.mail.unproved.most = MOST
     for job in range(200, 210):
         send(service, of(job), TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"))
-        service.known.ledger.stop_watching(service.known.ledger.ended[of(job).transfer, ALICE])
-        service.known.mail.take_answer(answer("alpha"), {})
+        service.ledger.stop_watching(service.ledger.ended[of(job).transfer, ALICE])
+        service.mail.take_answer(answer("alpha"), {})
     transfers = TransferRows(service.resources.database)
     known = [job for job in range(200, 210) if transfers.find(of(job).transfer, ALICE)]
 
@@ -162,22 +162,22 @@ def test_what_ended_unproved_is_forgotten_oldest_first(service: TransferService)
 
 def test_one_that_rests_is_kept_until_home_was_asked(service: TransferService) -> None:
     """A task that is put back finds what it was; what is too much waits as if it were open."""
-    service.known.mail.unproved.most = MOST
+    service.mail.unproved.most = MOST
     for job in range(200, 210):
         send(service, of(job), TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"))
-        if ended := service.known.ledger.ended.get((of(job).transfer, ALICE)):
-            service.known.ledger.stop_watching(ended)
+        if ended := service.ledger.ended.get((of(job).transfer, ALICE)):
+            service.ledger.stop_watching(ended)
 
     assert TransferRows(service.resources.database).find(of(200).transfer, ALICE) is not None
-    assert len(service.known.mail.unproved.jobs() - {40}) == 10 - 2 * MOST
+    assert len(service.mail.unproved.jobs() - {40}) == 10 - 2 * MOST
 
 
 def test_after_an_hour_none_of_them_is_known_but_what_may_have_a_guard(service: TransferService) -> None:
     for job, values in ((200, {}), (201, {"reguarded": True}), (202, {"listed": OwnerSeenInHomeJobList.YES})):
         send(service, of(job), TransferMessage(kind=TransferMessageKind.CLOSED, transfer=of(job).transfer, at="2"))
-        ended = service.known.ledger.ended[of(job).transfer, ALICE]
-        service.known.ledger.stop_watching(ended.but(**values))
-    service.known.ledger.sweep_unproved(datetime.now(UTC) + timedelta(seconds=1))
+        ended = service.ledger.ended[of(job).transfer, ALICE]
+        service.ledger.stop_watching(ended.but(**values))
+    service.ledger.sweep_unproved(datetime.now(UTC) + timedelta(seconds=1))
     transfers = TransferRows(service.resources.database)
     known = [job for job in (200, 201, 202) if transfers.find(of(job).transfer, ALICE)]
 
@@ -192,12 +192,12 @@ def test_a_sentence_of_hers_is_kept_in_part(service: TransferService, caplog: py
 
     assert max(len(one.text) for one in kept) < MOST_REASON + 100
     assert max(len(one.getMessage()) for one in caplog.records) < MOST_REASON + 200
-    assert service.known.ledger.open[NAME, ALICE].verdict is None
+    assert service.ledger.open[NAME, ALICE].verdict is None
 
 
 def test_what_she_brings_about_is_told_in_part(service: TransferService, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    service.known.ledger._logged_of = LogLineQuotaByPerson(Clock().steady_s, LINES)
+    service.ledger._logged_of = LogLineQuotaByPerson(Clock().steady_s, LINES)
     for number in range(2 * EVENTS_AN_HOUR):
         send(service, RECORD.but(reason=f"reason {number}"))
     for number in range(2 * LINES):
@@ -212,17 +212,17 @@ def test_what_was_withheld_is_told_once_home_has_proved_it(
 ) -> None:
     """Many short jobs at once, of which no answer of home has told yet."""
     caplog.set_level(logging.INFO)
-    service.known.ledger._logged_of = LogLineQuotaByPerson(Clock().steady_s, LINES)
+    service.ledger._logged_of = LogLineQuotaByPerson(Clock().steady_s, LINES)
     send(service, RECORD)
-    one = service.known.ledger.open[NAME, ALICE]
+    one = service.ledger.open[NAME, ALICE]
     for number in range(LINES):
-        service.known.ledger.note(one, f"line {number}")
+        service.ledger.note(one, f"line {number}")
     assert ("line 9" in caplog.text, f"line {LINES - 1}" in caplog.text) == (True, False)
 
-    service.known.ledger.keep(one.but(listed=OwnerSeenInHomeJobList.NO))
+    service.ledger.keep(one.but(listed=OwnerSeenInHomeJobList.NO))
     assert f"line {LINES - 1}" not in caplog.text
-    service.known.ledger.keep(one.but(listed=OwnerSeenInHomeJobList.YES))
-    service.known.ledger.keep(one.but(listed=OwnerSeenInHomeJobList.YES))
+    service.ledger.keep(one.but(listed=OwnerSeenInHomeJobList.YES))
+    service.ledger.keep(one.but(listed=OwnerSeenInHomeJobList.YES))
     assert caplog.text.count(f"line {LINES - 1}") == 1
 
 
@@ -238,12 +238,12 @@ def test_how_many_lines_were_left_out_is_told_once() -> None:
 
 def bring_in(service: TransferService, job: int, count: int) -> int:
     """Have an array's tasks wait, and home list them all; return the steps of hearing it."""
-    service.known.mail.unproved.most = 0
-    room = service.known.mail.unproved
+    service.mail.unproved.most = 0
+    room = service.mail.unproved
     for task in range(1, count + 1):
         service.resources.inbox.put(of(job, task), ALICE)
     for spooled in service.resources.inbox.read():
-        room.park(spooled, accept_or_reject_message(service.known.mail._received(spooled, None)))
+        room.park(spooled, accept_or_reject_message(service.mail._received(spooled, None)))
     rows = (replace(a_row(job, "r"), tasks=(range(n, n + 1),)) for n in range(1, count + 1))
     home = answer("alpha", *rows)
     refused: list[str] = []
