@@ -4,55 +4,44 @@ import hashlib
 import json
 import zlib
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Boolean, Column, Float, LargeBinary, Table, and_, bindparam, delete, insert, select
+from sqlalchemy import Boolean, Column, LargeBinary, Table, and_, bindparam, delete, insert, select
 
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.states import JobState, QueueInstanceState, StateFacts
-from gridbridge.state.column_types import (
-    COUNTED,
-    METADATA,
-    JsonColumn,
-    PrintableTextColumn,
-    UtcTimeColumn,
-)
+from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
 
 SNAPSHOTS = Table(
     "snapshots",
-    METADATA,
-    Column("id", COUNTED, primary_key=True),
-    Column("cluster", PrintableTextColumn, nullable=False),
-    Column("taken_at", UtcTimeColumn, nullable=False),
+    column_types.METADATA,
+    column_types.row_number_column("id"),
+    *column_types.text_columns("cluster"),
+    *column_types.time_columns("taken_at"),
     Column("ok", Boolean, nullable=False),
-    Column("took_s", Float, nullable=False),
-    Column("summary", JsonColumn, nullable=False),
+    *column_types.float_columns("took_s"),
+    Column("summary", column_types.JsonColumn, nullable=False),
 )
 ANSWERS = Table(
     "answers",
-    METADATA,
-    Column("cluster", PrintableTextColumn, primary_key=True),
-    Column("place", PrintableTextColumn, nullable=False),
-    Column("asked_at", UtcTimeColumn, nullable=False),
-    Column("every_s", Float, nullable=False),
-    Column("covers", PrintableTextColumn, nullable=False),
-    Column("trouble", PrintableTextColumn, nullable=False),
-    Column("digest", PrintableTextColumn, nullable=False),
+    column_types.METADATA,
+    *column_types.text_key_columns("cluster"),
+    *column_types.text_columns("place"),
+    *column_types.time_columns("asked_at"),
+    *column_types.float_columns("every_s"),
+    *column_types.text_columns("covers", "trouble", "digest"),
 )
 CONTENTS = Table(
     "answer_contents",
-    METADATA,
-    Column("cluster", PrintableTextColumn, primary_key=True),
-    Column("digest", PrintableTextColumn, nullable=False),
+    column_types.METADATA,
+    *column_types.text_key_columns("cluster"),
+    *column_types.text_columns("digest"),
     Column("content", LargeBinary, nullable=False),
 )
-
-_ADD = insert(SNAPSHOTS)
-_DIGEST = select(CONTENTS.c.digest).where(CONTENTS.c.cluster == bindparam("cluster"))
 _LAST = (
     select(ANSWERS, CONTENTS.c.content)
     .outerjoin_from(
@@ -84,9 +73,14 @@ class ClusterQueryLogRows:
         self, *, cluster: str, taken_at: datetime, ok: bool, took: timedelta, summary: Mapping[str, object]
     ) -> None:
         """Record a cluster query with its duration and a summary of the result."""
-        values = {"cluster": cluster, "taken_at": taken_at, "ok": ok}
-        values |= {"took_s": took.total_seconds(), "summary": summary}
-        self._database.execute(_ADD, values)
+        values = {
+            "cluster": cluster,
+            "taken_at": taken_at,
+            "ok": ok,
+            "took_s": took.total_seconds(),
+            "summary": summary,
+        }
+        self._database.execute(insert(SNAPSHOTS), values)
 
     def forget(self, before: datetime) -> None:
         """Delete log entries from before a time."""
@@ -101,16 +95,14 @@ class LastClusterQueryRows:
 
     def put(self, cluster: str, answer: LastClusterQueryResult) -> None:
         """Replace a cluster's last query result; an unchanged snapshot is not written again."""
-        digest = hashlib.sha256(answer.content).hexdigest()
-        of = {"cluster": cluster, "digest": digest}
-        head = {"place": answer.place, "asked_at": answer.asked_at, "every_s": answer.every_s}
-        head |= {"covers": " ".join(sorted(answer.covers)), "trouble": answer.trouble}
+        values = asdict(answer) | {"covers": " ".join(sorted(answer.covers))}
+        content = values.pop("content")
+        of = {"cluster": cluster, "digest": hashlib.sha256(content).hexdigest()}
+        query = select(CONTENTS.c.digest).where(CONTENTS.c.cluster == cluster)
         with self._database.transaction():
-            stored = self._database.rows(_DIGEST, cluster=cluster)
-            if [row["digest"] for row in stored] != [digest]:
-                values = of | {"content": answer.content}
-                self._database.execute(self._database.upsert(CONTENTS), values)
-            self._database.execute(self._database.upsert(ANSWERS), of | head)
+            if [row["digest"] for row in self._database.rows(query)] != [of["digest"]]:
+                self._database.execute(self._database.upsert(CONTENTS), of | {"content": content})
+            self._database.execute(self._database.upsert(ANSWERS), of | values)
 
     def find(self, cluster: str) -> LastClusterQueryResult | None:
         """Return a cluster's last query result; None if the cluster was never queried."""
@@ -129,7 +121,7 @@ _QUEUE = tuple(field.name for field in fields(QueueInstanceStatus) if field.name
 def encode_cluster_snapshot(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
     """Encode a cluster snapshot with those of its jobs whose ids are in `jobs`."""
     table = {name: getattr(snapshot, name) for name in _COUNTS}
-    table["queues"] = [_queue_row(queue) for queue in snapshot.queues]
+    table["queues"] = [[_words(queue.state), *(getattr(queue, name) for name in _QUEUE)] for queue in snapshot.queues]
     listed = ((number, rows) for number, rows in snapshot.jobs.items() if number in jobs)
     table["jobs"] = {number: [_job_row(row) for row in rows] for number, rows in listed}
     return zlib.compress(json.dumps(table, separators=(",", ":")).encode(), _QUICK)
@@ -145,10 +137,6 @@ def decode_cluster_snapshot(content: bytes, cluster: str, taken_at: datetime) ->
         jobs={int(number): _jobs(int(number), rows) for number, rows in table["jobs"].items()},
         **{name: table[name] for name in _COUNTS},
     )
-
-
-def _queue_row(queue: QueueInstanceStatus) -> list[Any]:
-    return [_words(queue.state), *(getattr(queue, name) for name in _QUEUE)]
 
 
 def _queue(row: list[Any]) -> QueueInstanceStatus:

@@ -7,11 +7,12 @@ Each change of a table needs a migration (gridbridge/state/migrations).
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from enum import StrEnum
 from string import printable
 from typing import Any
 from urllib.parse import quote, unquote
 
-from sqlalchemy import BigInteger, Dialect, Integer, MetaData, String, Text, TypeDecorator
+import sqlalchemy as sa
 
 from gridbridge.model import transfer_message
 from gridbridge.model.states import UNSEEN, JobState
@@ -20,13 +21,13 @@ from gridbridge.model.transfer_message import TransferMessage
 _PLAIN = printable.replace("%", "")
 
 
-class UtcTimeColumn(TypeDecorator[datetime]):
+class UtcTimeColumn(sa.TypeDecorator[datetime]):
     """A time with a time zone, stored as text in UTC."""
 
-    impl = String(32)
+    impl = sa.String(32)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> str | None:
         """Encode the time in UTC; raise ValueError for a time without a time zone."""
         if value is None:
             return None
@@ -34,64 +35,80 @@ class UtcTimeColumn(TypeDecorator[datetime]):
             raise ValueError(f"{value} has no time zone")
         return value.astimezone(UTC).isoformat(timespec="microseconds")
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> datetime | None:
         """Decode the time."""
         return None if value is None else datetime.fromisoformat(value)
 
 
-class PrintableTextColumn(TypeDecorator[str]):
+class PrintableTextColumn(sa.TypeDecorator[str]):
     """A text, in which characters other than printable ASCII are stored as `%XX`.
 
     Texts of users may contain NULs or invalid UTF-8, which SQLite or PostgreSQL would refuse.
     """
 
-    impl = Text
+    impl = sa.Text
     cache_ok = True
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
         """Encode the text."""
         return None if value is None else quote(value, safe=_PLAIN, errors="surrogatepass")
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> str | None:
         """Decode the text."""
         return None if value is None else unquote(value, errors="surrogatepass")
 
 
-class TransferMessageColumn(TypeDecorator[TransferMessage]):
-    """A starter's message, of any length, in the format of spool files."""
+class WordColumn(sa.TypeDecorator[StrEnum]):
+    """A word of a closed set, read as a member of the set's enum."""
 
-    impl = Text
+    impl = sa.Text
     cache_ok = True
 
-    def process_bind_param(self, value: TransferMessage | None, dialect: Dialect) -> str | None:
+    def __init__(self, words: type[StrEnum]) -> None:
+        super().__init__()
+        self.words = words
+
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        """Encode the word."""
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> StrEnum | None:
+        """Decode the word; raise ValueError for a word that the enum lacks."""
+        return None if value is None else self.words(value)
+
+
+class TransferMessageColumn(sa.TypeDecorator[TransferMessage]):
+    """A starter's message, of any length, in the format of spool files."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: TransferMessage | None, dialect: sa.Dialect) -> str | None:
         """Encode the message; a message without fields is empty text."""
         return None if value is None else transfer_message.encode_transfer_message(value).decode("ascii")
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> TransferMessage | None:
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> TransferMessage | None:
         """Decode the message."""
-        if value is None:
-            return None
-        return (
-            TransferMessage(**transfer_message.decode_key_value_lines(value.encode("ascii"), transfer_message.KEYS))
-            if value
-            else TransferMessage()
-        )
+        if not value:
+            return None if value is None else TransferMessage()
+        fields = transfer_message.decode_key_value_lines(value.encode("ascii"), transfer_message.KEYS)
+        return TransferMessage(**fields)
 
 
-class JobStateColumn(TypeDecorator[JobState]):
+class JobStateColumn(sa.TypeDecorator[JobState]):
     """The state of a job: facts, a blank, and a text for people; empty for a job in no list."""
 
-    impl = Text
+    impl = sa.Text
     cache_ok = True
 
-    def process_bind_param(self, value: JobState | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: JobState | None, dialect: sa.Dialect) -> str | None:
         """Encode the state."""
         if value is None or not value.is_listed:
             return None if value is None else ""
         text = quote(value.text, safe=_PLAIN, errors="surrogatepass")
         return f"{','.join(sorted(value.facts))} {text}"
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> JobState | None:
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> JobState | None:
         """Decode the state."""
         if not value:
             return None if value is None else UNSEEN
@@ -104,22 +121,62 @@ def to_json_text(value: object) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-class JsonColumn(TypeDecorator[Mapping[str, object]]):
+class JsonColumn(sa.TypeDecorator[Mapping[str, object]]):
     """A value of any JSON type."""
 
-    impl = Text
+    impl = sa.Text
     cache_ok = True
 
-    def process_bind_param(self, value: Mapping[str, object] | None, dialect: Dialect) -> str:
+    def process_bind_param(self, value: Mapping[str, object] | None, dialect: sa.Dialect) -> str:
         """Encode the value as JSON."""
         return to_json_text(value)
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+    def process_result_value(self, value: str | None, dialect: sa.Dialect) -> Any:
         """Decode the JSON text."""
         return None if value is None else json.loads(value)
 
 
-METADATA = MetaData()  # the tables of all imported modules
+METADATA = sa.MetaData()  # the tables of all imported modules
 
 # SQLite numbers rows automatically only for an INTEGER PRIMARY KEY.
-COUNTED = BigInteger().with_variant(Integer, "sqlite")
+COUNTED = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+
+def row_number_column(name: str) -> sa.Column[Any]:
+    """Return the primary key of a table whose rows the database numbers."""
+    return sa.Column(name, COUNTED, primary_key=True)
+
+
+def integer_key_columns(*names: str) -> list[sa.Column[Any]]:
+    """Return the integer columns of a primary key."""
+    return [sa.Column(name, sa.BigInteger, primary_key=True, autoincrement=False) for name in names]
+
+
+def text_key_columns(*names: str) -> list[sa.Column[Any]]:
+    """Return the text columns of a primary key."""
+    return [sa.Column(name, PrintableTextColumn, primary_key=True) for name in names]
+
+
+def integer_columns(*names: str, nullable: bool = False, default: str | None = None) -> list[sa.Column[Any]]:
+    """Return integer columns; rows of older schemas get the default."""
+    return [sa.Column(name, sa.BigInteger, nullable=nullable, server_default=default) for name in names]
+
+
+def text_columns(*names: str, default: str | None = None) -> list[sa.Column[Any]]:
+    """Return text columns; rows of older schemas get the default."""
+    return [sa.Column(name, PrintableTextColumn, nullable=False, server_default=default) for name in names]
+
+
+def float_columns(*names: str, nullable: bool = False) -> list[sa.Column[Any]]:
+    """Return columns of floating-point numbers."""
+    return [sa.Column(name, sa.Float, nullable=nullable) for name in names]
+
+
+def time_columns(*names: str, nullable: bool = False) -> list[sa.Column[Any]]:
+    """Return columns of times."""
+    return [sa.Column(name, UtcTimeColumn, nullable=nullable) for name in names]
+
+
+def flag_columns(*names: str) -> list[sa.Column[Any]]:
+    """Return columns of truth values, which are false unless set."""
+    return [sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false()) for name in names]

@@ -1,22 +1,15 @@
 """The decision journal: decisions of programs, with the inputs from which each decision can be replayed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, Executable, Integer, Table, Text, bindparam, delete, func, insert, or_, select
+from sqlalchemy import Column, Table, Text, bindparam, delete, func, insert, or_, select
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.published_status_and_reports import JournalledProgramDecision
-from gridbridge.state.column_types import (
-    COUNTED,
-    METADATA,
-    JsonColumn,
-    PrintableTextColumn,
-    UtcTimeColumn,
-    to_json_text,
-)
+from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
 
 KEPT_BYTES = 64 << 20  # at most this many bytes of all decisions; the oldest are deleted first
@@ -54,10 +47,7 @@ def make_journal_entry(
     actions: Sequence[str],
     sentences: Sequence[str] | None = None,
 ) -> DecisionJournalEntry:
-    """Return a journal entry whose sentence names the first 20 actions and counts the others.
-
-    `sentences` are shorter texts of the actions for people.
-    """
+    """Return a journal entry that names the first 20 of `sentences` (else actions) and counts the others."""
     sentences = actions if sentences is None else sentences
     texts = [*sentences[:MOST_TOLD]]
     texts += [f"{more} more"] if (more := len(sentences) - MOST_TOLD) > 0 else []
@@ -73,7 +63,7 @@ class DecisionJournal:
 
     def keep(self, entry: DecisionJournalEntry) -> None:
         """Store a decision in the journal; raise StateError if the disk is full."""
-        self._decisions.record(at=entry.at, program=entry.program, sentence=entry.sentence, inputs=entry.inputs)
+        self._decisions.record(**{field.name: getattr(entry, field.name) for field in fields(entry)})
 
     def forget(self, before: datetime) -> None:
         """Delete decisions from before a time, then the oldest decisions until the journal has at most 64 MB."""
@@ -82,24 +72,15 @@ class DecisionJournal:
 
 DECISIONS = Table(
     "decisions",
-    METADATA,
-    Column("id", COUNTED, primary_key=True),
-    Column("at", UtcTimeColumn, nullable=False),
-    Column("program", PrintableTextColumn, nullable=False),
-    Column("sentence", PrintableTextColumn, nullable=False),
-    Column("inputs", JsonColumn, nullable=False),
+    column_types.METADATA,
+    column_types.row_number_column("id"),
+    *column_types.time_columns("at"),
+    *column_types.text_columns("program", "sentence"),
+    Column("inputs", column_types.JsonColumn, nullable=False),
 )
 
-_DECISION = (DECISIONS.c.id.label("number"), *(DECISIONS.c[name] for name in ("at", "program", "sentence", "inputs")))
-_ONE = select(*_DECISION).where(DECISIONS.c.id == bindparam("number"))
-_LAST = select(*_DECISION).order_by(DECISIONS.c.id.desc()).limit(bindparam("count", type_=Integer))
-_SIZE = func.length(DECISIONS.c.sentence) + func.length(DECISIONS.c.inputs)
-_SIZES = select(DECISIONS.c.id, func.sum(_SIZE).over(order_by=DECISIONS.c.id.desc()).label("bytes")).subquery()
-_FORGET = delete(DECISIONS).where(
-    or_(
-        DECISIONS.c.at < bindparam("before"),
-        DECISIONS.c.id.in_(select(_SIZES.c.id).where(_SIZES.c.bytes > bindparam("most"))),
-    )
+_DECISION = select(
+    DECISIONS.c.id.label("number"), *(DECISIONS.c[name] for name in ("at", "program", "sentence", "inputs"))
 )
 _ADD = insert(DECISIONS).values(
     at=bindparam("of_at"),
@@ -116,26 +97,26 @@ class JournalledDecisionRows:
         self._database = database
 
     def record(self, *, at: datetime, program: str, sentence: str, inputs: Mapping[str, object]) -> None:
-        """Insert a decision with its inputs into the journal.
-
-        The inputs are encoded before the transaction begins, because large inputs take time.
-        """
+        """Insert a decision with its inputs into the journal."""
         values = {"of_at": at, "of_program": program, "of_sentence": sentence}
-        values["of_inputs"] = to_json_text(inputs)
+        values["of_inputs"] = column_types.to_json_text(
+            inputs
+        )  # before the transaction begins, because large inputs take time
         self._database.execute(_ADD, values)
 
     def find(self, number: int) -> JournalledProgramDecision | None:
         """Return the journalled decision with a number; None if the journal has no such decision."""
-        decisions = self._select(_ONE, number=number)
-        return decisions[0] if decisions else None
+        query = _DECISION.where(DECISIONS.c.id == number)
+        return next(iter(self._database.read(JournalledProgramDecision, query)), None)
 
     def last(self, count: int) -> tuple[JournalledProgramDecision, ...]:
         """Return the newest journalled decisions, sorted from old to new."""
-        return self._select(_LAST, count=count)[::-1]
+        query = _DECISION.order_by(DECISIONS.c.id.desc()).limit(count)
+        return self._database.read(JournalledProgramDecision, query)[::-1]
 
     def forget(self, before: datetime, most_bytes: int) -> None:
         """Delete decisions from before a time, then the oldest decisions until `most_bytes` remain."""
-        self._database.execute(_FORGET, {"before": before, "most": most_bytes})
-
-    def _select(self, query: Executable, **values: object) -> tuple[JournalledProgramDecision, ...]:
-        return tuple(JournalledProgramDecision(**row) for row in self._database.rows(query, **values))
+        size = func.length(DECISIONS.c.sentence) + func.length(DECISIONS.c.inputs)
+        sizes = select(DECISIONS.c.id, func.sum(size).over(order_by=DECISIONS.c.id.desc()).label("bytes")).subquery()
+        is_surplus = DECISIONS.c.id.in_(select(sizes.c.id).where(sizes.c.bytes > most_bytes))
+        self._database.execute(delete(DECISIONS).where(or_(DECISIONS.c.at < before, is_surplus)))

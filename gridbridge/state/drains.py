@@ -1,7 +1,4 @@
-"""Files that record which clusters an administrator has drained.
-
-The files are published, so that everybody sees who drained a cluster and why.
-"""
+"""Published files that record which clusters an administrator has drained, and why."""
 
 import os
 from collections.abc import Iterator

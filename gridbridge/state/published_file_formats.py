@@ -83,19 +83,14 @@ def load_values_path(published: str = PUBLISHED) -> str:
 
 def read_published_route(queue: str, published: str = PUBLISHED) -> TransferRoute:
     """Read a transfer queue's published route; raise UnconfiguredTransferQueue if no route is published."""
-    try:
-        return transfer_route.decode_transfer_route(
-            safe_files.read_file_only_owner_writes(published_route_path(queue, published), 65536)[0]
-        )
-    except FileNotFoundError as error:
-        raise UnconfiguredTransferQueue(f"queue {queue} leads to no cluster; expected a [queue.{queue}]") from error
+    data = _read_if_published(published_route_path(queue, published), 65536)
+    if data is None:
+        raise UnconfiguredTransferQueue(f"queue {queue} leads to no cluster; expected a [queue.{queue}]")
+    return transfer_route.decode_transfer_route(data)
 
 
 def may_queue_get_route_soon(queue: str, published: str, configuration: str) -> bool:
-    """Return whether the service may soon publish a route for a transfer queue.
-
-    A route may come while gridbridge.toml is newer than service.json, which the service rewrites after each reading.
-    """
+    """Return whether the service may soon publish a route: gridbridge.toml is newer than service.json."""
     if os.path.exists(published_route_path(queue, published)):
         return True
     try:
@@ -108,26 +103,24 @@ def may_queue_get_route_soon(queue: str, published: str, configuration: str) -> 
 def read_request_mapping(queue: str, published: str = PUBLISHED) -> bytes:
     """Read the rules that translate resource requests of a queue; raise StateError for a missing file."""
     path = request_mapping_path(queue, published)
-    try:
-        return safe_files.read_file_only_owner_writes(path, WORDS_MAX_BYTES)[0]
-    except FileNotFoundError as error:
-        raise StateError(f"{path}: missing; the poller publishes this file") from error
+    if (rules := _read_if_published(path)) is None:
+        raise StateError(f"{path}: missing; the poller publishes this file")
+    return rules
 
 
 def read_offered_names(cluster: str, published: str = PUBLISHED) -> bytes | None:
     """Read the list of resources and queues that a cluster offers; return None without a published list."""
-    try:
-        return safe_files.read_file_only_owner_writes(offered_names_path(cluster, published), WORDS_MAX_BYTES)[0]
-    except FileNotFoundError:
-        return None
+    return _read_if_published(offered_names_path(cluster, published))
 
 
 def read_non_forwarding_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
     """Read the list of a cluster's queues that send no job away; return None without a published list."""
+    return _read_if_published(non_forwarding_queues_path(cluster, published))
+
+
+def _read_if_published(path: str, most_bytes: int = WORDS_MAX_BYTES) -> bytes | None:
     try:
-        return safe_files.read_file_only_owner_writes(non_forwarding_queues_path(cluster, published), WORDS_MAX_BYTES)[
-            0
-        ]
+        return safe_files.read_file_only_owner_writes(path, most_bytes)[0]
     except FileNotFoundError:
         return None
 
@@ -148,12 +141,8 @@ def remove_routes_of_other_queues(queues: frozenset[str], published: str = PUBLI
 
 def read_verdict_or_reply(path: str) -> TransferMessage | None:
     """Read a verdict on a transfer, or a reply to a starter; None before the publication."""
-    try:
-        return transfer_message.decode_transfer_message(
-            safe_files.read_file_only_owner_writes(path, transfer_message.MAX_BYTES)[0]
-        )
-    except FileNotFoundError:
-        return None
+    data = _read_if_published(path, transfer_message.MAX_BYTES)
+    return None if data is None else transfer_message.decode_transfer_message(data)
 
 
 def count_verdicts_and_replies(uid: int, published: str = PUBLISHED) -> int:
@@ -172,9 +161,9 @@ def set_verdict_folder_modes(mode: int, published: str = PUBLISHED) -> None:
 
 
 def remove_unfetched_published_files(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
-    """Remove published files that are older than `until` and were not fetched; return how many.
+    """Remove published files older than `until` that nobody fetched; return how many.
 
-    Removed files are verdicts and replies without an open transfer, old usage, and leftovers of killed writers.
+    These are verdicts and replies without an open transfer, old usage, and leftovers of killed writers.
     """
     removed = 0
     for folder, folders, names in os.walk(published):
@@ -193,10 +182,7 @@ def remove_unfetched_published_files(open_transfers: frozenset[str], until: floa
 def read_load_values_and_freshness(
     path: str, now: float, owner: int | None = None
 ) -> tuple[dict[str, str], float, bool]:
-    """Return the load values, their maximum age in seconds, and whether the values are fresh.
-
-    Values from the future are not fresh. Raises ParseError for an invalid file.
-    """
+    """Return the load values, their maximum age in seconds, and whether the values are fresh; or ParseError."""
     from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh  # for the sensor
 
     taken_at, stale_s, values = parse_load_values_file(path, owner)

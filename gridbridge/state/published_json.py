@@ -8,6 +8,7 @@ verified, `told/UID/12.json` has the job's history, made from messages of that u
 import os
 import re
 from collections.abc import Container, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -16,17 +17,8 @@ from cattrs import BaseValidationError
 from cattrs.preconf.json import make_converter
 
 from gridbridge.errors import ParseError, StateError
+from gridbridge.model import published_status_and_reports as reports
 from gridbridge.model.fixed_paths import ELSEWHERE, PUBLISHED, SET_UP
-from gridbridge.model.published_status_and_reports import (
-    PublishedBreakersOfClusters,
-    PublishedClusterAnswer,
-    PublishedFilesSnapshot,
-    PublishedLoadValues,
-    PublishedOpenTransfers,
-    PublishedServiceStatus,
-    PublishedTaskTransfers,
-    PublishedTransfer,
-)
 from gridbridge.model.rebalance.published_rebalance_rounds import (
     PublishedRebalancePause,
     PublishedRebalanceRound,
@@ -41,8 +33,6 @@ TRANSFERS = "transfers.json"
 BREAKERS = "breakers.json"
 CLUSTERS = "clusters"
 MAX_BYTES = 64 * 2**20  # enough for 100,000 open transfers
-
-_JOB = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?\.json")
 _CONVERTER = make_converter()
 
 T = TypeVar("T")
@@ -70,11 +60,11 @@ def read_published_value(path: str, kind: type[T]) -> T | None:
         raise StateError(f"{path}: not what this version of gridbridge publishes") from error
 
 
-def read_all_published_files(folder: str) -> PublishedFilesSnapshot:
+def read_all_published_files(folder: str) -> reports.PublishedFilesSnapshot:
     """Read all published files except job histories; raise StateError if the folder is missing."""
     if not os.path.isdir(folder):
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}; on a new host {SET_UP} creates the folder")
-    return PublishedFilesSnapshot(
+    return reports.PublishedFilesSnapshot(
         service=read_published_service_status(folder),
         load=_load(folder),
         clusters={cluster.cluster: cluster for cluster in read_published_cluster_status(folder)},
@@ -84,27 +74,27 @@ def read_all_published_files(folder: str) -> PublishedFilesSnapshot:
     )
 
 
-def read_published_service_status(folder: str) -> PublishedServiceStatus | None:
+def read_published_service_status(folder: str) -> reports.PublishedServiceStatus | None:
     """Read the published state of the service; return None if no state is published."""
-    return read_published_value(f"{folder}/{SERVICE}", PublishedServiceStatus)
+    return read_published_value(f"{folder}/{SERVICE}", reports.PublishedServiceStatus)
 
 
-def read_published_breakers(folder: str) -> PublishedBreakersOfClusters:
+def read_published_breakers(folder: str) -> reports.PublishedBreakersOfClusters:
     """Read the published open circuit breakers; return an empty result without open breakers."""
-    return read_published_value(f"{folder}/{BREAKERS}", PublishedBreakersOfClusters) or PublishedBreakersOfClusters()
+    return (
+        read_published_value(f"{folder}/{BREAKERS}", reports.PublishedBreakersOfClusters)
+        or reports.PublishedBreakersOfClusters()
+    )
 
 
-def read_published_transfers(folder: str) -> tuple[PublishedTransfer, ...]:
+def read_published_transfers(folder: str) -> tuple[reports.PublishedTransfer, ...]:
     """Read the published open transfers; return an empty result without open transfers."""
-    published = read_published_value(f"{folder}/{TRANSFERS}", PublishedOpenTransfers)
+    published = read_published_value(f"{folder}/{TRANSFERS}", reports.PublishedOpenTransfers)
     return published.transfers if published else ()
 
 
-def read_transfer_histories_of_job(folder: str, local: str) -> tuple[PublishedTaskTransfers, ...]:
-    """Read the histories of a job or task; an array's job id gives the histories of all its tasks.
-
-    A task that several people claim appears several times until its owner is verified.
-    """
+def read_transfer_histories_of_job(folder: str, local: str) -> tuple[reports.PublishedTaskTransfers, ...]:
+    """Read the histories of a task, or of all tasks of an array; claimed tasks may appear several times."""
     histories = read_transfer_histories_of_task(folder, local)
     if histories or "." in local:
         return histories
@@ -113,13 +103,15 @@ def read_transfer_histories_of_job(folder: str, local: str) -> tuple[PublishedTa
     return tuple(history for task in numbers for history in read_transfer_histories_of_task(folder, f"{local}.{task}"))
 
 
-def read_transfer_histories_of_task(folder: str, local: str) -> tuple[PublishedTaskTransfers, ...]:
+def read_transfer_histories_of_task(folder: str, local: str) -> tuple[reports.PublishedTaskTransfers, ...]:
     """Return a task's history; until the owner is verified, a history for each person who claims the task."""
     if history := read_published_value(
-        published_file_formats.verified_job_history_path(local, folder), PublishedTaskTransfers
+        published_file_formats.verified_job_history_path(local, folder), reports.PublishedTaskTransfers
     ):
         return (history,)
-    histories = (read_published_value(path, PublishedTaskTransfers) for path in unverified_history_paths(folder, local))
+    histories = (
+        read_published_value(path, reports.PublishedTaskTransfers) for path in unverified_history_paths(folder, local)
+    )
     return tuple(history for history in histories if history)
 
 
@@ -147,30 +139,28 @@ def transfers_published_at(folder: str) -> datetime | None:
         return None
 
 
-def _load(folder: str) -> PublishedLoadValues | None:
+def _load(folder: str) -> reports.PublishedLoadValues | None:
     try:
-        taken_at, stale_s, values = published_file_formats.parse_load_values_file(
-            published_file_formats.load_values_path(folder)
-        )
+        path = published_file_formats.load_values_path(folder)
+        taken_at, stale_s, values = published_file_formats.parse_load_values_file(path)
     except FileNotFoundError:
         return None
-    return PublishedLoadValues(
-        taken_at=datetime.fromtimestamp(taken_at, UTC), stale=timedelta(seconds=stale_s), values=values
-    )
+    stale = timedelta(seconds=stale_s)
+    return reports.PublishedLoadValues(taken_at=datetime.fromtimestamp(taken_at, UTC), stale=stale, values=values)
 
 
-def read_published_cluster_status(folder: str) -> Iterator[PublishedClusterAnswer]:
+def read_published_cluster_status(folder: str) -> Iterator[reports.PublishedClusterAnswer]:
     """Read the published status of each cluster."""
     for name in sorted(safe_files.list_folder_or_empty(f"{folder}/{CLUSTERS}")):
         if name.endswith(".json") and not name.startswith(safe_files.TEMPORARY):
-            shown = read_published_value(f"{folder}/{CLUSTERS}/{name}", PublishedClusterAnswer)
+            shown = read_published_value(f"{folder}/{CLUSTERS}/{name}", reports.PublishedClusterAnswer)
             if shown:
                 yield shown
 
 
 def _jobs(folder: str) -> Iterator[tuple[int, int]]:
     for name in safe_files.list_folder_or_empty(f"{folder}/{published_file_formats.JOBS}"):
-        if match := _JOB.fullmatch(name):
+        if match := re.fullmatch(r"(\d{1,9})(?:\.(\d{1,9}))?\.json", name):
             yield int(match[1]), int(match[2] or 0)
 
 
@@ -178,10 +168,8 @@ def publish_rebalance_round_begin(kind: RebalanceRoundKind, at: datetime, folder
     """Publish the begin of a rebalancing round; the begin of an unfinished round is not replaced."""
     last = read_published_rebalance_round(kind, folder)
     if last is None or not last.is_open:
-        ended_at = last.ended_at if last else None
-        published_files.publish_file(
-            _path(kind, folder), encode_published_value(PublishedRebalanceRound(began_at=at, ended_at=ended_at))
-        )
+        begun = PublishedRebalanceRound(began_at=at, ended_at=last.ended_at if last else None)
+        published_files.publish_file(_path(kind, folder), encode_published_value(begun))
 
 
 def publish_rebalance_round_end(kind: RebalanceRoundKind, at: datetime, folder: str = PUBLISHED) -> None:
@@ -221,18 +209,21 @@ def unverified_history_paths(folder: str, local: str) -> Iterator[str]:
 
 def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
     """Return the tasks of an array job that have a history without a verified owner."""
-    names = (_local(name) for _, name in _files(folder))
-    return frozenset(task for number, task in names if number == job and task)
+    tasks = set[int]()
+    for _, name in _files(folder):
+        with suppress(ParseError):  # the file is a temporary file
+            number, task = parse_local_job_and_task(name.removesuffix(".json"))
+            tasks |= {task} if number == job and task else set()
+    return frozenset(tasks)
 
 
 def limit_unverified_histories(folder: str, uid: int) -> None:
     """Remove the oldest unverified histories of a person, until at most 1000 remain."""
     around = f"{folder}/{published_file_formats.TOLD}/{uid}"
     names = [name for name in safe_files.list_folder_or_empty(around) if not name.startswith(safe_files.TEMPORARY)]
-    if len(names) > MOST:
-        oldest_first = sorted((f"{around}/{name}" for name in names), key=os.path.getmtime)
-        for path in oldest_first[: len(names) - MOST]:
-            safe_files.remove_file(path)
+    surplus = max(0, len(names) - MOST)
+    for path in sorted((f"{around}/{name}" for name in names if surplus), key=os.path.getmtime)[:surplus]:
+        safe_files.remove_file(path)
 
 
 def remove_old_unverified_histories(folder: str, before: datetime) -> None:
@@ -241,13 +232,6 @@ def remove_old_unverified_histories(folder: str, before: datetime) -> None:
         path = f"{around}/{name}"
         if os.stat(path).st_mtime < before.timestamp():
             safe_files.remove_file(path)
-
-
-def _local(name: str) -> tuple[int, int]:
-    try:
-        return parse_local_job_and_task(name.removesuffix(".json"))
-    except ParseError:  # the file is a temporary file
-        return 0, 0
 
 
 def _files(folder: str) -> Iterator[tuple[str, str]]:

@@ -34,10 +34,7 @@ def create_starter_wake_fifo(spool: str = SPOOL) -> str:
 
 
 def ensure_starter_wake_fifo(name: str, spool: str = SPOOL) -> None:
-    """Create a starter's FIFO if the FIFO is missing.
-
-    Other users may write to the FIFO, because the service is another user. Only the service can list FIFOs.
-    """
+    """Create a starter's FIFO, to which other users may write, if the FIFO is missing."""
     path = f"{spool}/{WAKE}/{name}"
     try:
         os.mkfifo(path, 0o600)

@@ -1,7 +1,4 @@
-"""Reads users' messages from the spool for the service, with a limit for each user.
-
-Anybody may create files in the spool. Invalid files are removed and logged, and never stop the service.
-"""
+"""Reads users' messages from the spool for the service, with a limit for each user; invalid files are removed."""
 
 import logging
 import os
@@ -9,7 +6,7 @@ import stat
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import islice
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import CAMPAIGNS
@@ -47,29 +44,28 @@ class SpoolInbox:
         self._full_met: frozenset[str] = frozenset()  # folders of `_full` that the present pass has found
 
     def read(self) -> tuple[MessageWithAuthorUid, ...]:
-        """Return the new messages since the last call, at most 200 of each uid.
+        """Return the new messages since the last call: first one of each uid, then the second of each uid, up to 200.
 
-        The first message of each uid comes first, then the second message of each uid. A call reads at most
-        20,000 names, and the next call continues. `remove` deletes a message. Raises StateError only if the
-        folder cannot be listed.
+        A call reads at most 20,000 names, and the next call continues. `remove` deletes a message. Raises StateError
+        only if the folder cannot be listed.
         """
         spool_files = self._scan()
         self._reader.remember(spool_files)
-        new = []
+        ranked: list[tuple[int, MessageWithAuthorUid]] = []
         self._quota.tell_left_out(_log)
-        for of_uid in _by_uid(spool_files):
-            room = max(0, self.limit_per_uid - self._kept[of_uid[0].uid])
-            new.append(self._open_new(of_uid[:room]))
-            self._remove_surplus(of_uid[room:], self._kept[of_uid[0].uid] + len(of_uid))
-            self._kept[of_uid[0].uid] += len(of_uid[:room])
+        by_uid: dict[int, list[SpoolFile]] = {}
+        for spool_file in spool_files:
+            by_uid.setdefault(spool_file.uid, []).append(spool_file)
+        for uid, of_uid in by_uid.items():
+            room = max(0, self.limit_per_uid - self._kept[uid])
+            ranked += enumerate(self._open_new(of_uid[:room]))
+            self._remove_surplus(of_uid[room:], self._kept[uid] + len(of_uid))
+            self._kept[uid] += len(of_uid[:room])
         if not self._names.is_amid:
-            self._end_pass()
-        return _fair(new)
-
-    def _end_pass(self) -> None:
-        self._reader.forget_missing()
-        self._kept.clear()
-        self._full, self._full_met = self._full_met, frozenset()
+            self._reader.forget_missing()
+            self._kept.clear()
+            self._full, self._full_met = self._full_met, frozenset()
+        return tuple(message for _, message in sorted(ranked, key=lambda pair: (pair[0], pair[1].order)))
 
     def remove(self, path: str) -> None:
         """Remove a message that the state file has stored; keep a newer file of the same name."""
@@ -82,11 +78,7 @@ class SpoolInbox:
             self._remove(name)
 
     def keep_mark(self) -> None:
-        """Recreate a missing mark file, so that starters send their messages again.
-
-        A loss of all messages also removes the mark file. A mark file with a time in the future is
-        replaced, because starters would send messages for ever.
-        """
+        """Recreate a mark file that is missing or dated in the future, so that starters send lost messages again."""
         if not self._has_mark():
             with suppress(StateError):  # disk full: the next round retries
                 safe_files.replace_file_atomically(f"{self._folder}/{MARK}", b"", durable=False)
@@ -112,10 +104,10 @@ class SpoolInbox:
         return self._waking.is_amid
 
     def sweep(self, wakes: frozenset[str]) -> int:
-        """Remove old FIFOs of starters except `wakes`; return how many.
+        """Remove old FIFOs of starters except `wakes`, a limited number in each call; return how many.
 
-        A sweep reads a limited number of names, and the next sweep continues. Raises StateError if the
-        folder of FIFOs does not belong to the service, because anybody could replace a missing folder.
+        Raises StateError if the folder of FIFOs does not belong to the service, because anybody could replace a missing
+        folder.
         """
         folder = f"{self._folder}/{WAKE}"
         _refuse_foreign(folder)
@@ -125,8 +117,8 @@ class SpoolInbox:
         except OSError as error:
             raise StateError(f"{folder}: {error.strerror}") from error
         unknown = (entry for entry in entries if entry.name not in wakes)
-        old = [entry.name for entry in unknown if _changed_s(entry) < newest_s]
-        return sum(self._remove(f"{WAKE}/{name}") for name in old)
+        facts = [*filter(None, map(spool_reader.read_spool_file_facts, unknown))]
+        return sum(self._remove(f"{WAKE}/{fifo.name}") for fifo in facts if fifo.changed_s < newest_s)
 
     def _scan(self) -> list[SpoolFile]:
         """List files, oldest first; remove foreign folders and old unfinished files."""
@@ -135,14 +127,8 @@ class SpoolInbox:
         except OSError as error:
             raise StateError(f"{self._folder}: {error.strerror}") from error
         self._remove_folders(folders)
-        spool_files = [
-            spool_file for spool_file in map(spool_reader.read_spool_file_facts, entries) if spool_file is not None
-        ]
-        dead = (
-            spool_file
-            for spool_file in spool_files
-            if spool_file.is_unfinished and not self._reader.is_young(spool_file)
-        )
+        spool_files = [*filter(None, map(spool_reader.read_spool_file_facts, entries))]
+        dead = (old for old in spool_files if old.is_unfinished and not self._reader.is_young(old))
         for spool_file in islice(dead, REMOVALS_A_SCAN):
             self._remove(spool_file.name)
         return sorted(spool_file for spool_file in spool_files if spool_file.name != MARK)
@@ -162,15 +148,15 @@ class SpoolInbox:
         self._full |= {entry.name for entry in full}
         self._full_met |= self._full & {entry.name for entry in folders}
         if full:
-            uids = sorted({_uid(entry) for entry in full})
+            facts = map(spool_reader.read_spool_file_facts, full)
+            uids = sorted({folder.uid if folder else -1 for folder in facts})  # -1: the folder was removed meanwhile
             of = ",".join(map(str, uids[:UIDS_TOLD]))
             _log.warning("event=full_folders new=%d all=%d uids=%s", len(full), len(self._full), of)
 
     def _open_new(self, of_uid: list[SpoolFile]) -> list[MessageWithAuthorUid]:
-        """Read the oldest new messages of a uid, ordered by the times in the messages."""
         new = [spool_file for spool_file in of_uid if self._reader.is_due(spool_file)]
         read = (self._open(spool_file) for spool_file in new[:MESSAGES_A_SCAN])
-        return sorted((message for message in read if message is not None), key=spool_reader.starter_message_sort_key)
+        return sorted((message for message in read if message is not None), key=lambda message: message.order)
 
     def _open(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
         try:
@@ -180,22 +166,16 @@ class SpoolInbox:
             return None
 
     def _refuse(self, spool_file: SpoolFile, error: Exception) -> None:
-        """Remove an invalid file, or ignore it from now on; keep the file if the service itself caused the error."""
         removed = False
         if spool_reader.is_read_error_of_file_itself(error):
             removed = self._remove(spool_file.name)
             self._reader.skip(spool_file)
         if self._quota.allows(spool_file.uid):
-            _log.warning(
-                "event=no_message name=%a uid=%d removed=%s reason=%a",
-                spool_file.name,
-                spool_file.uid,
-                "yes" if removed else "no",
-                shorten_reason_for_storage(str(error)),
-            )
+            word, reason = "yes" if removed else "no", shorten_reason_for_storage(str(error))
+            message = "event=no_message name=%a uid=%d removed=%s reason=%a"
+            _log.warning(message, spool_file.name, spool_file.uid, word, reason)
 
     def _remove_surplus(self, surplus: list[SpoolFile], count: int) -> None:
-        """Remove a uid's newest files beyond the limit, at most 10,000 in a call."""
         newest = surplus[::-1]
         removed = 0
         for spool_file in newest[:REMOVALS_A_SCAN]:
@@ -204,13 +184,8 @@ class SpoolInbox:
             else:
                 self._reader.skip(spool_file)
         if newest and self._quota.allows(newest[0].uid):
-            _log.warning(
-                "event=too_many_messages uid=%d files=%d limit=%d removed=%d",
-                newest[0].uid,
-                count,
-                self.limit_per_uid,
-                removed,
-            )
+            message = "event=too_many_messages uid=%d files=%d limit=%d removed=%d"
+            _log.warning(message, newest[0].uid, count, self.limit_per_uid, removed)
 
     def _remove(self, name: str) -> bool:
         path = f"{self._folder}/{name}"
@@ -241,13 +216,6 @@ def _apart(entries: Iterable[os.DirEntry[str]]) -> tuple[list[os.DirEntry[str]],
     return folders, plain_files
 
 
-def _uid(entry: os.DirEntry[str]) -> int:
-    try:
-        return entry.stat(follow_symlinks=False).st_uid
-    except OSError:  # removed meanwhile
-        return -1
-
-
 def _refuse_foreign(folder: str) -> None:
     try:
         facts = os.lstat(folder)
@@ -255,24 +223,3 @@ def _refuse_foreign(folder: str) -> None:
         raise StateError(f"{folder}: {error.strerror}") from error
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
         raise StateError(f"{folder}: not a folder of the service account")
-
-
-def _changed_s(entry: os.DirEntry[str]) -> float:
-    spool_file = spool_reader.read_spool_file_facts(entry)
-    return spool_file.changed_s if spool_file else float("inf")
-
-
-def _by_uid(spool_files: Iterable[SpoolFile]) -> list[list[SpoolFile]]:
-    groups: dict[int, list[SpoolFile]] = {}
-    for spool_file in spool_files:
-        groups.setdefault(spool_file.uid, []).append(spool_file)
-    return list(groups.values())
-
-
-def _fair(of_uids: list[list[MessageWithAuthorUid]]) -> tuple[MessageWithAuthorUid, ...]:
-    """Interleave messages: the first message of each uid, then the second message of each uid."""
-    ranked = chain.from_iterable(map(enumerate, of_uids))
-    return tuple(
-        message
-        for _, message in sorted(ranked, key=lambda pair: (pair[0], spool_reader.starter_message_sort_key(pair[1])))
-    )

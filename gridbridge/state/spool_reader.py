@@ -1,7 +1,4 @@
-"""Reads spool files: finds complete messages and the uid of each message's author.
-
-The author is the uid that the kernel reports for the open file; names and times prove nothing.
-"""
+"""Reads spool files: finds complete messages and the uid of each message's author, as the kernel reports it."""
 
 import errno
 import os
@@ -20,9 +17,7 @@ UNFINISHED_S = 3600  # age after which the writer of an unfinished file counts a
 MOST = 5000  # at most this many names in a portion; the removal of 5000 files takes a tenth of a second
 WHOLE = b"\n\n"  # the end of a complete message from a shell
 OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (TransferMessageKind.ENDED, TransferMessageKind.CLOSED))
-YEAR_10000_S = 253402300800  # first time that datetime can't represent
 # errors at opening that the file's writer has caused
-WRITERS_FAULT = (errno.ELOOP, errno.ENXIO, errno.EACCES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +27,11 @@ class MessageWithAuthorUid:
     path: str
     uid: int
     message: TransferMessage
+
+    @property
+    def order(self) -> tuple[float, str]:
+        """The key by which messages are sorted: the time in the message, then the path."""
+        return _seconds(self.message.at), self.path
 
 
 class SpoolFileVersion(NamedTuple):
@@ -70,10 +70,7 @@ class SpoolReader:
         self._met: set[str | SpoolFileVersion] = set()  # names and versions found since the last clean-up
 
     def remember(self, spool_files: Iterable[SpoolFile]) -> None:
-        """Note the scanned files: forget changed files, and remember files with several hard links.
-
-        The reader refuses a file with several links for good: the last link alone would look like a usual file.
-        """
+        """Note scanned files; a file with several links is refused for good, even when one link is left."""
         for spool_file in spool_files:
             if self._read.get(spool_file.name, spool_file.mark) != spool_file.mark:
                 del self._read[spool_file.name]
@@ -81,13 +78,10 @@ class SpoolReader:
                 del self._growing[spool_file.name]
             if spool_file.is_linked:
                 self._linked.add(spool_file.mark)
-            self._met.update(self._recognized(spool_file))
-
-    def _recognized(self, spool_file: SpoolFile) -> Iterator[str | SpoolFileVersion]:
-        if spool_file.name in self._read or spool_file.name in self._growing:
-            yield spool_file.name
-        if spool_file.mark in self._linked:
-            yield spool_file.mark
+            if spool_file.name in self._read or spool_file.name in self._growing:
+                self._met.add(spool_file.name)
+            if spool_file.mark in self._linked:
+                self._met.add(spool_file.mark)
 
     def forget_missing(self) -> None:
         """Forget files that no scan has found since the last call."""
@@ -122,17 +116,15 @@ class SpoolReader:
             self._read.pop(name, None)
 
     def read(self, spool_file: SpoolFile) -> MessageWithAuthorUid | None:
-        """Return the message of a spool file; None if the file is incomplete or gone.
-
-        Raises ParseError, StateError or OSError for a file without a message, and for an unreadable file.
-        """
+        """Return the message of a spool file, None if incomplete or gone; raise ParseError, StateError or OSError."""
         path = f"{self._folder}/{spool_file.name}"
-        self._refuse_linked(spool_file)
+        if spool_file.mark in self._linked:
+            raise StateError(f"{spool_file.name}: the file has several hard links")
         try:
             data, facts = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
         except FileNotFoundError:
             return None
-        if spool_file.name.startswith(IN_PLACE) and self._may_grow(spool_file, data):
+        if spool_file.name.startswith(IN_PLACE) and not data.endswith(WHOLE) and self.is_young(spool_file):
             self._growing[spool_file.name] = spool_file
             self._met.add(spool_file.name)
             return None
@@ -140,13 +132,6 @@ class SpoolReader:
         self._read[spool_file.name] = spool_file_version(facts)
         self._met.add(spool_file.name)
         return MessageWithAuthorUid(path=path, uid=facts.st_uid, message=message)
-
-    def _may_grow(self, spool_file: SpoolFile, data: bytes) -> bool:
-        return not data.endswith(WHOLE) and self.is_young(spool_file)
-
-    def _refuse_linked(self, spool_file: SpoolFile) -> None:
-        if spool_file.mark in self._linked:
-            raise StateError(f"{spool_file.name}: the file has several hard links")
 
 
 def read_spool_file_facts(entry: os.DirEntry[str]) -> SpoolFile | None:
@@ -182,19 +167,12 @@ def read_transfer_record(path: str) -> TransferMessage:
 
 def is_read_error_of_file_itself(error: Exception) -> bool:
     """Return whether the file's writer, and not the service, has caused a read error."""
-    if isinstance(error, OSError):
-        return False
     cause = error.__cause__
-    return not isinstance(cause, OSError) or cause.errno in WRITERS_FAULT
-
-
-def starter_message_sort_key(message: MessageWithAuthorUid) -> tuple[float, str]:
-    """Return the sort key of a message: the time in the message, then the path."""
-    return _seconds(message.message.at), message.path
+    is_writers = not isinstance(cause, OSError) or cause.errno in (errno.ELOOP, errno.ENXIO, errno.EACCES)
+    return is_writers and not isinstance(error, OSError)
 
 
 def _whole(name: str, data: bytes) -> bytes:
-    """Return the lines of a message; raise ParseError for a shell's message that is cut or of a wrong kind."""
     if not name.startswith(IN_PLACE):
         return data
     if not data.endswith(WHOLE):
@@ -205,13 +183,12 @@ def _whole(name: str, data: bytes) -> bytes:
 
 
 def _parse(data: bytes, written_s: float) -> TransferMessage:
-    """Parse a message; a message without a time gets the time of its file."""
     message = decode_transfer_message(data)
     if not message.at:
         message = message.but(at=f"{written_s:.3f}")
     if str(parse_transfer_name(message.transfer)) != message.transfer:
         raise ParseError(f"{message.transfer!r} has superfluous zeros")
-    if not 0 <= _seconds(message.at) < YEAR_10000_S:
+    if not 0 <= _seconds(message.at) < 253402300800:
         raise ParseError(f"{message.at[:40]!r} is not a time")
     return message
 

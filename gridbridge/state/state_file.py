@@ -9,25 +9,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from sqlite3 import Connection as Sqlite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import (
-    URL,
-    ColumnElement,
-    Connection,
-    CursorResult,
-    Engine,
-    Executable,
-    RowMapping,
-    Table,
-    create_engine,
-    event,
-    inspect,
-    make_url,
-    not_,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from gridbridge.errors import StateError
@@ -38,20 +23,21 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
 
+T = TypeVar("T")
 PORTION = 5000  # at most this many rows in one change; 5000 rows take a tenth of a second
 
 
 class StateFile:
-    """The open state file, for one thread.
+    """The open state file, for one thread; each method is one transaction, unless `transaction()` groups methods.
 
-    Each method is one transaction, unless `transaction()` groups several methods. If a read or write fails,
-    the method raises StateError, the transaction is rolled back, and the next transaction may succeed.
+    If a read or write fails, the method raises StateError, the transaction is rolled back, and the next transaction may
+    succeed.
     """
 
-    def __init__(self, engine: Engine, name: str) -> None:
+    def __init__(self, engine: sa.Engine, name: str) -> None:
         self._engine = engine
         self._name = name
-        self._connection: Connection | None = None
+        self._connection: sa.Connection | None = None
         self._group: ExitStack | None = None
         self._failed = False
 
@@ -59,8 +45,8 @@ class StateFile:
     def open(cls, url: str, *, is_unchanged: bool = False) -> "StateFile":
         """Open the database at `sqlite:////PATH` or `postgresql://...`, created or migrated first.
 
-        With `is_unchanged` the database must have this program's schema, and each change fails.
-        Raises StateError for a newer schema, a foreign file and an unwritable file.
+        Raises StateError for a newer schema, a foreign file and an unwritable file; with `is_unchanged` also for an
+        older schema and for each change.
         """
         return cls(*open_or_migrate_state_file(url, is_unchanged=is_unchanged))
 
@@ -70,10 +56,7 @@ class StateFile:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Group changes into one transaction, which begins with the first change.
-
-        If one change fails, all changes are rolled back, even if the caller ignores the error.
-        """
+        """Group changes into one transaction, begun by the first change; one failed change rolls back all changes."""
         if self._group is not None:
             yield
             return
@@ -84,38 +67,37 @@ class StateFile:
             finally:
                 self._group = None
 
-    def rows(self, query: Executable, **values: object) -> Sequence[RowMapping]:
+    def rows(self, query: sa.Executable, **values: object) -> Sequence[sa.RowMapping]:
         """Return the rows of an SQL query."""
         with self._begun() as connection, convert_database_errors(self._name):
             return connection.execute(query, values).mappings().all()
 
+    def read(self, kind: type[T], query: sa.Executable, **values: object) -> tuple[T, ...]:
+        """Return the rows of an SQL query, whose columns are the fields of a dataclass, as values of the dataclass."""
+        return tuple(kind(**row) for row in self.rows(query, **values))
+
     def execute(
-        self, change: Executable, values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
-    ) -> CursorResult[Any]:
+        self, change: sa.Executable, values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
+    ) -> sa.CursorResult[Any]:
         """Execute an SQL change once, or once for each row of values."""
         with self._begun() as connection, convert_database_errors(self._name):
-            try:
-                return connection.execute(change, values)
-            except OverflowError as error:  # a user's message may contain too large a number
-                raise StateError(f"{self._name}: {error}") from error
+            return connection.execute(change, values)
 
-    def execute_each(self, change: Executable, rows: Sequence[Mapping[str, object]]) -> None:
+    def execute_each(self, change: sa.Executable, rows: Sequence[Mapping[str, object]]) -> None:
         """Execute a change for many rows, in portions of 5000; other programs can write between two portions."""
         for at in range(0, len(rows), PORTION):
             self.execute(change, rows[at : at + PORTION])
 
-    def upsert(self, table: Table, unless: ColumnElement[bool] | None = None) -> Executable:
+    def upsert(self, table: sa.Table, unless: sa.ColumnElement[bool] | None = None) -> sa.Executable:
         """Return a statement that inserts a row, or replaces the row of this key unless `unless` holds."""
         adding = _insertion(self._engine.dialect.name == "sqlite", table)
         key = [column.name for column in table.primary_key]
-        names = (column.name for column in table.c)
-        changed = {name: adding.excluded[name] for name in names if name not in key}
-        where = None if unless is None else not_(unless)
+        changed = {column.name: adding.excluded[column.name] for column in table.c if column.name not in key}
+        where = None if unless is None else sa.not_(unless)
         return adding.on_conflict_do_update(index_elements=key, set_=changed, where=where)
 
     @contextmanager
-    def _begun(self) -> Iterator[Connection]:
-        """Continue the open transaction, or begin a transaction."""
+    def _begun(self) -> Iterator[sa.Connection]:
         if self._connection is None and self._group is not None:
             self._group.enter_context(self._new())
         if self._connection is None:
@@ -130,7 +112,7 @@ class StateFile:
             raise
 
     @contextmanager
-    def _new(self) -> Iterator[Connection]:
+    def _new(self) -> Iterator[sa.Connection]:
         with convert_database_errors(self._name), self._engine.begin() as self._connection:
             self._failed = False
             try:
@@ -144,7 +126,7 @@ class StateFile:
             raise StateError(f"{self._name}: nothing was stored, because a change of this transaction failed")
 
 
-def _insertion(is_sqlite: bool, table: Table) -> "sqlite.Insert | postgresql.Insert":
+def _insertion(is_sqlite: bool, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
     if is_sqlite:
         from sqlalchemy.dialects.sqlite import insert
 
@@ -159,16 +141,12 @@ JOURNAL_BYTES = 4 << 20  # size to which the journal shrinks after a large trans
 POSTGRESQL = "postgresql+psycopg"  # SQLAlchemy's default is psycopg2
 MIGRATIONS = "gridbridge.state:migrations"
 HEAD = max(name[1:5] for name in os.listdir(versions.__path__[0]) if name.startswith("v"))
-_VERSION = text("SELECT version_num FROM alembic_version")
 
 
-def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False) -> tuple[Engine, str]:
-    """Open the database at `url`, created or migrated as needed; return the engine and the database's name.
-
-    With `is_unchanged` the database must exist and cannot be changed.
-    """
+def open_or_migrate_state_file(url: str, *, is_unchanged: bool = False) -> tuple[sa.Engine, str]:
+    """Open the database at `url`, created or migrated unless `is_unchanged`; return the engine and a name."""
     with convert_database_errors("state"):
-        address = make_url(url)
+        address = sa.make_url(url)
     is_file = address.get_backend_name() == "sqlite"
     name = address.database or "" if is_file else address.render_as_string(hide_password=True)
     engine = _engine(address, name, is_unchanged)
@@ -189,41 +167,40 @@ def convert_database_errors(name: str) -> Iterator[None]:
     except SQLAlchemyError as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
         raise StateError(f"{name}: {str(cause).splitlines()[0]}") from error
+    except OverflowError as error:  # a user's message may contain too large a number
+        raise StateError(f"{name}: {error}") from error
 
 
-def _engine(address: URL, name: str, is_unchanged: bool) -> Engine:
+def _engine(address: sa.URL, name: str, is_unchanged: bool) -> sa.Engine:
     try:
         if address.get_backend_name() == "sqlite":
             return (_sqlite_reader if is_unchanged else _sqlite_engine)(address, name)
         if address.get_backend_name() == "postgresql":
             address = address.set(drivername=POSTGRESQL)
-        return create_engine(address, execution_options={"postgresql_readonly": is_unchanged})
+        return sa.create_engine(address, execution_options={"postgresql_readonly": is_unchanged})
     except ImportError as error:
         raise StateError(f"{name}: {error}; install gridbridge[postgresql]") from error
     except SQLAlchemyError as error:
         raise StateError(f"{name}: {error}") from error
 
 
-def _sqlite_engine(address: URL, path: str) -> Engine:
+def _sqlite_engine(address: sa.URL, path: str) -> sa.Engine:
     _create(path)
-    engine = create_engine(address, connect_args={"timeout": BUSY_S, "isolation_level": None})
-    event.listen(engine, "connect", _set_up)
-    event.listen(engine, "begin", _begin)
+    engine = sa.create_engine(address, connect_args={"timeout": BUSY_S, "isolation_level": None})
+    sa.event.listen(engine, "connect", _set_up)
+    sa.event.listen(engine, "begin", _begin)
     return engine
 
 
-def _sqlite_reader(address: URL, path: str) -> Engine:
+def _sqlite_reader(address: sa.URL, path: str) -> sa.Engine:
     if not os.path.exists(path):
         raise StateError(f"{path}: no state file yet")
     reading = address.set(database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true"})
-    return create_engine(reading, connect_args={"timeout": BUSY_S})
+    return sa.create_engine(reading, connect_args={"timeout": BUSY_S})
 
 
 def _create(path: str) -> None:
-    """Create a missing file with mode 0600, which SQLite also gives to the journal.
-
-    An existing file is not opened: closing the file would drop locks of this process (fcntl(2)).
-    """
+    """Create a missing file with mode 0600; opening an existing file would drop this process's locks (fcntl(2))."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
         raise StateError(f"{folder}: not writable")
@@ -236,21 +213,16 @@ def _create(path: str) -> None:
 
 
 def _set_up(connection: Sqlite, _: object) -> None:
-    for setting in (
-        "journal_mode = PERSIST",
-        f"journal_size_limit = {JOURNAL_BYTES}",
-        "synchronous = FULL",  # commits survive a power cut
-    ):
-        connection.execute(f"PRAGMA {setting}")
+    connection.execute("PRAGMA journal_mode = PERSIST")
+    connection.execute(f"PRAGMA journal_size_limit = {JOURNAL_BYTES}")
+    connection.execute("PRAGMA synchronous = FULL")  # commits survive a power cut
 
 
-def _begin(connection: Connection) -> None:
-    """Take the write lock first: a later change from a read lock to a write lock would fail at once."""
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+def _begin(connection: sa.Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")  # a later change from a read lock to a write lock would fail at once
 
 
-def _migrate(connection: Connection, name: str) -> None:
-    """Migrate the schema to HEAD within the open transaction; raise StateError for a newer schema."""
+def _migrate(connection: sa.Connection, name: str) -> None:
     version = _version(connection, name)
     if version == HEAD:
         return
@@ -264,22 +236,22 @@ def _migrate(connection: Connection, name: str) -> None:
         raise StateError(f"{name}: {error}") from error
 
 
-def _require_head(connection: Connection, name: str) -> None:
+def _require_head(connection: sa.Connection, name: str) -> None:
     version = _version(connection, name)
     if version != HEAD:
         raise StateError(f"{name}: wrong schema {version or 'none'}; expected {HEAD}, made by the next acting program")
 
 
-def _version(connection: Connection, name: str) -> str:
-    inspector = inspect(connection)
+def _version(connection: sa.Connection, name: str) -> str:
+    inspector = sa.inspect(connection)
     if inspector.has_table("alembic_version"):
-        return str(connection.execute(_VERSION).scalar() or "")
+        return str(connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() or "")
     if inspector.get_table_names():
         raise StateError(f"{name}: not a state file of gridbridge")
     return ""
 
 
-def alembic_config(connection: Connection) -> "Config":
+def alembic_config(connection: sa.Connection) -> "Config":
     """Return the Alembic configuration for this connection's transaction."""
     from alembic.config import Config
 

@@ -20,10 +20,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttemptOutcome,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    NikitaDeletionReason,
-    TaskDeletionMark,
-)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, TaskDeletionMark
 from gridbridge.state.campaign_tables import ATTEMPTS
 from gridbridge.state.state_file import StateFile
 

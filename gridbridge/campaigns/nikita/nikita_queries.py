@@ -1,8 +1,4 @@
-"""Gathers the input of nikita's decisions: campaign tasks in job lists, blocked local jobs and jumps of the clock.
-
-A cluster is queried for blocked local jobs only while campaign tasks run in its best-effort queues and other jobs wait.
-Clock readings are not in the state file, because they belong to this host.
-"""
+"""Gathers the input of nikita's decisions: campaign tasks in job lists, blocked local jobs and jumps of the clock."""
 
 import json
 import logging
@@ -17,29 +13,12 @@ from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandl
 from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows, Marked
 from gridbridge.decisions.campaigns import task_preemption_planning
-from gridbridge.decisions.campaigns.nikita_deletion_planning import (
-    record_clock_jumps,
-    shift_past_time_by_clock_jumps,
-)
+from gridbridge.decisions.campaigns.nikita_deletion_planning import record_clock_jumps, shift_past_time_by_clock_jumps
 from gridbridge.errors import GridbridgeError, StateError, describe_error
+from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    REASONS_HELD_FIRST,
-    REASONS_IF_STILL_WAITING,
-    ArrayTasksInSameState,
-    BlockedLocalRequest,
-    CampaignArrayJob,
-    CellRequestsAndResources,
-    ClockJump,
-    HostClockReadings,
-    LocalRequestId,
-    NikitaDeletionReason,
-    TaskDeletionMark,
-    TasksPreemptedForRequest,
-    WaitingLocalRequest,
-)
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.fixed_paths import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
 from gridbridge.model.site_configuration import Policy
@@ -48,11 +27,10 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
 TO_GO = (
-    *REASONS_IF_STILL_WAITING,
-    *REASONS_HELD_FIRST,
-    NikitaDeletionReason.UNWANTED,
+    *deletions.REASONS_IF_STILL_WAITING,
+    *deletions.REASONS_HELD_FIRST,
+    deletions.NikitaDeletionReason.UNWANTED,
 )  # for these reasons held tasks are deleted, because nikita may have held the tasks
-NOTHING = CellRequestsAndResources()
 KEPT = timedelta(days=7)  # age after which preemptions for a local job are forgotten
 _log = logging.getLogger(__name__)
 
@@ -62,13 +40,13 @@ def campaign_tasks_in_snapshots(
     answers: Mapping[str, ClusterSnapshot],
     campaigns: Mapping[int, Campaign],
     marks: Marked,
-    leaps: Iterable[ClockJump] = (),
+    leaps: Iterable[deletions.ClockJump] = (),
     steps: Container[tuple[int, int]] = (),
-) -> Iterator[ArrayTasksInSameState]:
+) -> Iterator[deletions.ArrayTasksInSameState]:
     """Yield the campaign tasks that wait or run at clusters that answered.
 
-    Tasks that are being deleted are left out. Waiting prologues and epilogues (`steps`) without a deletion mark are
-    left out, because no other cluster can run them. Times are corrected for jumps of this host's clock.
+    Tasks that are being deleted, and waiting prologues and epilogues (`steps`) without a deletion mark, are left out.
+    Times are corrected for jumps of this host's clock.
     """
     jumps = tuple(leaps)
     for array in arrays:
@@ -80,7 +58,7 @@ def campaign_tasks_in_snapshots(
             is_kept = row.state.is_waiting and (array.campaign, array.number) in steps
             if not is_kept and (since := _since(array, row, campaign)):
                 yield from _split(array, campaign, row, shift_past_time_by_clock_jumps(since, jumps), of_array)
-            elif of_array and (is_kept or row.state.is_put_back or _is_held(row)):
+            elif of_array and (is_kept or row.state.is_put_back or (row.state.is_waiting and row.state.is_held)):
                 split = _split(array, campaign, row, array.intended_at, of_array)
                 yield from (part for part in split if part.marked in TO_GO)
 
@@ -88,8 +66,7 @@ def campaign_tasks_in_snapshots(
 def _since(array: CampaignArray, row: JobListRow, campaign: Campaign) -> datetime | None:
     """Return the time since which tasks wait or run; None for tasks that nikita must not delete.
 
-    Waiting times count from the array's submission, by this host's clock, because no job list shows when a requeued
-    task began to wait. If a slow clock of the cluster reports an earlier start, the time of the submission is returned.
+    Waiting times count from the array's submission, because no job list shows when a requeued task began to wait.
     """
     if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
         return array.intended_at
@@ -102,19 +79,19 @@ def _since(array: CampaignArray, row: JobListRow, campaign: Campaign) -> datetim
     return None
 
 
-def _is_held(row: JobListRow) -> bool:
-    return row.state.is_waiting and row.state.is_held
-
-
 def _split(
-    array: CampaignArray, campaign: Campaign, row: JobListRow, since: datetime, marks: Mapping[int, TaskDeletionMark]
-) -> Iterator[ArrayTasksInSameState]:
-    by_mark: dict[NikitaDeletionReason | None, list[range]] = {}
+    array: CampaignArray,
+    campaign: Campaign,
+    row: JobListRow,
+    since: datetime,
+    marks: Mapping[int, deletions.TaskDeletionMark],
+) -> Iterator[deletions.ArrayTasksInSameState]:
+    by_mark: dict[deletions.NikitaDeletionReason | None, list[range]] = {}
     for task_range in row.tasks or (range(1, array.size + 1),):
         for wiped_for, indices in _runs(task_range, marks):
             by_mark.setdefault(wiped_for, []).append(indices)
     for marked, ranges in by_mark.items():
-        yield ArrayTasksInSameState(
+        yield deletions.ArrayTasksInSameState(
             campaign=array.campaign,
             array=array.number,
             cluster=array.cluster,
@@ -130,19 +107,20 @@ def _split(
 
 
 def _walltime_s(campaign: Campaign, array: CampaignArray) -> int:
-    """Return the longest walltime of an array's tasks; a prologue or epilogue is an array of one task."""
     request = campaign.jdl.clusters[array.cluster]
     if array.size > 1 or not (request.prologue or request.epilogue):
         return request.walltime_s
     return max(request.walltime_s, request.prologue_walltime_s, request.epilogue_walltime_s)
 
 
-def _runs(indices: range, marks: Mapping[int, TaskDeletionMark]) -> Iterator[tuple[NikitaDeletionReason | None, range]]:
+def _runs(
+    indices: range, marks: Mapping[int, deletions.TaskDeletionMark]
+) -> Iterator[tuple[deletions.NikitaDeletionReason | None, range]]:
     if not marks:
         yield None, indices
         return
-    named = ((marks[index].wiped_for if index in marks else None, index) for index in indices)
-    for wiped_for, group in groupby(named, key=lambda pair: pair[0]):
+    reasons = ((marks[index].wiped_for if index in marks else None) for index in indices)
+    for wiped_for, group in groupby(zip(reasons, indices, strict=True), key=lambda pair: pair[0]):
         run = [index for _, index in group]
         yield wiped_for, range(run[0], run[-1] + 1)
 
@@ -154,7 +132,7 @@ class BlockedLocalJobFinder:
         self._policy = policy
         self._ways = ways
         self._clock = clock
-        self._ours: dict[str, dict[int, CampaignArrayJob]] = {}
+        self._ours: dict[str, dict[int, deletions.CampaignArrayJob]] = {}
 
     def look(
         self,
@@ -162,13 +140,13 @@ class BlockedLocalJobFinder:
         answers: Mapping[str, ClusterSnapshot],
         marks: Marked,
         cancelled: Set[int],
-    ) -> tuple[BlockedLocalRequest, ...]:
+    ) -> tuple[deletions.BlockedLocalRequest, ...]:
         """Return the blocked local jobs for which tasks of these arrays may be preempted."""
         self._ours = {name: {} for name, snapshot in answers.items() if snapshot.pending}
         for array in arrays:
             snapshot = answers[array.cluster]
             if snapshot.pending and _is_besteffort(array, snapshot):
-                self._ours[array.cluster][array.job_id] = CampaignArrayJob(
+                self._ours[array.cluster][array.job_id] = deletions.CampaignArrayJob(
                     campaign=array.campaign,
                     array=array.number,
                     ending=frozenset(marks.get((array.campaign, array.number), ())),
@@ -179,44 +157,36 @@ class BlockedLocalJobFinder:
         crowded = (name for name, ours in self._ours.items() if ours)
         return tuple(request for name in crowded for request in self._at(name, recent))
 
-    def _at(self, cluster: str, recent: Set[LocalRequestId]) -> Iterator[BlockedLocalRequest]:
+    def _at(self, cluster: str, recent: Set[deletions.LocalRequestId]) -> Iterator[deletions.BlockedLocalRequest]:
         cell = self._ask(cluster)
         for request in task_preemption_planning.find_blocked_local_requests(cluster, cell, self._ours[cluster], recent):
-            names = self._could_start(cluster, request.asked)
-            hosts = tuple(host for host in request.places if host.name in names)
-            if hosts:
+            where = configured_cluster_address(self._policy, cluster)
+            shows = batch_adapter_of_cluster(where).shows_crowd
+            try:
+                names = shows.query_possible_instances(where, request.asked) if shows else frozenset()
+            except GridbridgeError as error:
+                _log.warning("event=no_requests cluster=%s why=%r", cluster, str(error))
+                continue
+            if hosts := tuple(host for host in request.places if host.name in names):
                 yield replace(request, places=hosts)
 
-    def still(self, way: TasksPreemptedForRequest) -> TasksPreemptedForRequest | None:
+    def still(self, way: deletions.TasksPreemptedForRequest) -> deletions.TasksPreemptedForRequest | None:
         """Query the cluster again; return the preemption if it is still needed, else None."""
         return task_preemption_planning.recheck_preemption(way, self._ask(way.cluster), self._ours[way.cluster])
 
-    def _ask(self, cluster: str) -> CellRequestsAndResources:
+    def _ask(self, cluster: str) -> deletions.CellRequestsAndResources:
         where = configured_cluster_address(self._policy, cluster)
-        shows = batch_adapter_of_cluster(where).shows_crowd
         try:
-            return shows.query_blocked_jobs(where) if shows else NOTHING
+            if shows := batch_adapter_of_cluster(where).shows_crowd:
+                return shows.query_blocked_jobs(where)
         except GridbridgeError as error:
-            _log_unanswered(cluster, error)
-            return NOTHING
-
-    def _could_start(self, cluster: str, shortage: WaitingLocalRequest) -> frozenset[str]:
-        where = configured_cluster_address(self._policy, cluster)
-        shows = batch_adapter_of_cluster(where).shows_crowd
-        try:
-            return shows.query_possible_instances(where, shortage) if shows else frozenset()
-        except GridbridgeError as error:
-            _log_unanswered(cluster, error)
-            return frozenset()
+            _log.warning("event=no_requests cluster=%s why=%r", cluster, str(error))
+        return deletions.CellRequestsAndResources()
 
 
 def _is_besteffort(array: CampaignArray, snapshot: ClusterSnapshot) -> bool:
     queues = {queue.name for queue in snapshot.queues if queue.is_besteffort}
     return any(row.queue in queues for row in snapshot.jobs.get(array.job_id, ()))
-
-
-def _log_unanswered(cluster: str, error: GridbridgeError) -> None:
-    _log.warning("event=no_requests cluster=%s why=%r", cluster, str(error))
 
 
 class HostClockJumpDetector:
@@ -225,12 +195,12 @@ class HostClockJumpDetector:
     def __init__(self, clock: Clock, path: str = NIKITA_CLOCKS) -> None:
         self._clock = clock
         self._path = path
-        self._seen: HostClockReadings | None = None
+        self._seen: deletions.HostClockReadings | None = None
 
-    def look(self) -> tuple[ClockJump, ...]:
+    def look(self) -> tuple[deletions.ClockJump, ...]:
         """Return the jumps of this host's clock, each with its length and its time."""
         before = read_nikita_host_clocks(self._path)
-        now = HostClockReadings(
+        now = deletions.HostClockReadings(
             boot=local_host_facts.boot_id(), wall=self._clock.now(), steady_s=self._clock.steady_s()
         )
         self._seen = record_clock_jumps(before, now)
@@ -265,10 +235,8 @@ class NikitaCancelRequestHandler:
 
     def take(self) -> int:
         """Execute cancel requests if no runner is running; return the number of executed requests."""
-        names = campaign_files_of_owners.list_campaign_inbox_files(self._folder)
-        listed = campaign_files_of_owners.list_request_files_of_verb(
-            names, CampaignOwnerRequestVerb.CANCEL, self._folder
-        )
+        names, verb = campaign_files_of_owners.list_campaign_inbox_files(self._folder), CampaignOwnerRequestVerb.CANCEL
+        listed = campaign_files_of_owners.list_request_files_of_verb(names, verb, self._folder)
         if not listed:
             return 0
         with poller_lock.MomentaryPollerLock(self._runners) as is_ours:
@@ -287,7 +255,7 @@ class NikitaCancelRequestHandler:
 MAX_BYTES = 1 << 20
 
 
-def save_nikita_host_clocks(clocks: HostClockReadings, path: str = NIKITA_CLOCKS) -> None:
+def save_nikita_host_clocks(clocks: deletions.HostClockReadings, path: str = NIKITA_CLOCKS) -> None:
     """Save the readings of this host's clocks; raises StateError if the disk is full."""
     table = {
         "boot": clocks.boot,
@@ -298,16 +266,16 @@ def save_nikita_host_clocks(clocks: HostClockReadings, path: str = NIKITA_CLOCKS
     safe_files.replace_file_atomically(path, json.dumps(table).encode())
 
 
-def read_nikita_host_clocks(path: str = NIKITA_CLOCKS) -> HostClockReadings | None:
+def read_nikita_host_clocks(path: str = NIKITA_CLOCKS) -> deletions.HostClockReadings | None:
     """Return the saved readings of this host's clocks; None if no file is readable."""
     try:
         table = json.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0])
         leaps = [(datetime.fromisoformat(at), float(by_s)) for at, by_s in table["leaps"]]
-        return HostClockReadings(
+        return deletions.HostClockReadings(
             boot=str(table["boot"]),
             wall=datetime.fromisoformat(table["wall"]),
             steady_s=float(table["steady_s"]),
-            leaps=tuple(ClockJump(at=at, by_s=by_s) for at, by_s in leaps),
+            leaps=tuple(deletions.ClockJump(at=at, by_s=by_s) for at, by_s in leaps),
         )
     except (OSError, StateError, ValueError, KeyError, TypeError):
         return None

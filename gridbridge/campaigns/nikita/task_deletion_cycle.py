@@ -24,11 +24,7 @@ from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.array_submitter import OwnerCallPostponement, OwnerCallTimeBudget
 from gridbridge.campaigns.runner.cluster_queries_and_capacities import ClusterSnapshotFetcher, count_usable_slots
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import (
-    LocalJobPreemptionRows,
-    Marked,
-    TaskDeletionMarkRows,
-)
+from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns import nikita_deletion_planning
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import max_waiting_tasks
@@ -37,14 +33,12 @@ from gridbridge.decisions.campaigns.task_preemption_planning import (
     preemption_deletions_by_array,
 )
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_OF_MOVES,
     REASONS_ONLY_WAITING,
     ArrayTaskDeletion,
-    ArrayTasksInSameState,
-    BlockedLocalRequest,
     NikitaDeletionPlan,
     NikitaDeletionReason,
     NikitaSituation,
@@ -57,28 +51,23 @@ from gridbridge.model.fixed_paths import NIKITA_CLOCKS
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.shell.clock import Clock
-from gridbridge.state.decision_journal import (
-    DecisionJournal,
-    DecisionJournalEntry,
-    make_journal_entry,
-)
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry, make_journal_entry
 from gridbridge.state.state_file import StateFile
 
+NIKITA_PROGRAM = "nikita"
+USUAL = ClusterCampaignsSection()
 _log = logging.getLogger(__name__)
 
 
 class ArrayTaskDeleter(Protocol):
-    """Deletes tasks of arrays at clusters; campaigns/runner/array_commands_as_owner implements the protocol."""
+    """Repeatable deletions of tasks at clusters, as in campaigns/runner/array_commands_as_owner."""
 
     def delete_places(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
-        """Delete the tasks with these array indices; repeatable."""
+        """Delete the tasks with these array indices."""
         ...
 
     def delete_waiting(self, array: CampaignArray, indices: tuple[range, ...], /) -> tuple[range, ...]:
-        """Delete the tasks that have not started; return the array indices of the started tasks.
-
-        Repeatable.
-        """
+        """Delete the tasks that have not started; return the array indices of the started tasks."""
         ...
 
 
@@ -116,15 +105,11 @@ class NikitaDeletionCycle:
     def gather(self) -> NikitaSituation:
         """Read the clusters' last snapshots, and query the clusters again before tasks are deleted."""
         situation = self._look(self._policy.runner.interval_s)
-        is_old = (
-            self._asking.has_read and nikita_deletion_planning.plan_nikita_deletions(situation) != NikitaDeletionPlan()
-        )
-        situation = self._look(0.0) if is_old else situation
-        return replace(situation, contests=self._contests())
-
-    def _contests(self) -> tuple[BlockedLocalRequest, ...]:
-        marks = self._marks.all()
-        return self._crowds.look(self._arrays.values(), self._answers, marks, self._cancelled)
+        plan = nikita_deletion_planning.plan_nikita_deletions
+        if self._asking.has_read and plan(situation) != NikitaDeletionPlan():
+            situation = self._look(0.0)
+        contests = self._crowds.look(self._arrays.values(), self._answers, self._marks.all(), self._cancelled)
+        return replace(situation, contests=contests)
 
     def _look(self, limit_s: float) -> NikitaSituation:
         released = [array for array in self._campaigns.open_arrays() if array.state is ArraySubmissionState.RELEASED]
@@ -135,40 +120,35 @@ class NikitaDeletionCycle:
     def listed(self, released: list[CampaignArray], answers: dict[str, ClusterSnapshot]) -> NikitaSituation:
         """Return the campaign tasks in the clusters' job lists, as input of the decision.
 
-        If no job can start at a cluster, only cancelled and moved tasks are returned, because the cluster delays all of
-        its waiting tasks.
+        If no job can start at a cluster, which delays all waiting tasks, only cancelled and moved tasks are returned.
         """
         slots = {name: count_usable_slots(snapshot) for name, snapshot in answers.items()}
         campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished()}
         self._cancelled = killed = {n for n, campaign in campaigns.items() if campaign.state is CampaignState.CANCELLED}
-        epilogues, steps = self._epilogues(campaigns), self._steps(campaigns)
         marks, leaps = self._marks.all(), self._watch.look()
-        going = _with_some_to_go(marks)
-        arrays = [
-            array
+        steps = self._tries.steps(one for one in campaigns.values() if one.number not in killed or one.is_winding_up)
+        epilogues = {(step.campaign, step.array) for step in steps if step.campaign in killed and step.step == EPILOGUE}
+        to_go = {key for key, of_array in marks.items() if any(mark.wiped_for in TO_GO for mark in of_array.values())}
+        self._arrays = {
+            _key(array): array
             for array in released
             if array.cluster in slots
-            and (slots[array.cluster] or array.campaign in killed or _key(array) in going)
+            and (slots[array.cluster] or array.campaign in killed or _key(array) in to_go)
             and _key(array) not in epilogues
-        ]
-        self._arrays = {_key(array): array for array in arrays}
-        listed_parts = campaign_tasks_in_snapshots(arrays, answers, campaigns, marks, leaps, steps)
+        }
+        going = {(step.campaign, step.array) for step in steps if step.campaign not in killed}
+        parts = campaign_tasks_in_snapshots(self._arrays.values(), answers, campaigns, marks, leaps, going)
+        flood_rates = {name: self._policy.campaigns.get(name, USUAL).flood_rate for name in slots}
+        limits = self._policy.nikita
         return NikitaSituation(
             now=self._clock.now(),
-            parts=tuple(part for part in listed_parts if slots[part.cluster] or _is_to_go(part)),
-            allowed={name: self._allowed(name, count) for name, count in slots.items() if count},
-            patience=_patience(self._policy),
-            to_wide=frozenset(name for name in slots if self._used(name).flood_rate),
+            parts=tuple(part for part in parts if slots[part.cluster] or part.is_cancelled or part.marked in TO_GO),
+            allowed={name: max_waiting_tasks(count, flood_rates[name]) for name, count in slots.items() if count},
+            patience=NikitaTimeouts(
+                grace_s=limits.grace_s, waiting_s=limits.waiting_s, over_walltime_s=limits.over_walltime_s
+            ),
+            to_wide=frozenset(name for name, rate in flood_rates.items() if rate),
         )
-
-    def _epilogues(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
-        winding_up = [campaign for campaign in campaigns.values() if campaign.is_winding_up]
-        steps = self._tries.steps(winding_up)
-        return {(step.campaign, step.array) for step in steps if step.step == EPILOGUE}
-
-    def _steps(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
-        going = [campaign for campaign in campaigns.values() if campaign.state is not CampaignState.CANCELLED]
-        return {(step.campaign, step.array) for step in self._tries.steps(going)}
 
     def decide(self, situation: NikitaSituation) -> NikitaDeletionPlan:
         """Decide which tasks to delete."""
@@ -199,8 +179,8 @@ class NikitaDeletionCycle:
             self._marks.put(wipe)
             self._delete(wipe)
         job = f"{way.job}.{way.task}" if way.task else way.job
-        lacked, tasks = ",".join(way.lacked), len(way.tasks)
-        _log.info("event=made_way cluster=%s job=%s tasks=%s for=%s", way.cluster, job, tasks, lacked)
+        words = "event=made_way cluster=%s job=%s tasks=%s for=%s"
+        _log.info(words, way.cluster, job, len(way.tasks), ",".join(way.lacked))
 
     def _delete(self, wipe: ArrayTaskDeletion) -> None:
         array = self._arrays[wipe.campaign, wipe.array]
@@ -209,15 +189,14 @@ class NikitaDeletionCycle:
                 self._delete_waiting(array, wipe)
             else:
                 self._turns.take(array, lambda: self._acts.delete_places(array, wipe.places))
+        except OwnerCallPostponement:
+            pass  # OwnerCallTimeBudget has logged the hung call
         except GridbridgeError as error:
-            self._tell_not_wiped(wipe, error)
+            name = f"{wipe.campaign}.{wipe.array}"
+            _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
 
     def _delete_waiting(self, array: CampaignArray, wipe: ArrayTaskDeletion) -> None:
-        """Delete waiting tasks, and remove the marks of tasks that have started.
-
-        The new mark of a deleted task says that the task never started, so that the runner waits for no accounting
-        record.
-        """
+        """Delete waiting tasks; remove the marks of started tasks, and mark the other tasks as never started."""
         begun = self._turns.take(array, lambda: self._acts.delete_waiting(array, wipe.places))
         if begun:
             self._marks.remove(replace(wipe, places=begun))
@@ -225,39 +204,14 @@ class NikitaDeletionCycle:
             held = NikitaDeletionReason.LEFT if wipe.wiped_for in REASONS_OF_MOVES else NikitaDeletionReason.NEVER_BEGAN
             self._marks.put(replace(wipe, places=waiting, wiped_for=held))
 
-    def _tell_not_wiped(self, wipe: ArrayTaskDeletion, error: GridbridgeError) -> None:
-        if isinstance(error, OwnerCallPostponement):
-            return  # OwnerCallTimeBudget has logged the hung call
-        name = f"{wipe.campaign}.{wipe.array}"
-        _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
-
-    def _allowed(self, cluster: str, slots: int) -> int:
-        return max_waiting_tasks(slots, self._used(cluster).flood_rate)
-
-    def _used(self, cluster: str) -> ClusterCampaignsSection:
-        return self._policy.campaigns.get(cluster, ClusterCampaignsSection())
-
 
 def _key(array: CampaignArray) -> tuple[int, int]:
     return array.campaign, array.number
 
 
-def _with_some_to_go(marks: Marked) -> set[tuple[int, int]]:
-    return {key for key, of_array in marks.items() if any(mark.wiped_for in TO_GO for mark in of_array.values())}
-
-
-def _is_to_go(part: ArrayTasksInSameState) -> bool:
-    return part.is_cancelled or part.marked in TO_GO
-
-
 def _without(ranges: tuple[range, ...], excluded: tuple[range, ...]) -> tuple[range, ...]:
     listed = {index for indices in excluded for index in indices}
     return group_into_ranges(index for indices in ranges for index in indices if index not in listed)
-
-
-def _patience(policy: Policy) -> NikitaTimeouts:
-    limits = policy.nikita
-    return NikitaTimeouts(grace_s=limits.grace_s, waiting_s=limits.waiting_s, over_walltime_s=limits.over_walltime_s)
 
 
 class NikitaDaemon:
@@ -294,26 +248,20 @@ class NikitaDaemon:
         self._nikita.database.close()
 
 
-NIKITA_PROGRAM = "nikita"
-
-
 def nikita_journal_entry(
     situation: NikitaSituation, plan: NikitaDeletionPlan, now: datetime
 ) -> DecisionJournalEntry | None:
     """Return nikita's entry for the journal of decisions; None if no task is deleted."""
     sentences = nikita_deletion_planning.describe_nikita_deletions(plan)
-    situation = replace(situation, contests=tuple(_decisive(situation, plan)))
-    return (
-        make_journal_entry(NIKITA_PROGRAM, now, {"seen": model_value_to_json(situation)}, sentences)
-        if sentences
-        else None
+    if not sentences:
+        return None
+    decisive = tuple(
+        request
+        for request in situation.contests
+        if any(request.cluster == way.cluster and is_preemption_for_request(request.asked, way) for way in plan.ways)
     )
-
-
-def _decisive(situation: NikitaSituation, plan: NikitaDeletionPlan) -> Iterator[BlockedLocalRequest]:
-    for request in situation.contests:
-        if any(request.cluster == way.cluster and is_preemption_for_request(request.asked, way) for way in plan.ways):
-            yield request
+    seen = model_value_to_json(replace(situation, contests=decisive))
+    return make_journal_entry(NIKITA_PROGRAM, now, {"seen": seen}, sentences)
 
 
 def replay_nikita_deletions(row: Mapping[str, Any]) -> list[str]:

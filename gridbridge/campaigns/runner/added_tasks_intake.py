@@ -55,14 +55,13 @@ class AddedTasksIntake:
         """Store again the added tasks that a restored state file lacks; return the numbers of the campaigns."""
         for part, uid in self._parts.all():
             self._given.note(part.campaign, uid, part.digest, part.number)
-        return tuple(campaign.number for campaign in self._campaigns.all() if self._recover(campaign))
-
-    def _recover(self, campaign: Campaign) -> bool:
-        is_known = True
-        while new_file := self._forgotten(campaign):
-            campaign = self._campaigns.find(self._add(new_file, campaign).campaign) or campaign
-            is_known = False
-        return not is_known
+        recovered: dict[int, None] = {}
+        for campaign in self._campaigns.all():
+            while new_file := self._forgotten(campaign):
+                self._add(new_file, campaign)
+                campaign = self._campaigns.find(campaign.number) or campaign
+                recovered[campaign.number] = None
+        return tuple(recovered)
 
     def _forgotten(self, campaign: Campaign) -> NewCampaignOrAddedTasksFile | None:
         part = self._parts.last(campaign.number) + 1

@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Protocol, TypeVar
 
 from gridbridge.campaigns.runner.array_commands_as_owner import (
@@ -25,19 +26,15 @@ from gridbridge.shell.clock import Clock
 
 
 class CampaignArrayCommands(Protocol):
-    """Commands on campaign arrays at clusters; each command is repeatable.
-
-    campaigns/runner/array_commands_as_owner implements the protocol.
-    """
+    """Repeatable commands on campaign arrays at clusters, as in campaigns/runner/array_commands_as_owner."""
 
     def send(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...], /
     ) -> tuple[ArraySubmissionResult, ...]:
         """Submit arrays of one campaign to one cluster, and release the arrays' tasks.
 
-        Raises or returns PermanentArrayRefusal if the cluster will never accept an array, RootCampaignRefusal if root
-        will never accept the campaign, and ArrayTasksAlreadyInLedger if root's ledger of submitted tasks has other
-        tasks under the array's number.
+        Raises or returns PermanentArrayRefusal, RootCampaignRefusal, or ArrayTasksAlreadyInLedger if root's ledger has
+        other tasks under the array's number.
         """
         ...
 
@@ -63,7 +60,6 @@ class CampaignArrayCommands(Protocol):
 
 
 # A failed call counts as hung after this time; other calls take less than a second.
-HANGS_S = 5.0
 TURN_S = 60.0  # time for an owner's calls to a cluster in one cycle: as long as the longest call
 # errors that the called program itself returns: the call did not hang
 ANSWERS = (ArrayTasksAlreadyInLedger, PermanentArrayRefusal, EndedCampaignRefusal, RootCampaignRefusal)
@@ -80,12 +76,6 @@ class PauseAfterHungOwnerCall(OwnerCallPostponement):
     """The call is postponed because the owner's last call to this cluster hung."""
 
 
-@dataclass(slots=True)
-class _Pause:
-    until_s: float
-    for_s: float
-
-
 class OwnerCallTimeBudget:
     """Limits the time of each owner's calls to each cluster."""
 
@@ -94,7 +84,8 @@ class OwnerCallTimeBudget:
         self._clock = clock
         self._failures = failures
         self._taken_s: dict[Pair, float] = {}  # seconds of an owner's calls to a cluster in this cycle
-        self._pauses: dict[Pair, _Pause] = {}
+        self._pause_s: dict[Pair, float] = {}  # lengths of the pauses after hung calls
+        self._paused_until_s: dict[Pair, float] = {}
         self._owners: dict[int, int] = {}
 
     def begin(self) -> None:
@@ -103,9 +94,11 @@ class OwnerCallTimeBudget:
 
     def take(self, array: CampaignArray, act: Callable[[], T], has_failed: Callable[[T], bool] = lambda _: False) -> T:
         """Run a call for an array; raises OwnerCallPostponement if the array's owner has no time left."""
-        pair = self._owner(array.campaign), array.cluster
-        self._require(pair)
-        began_s = self._clock.steady_s()
+        pair, began_s = (self._owner(array.campaign), array.cluster), self._clock.steady_s()
+        if began_s < self._paused_until_s.get(pair, began_s):
+            raise PauseAfterHungOwnerCall(f"a call to {array.cluster} as this owner took too long, so later calls wait")
+        if self._taken_s.get(pair, 0.0) >= TURN_S:
+            raise OwnerCallPostponement(f"calls to {array.cluster} as this owner took {TURN_S:.0f} s in this cycle")
         is_bad = True
         try:
             result = act()
@@ -117,23 +110,14 @@ class OwnerCallTimeBudget:
             self._note(pair, self._clock.steady_s() - began_s, is_bad=is_bad)
         return result
 
-    def _require(self, pair: Pair) -> None:
-        pause = self._pauses.get(pair)
-        if pause and self._clock.steady_s() < pause.until_s:
-            raise PauseAfterHungOwnerCall(f"a call to {pair[1]} as this owner took too long, so later calls wait")
-        if self._taken_s.get(pair, 0.0) >= TURN_S:
-            raise OwnerCallPostponement(f"calls to {pair[1]} as this owner took {TURN_S:.0f} s in this cycle")
-
     def _note(self, pair: Pair, took_s: float, *, is_bad: bool) -> None:
         self._taken_s[pair] = self._taken_s.get(pair, 0.0) + took_s
-        if not is_bad or took_s < HANGS_S:
-            self._pauses.pop(pair, None)
-            return
-        before, limits = self._pauses.get(pair), self._failures
-        pause_s = min(2 * before.for_s if before else limits.probe_s, limits.probe_max_s)
-        self._pauses[pair] = _Pause(until_s=self._clock.steady_s() + pause_s, for_s=pause_s)
-        message = "event=held_up uid=%d cluster=%s took_s=%.0f pause_s=%.0f"
-        _log.warning(message, *pair, took_s, pause_s)
+        before_s = self._pause_s.pop(pair, self._failures.probe_s / 2)
+        if is_bad and took_s >= 5.0:  # the failed call counts as hung: other calls take less than a second
+            self._pause_s[pair] = pause_s = min(2 * before_s, self._failures.probe_max_s)
+            self._paused_until_s[pair] = self._clock.steady_s() + pause_s
+            message = "event=held_up uid=%d cluster=%s took_s=%.0f pause_s=%.0f"
+            _log.warning(message, *pair, took_s, pause_s)
 
     def _owner(self, campaign: int) -> int:
         if campaign not in self._owners:
@@ -164,12 +148,11 @@ class CampaignArraySubmitter:
 
     def send(self, send: PlannedCampaignTaskSend) -> None:
         """Split tasks into arrays, record the arrays, and submit all arrays by one call."""
-        most = min(self._most, send.array_tasks or self._most)
-        self.begin([self._intended(part) for part in _parts(send, most)])
-
-    def _intended(self, part: PlannedCampaignTaskSend) -> CampaignArray | None:
-        now = self._clock.now()
-        return self._campaigns.intend(part.campaign, part.cluster, part.tasks, now, part.kept_off)
+        most, now = min(self._most, send.array_tasks or self._most), self._clock.now()
+        parts = _parts(send, most)
+        self.begin(
+            [self._campaigns.intend(part.campaign, part.cluster, part.tasks, now, part.kept_off) for part in parts]
+        )
 
     def begin(self, arrays: Iterable[CampaignArray | None]) -> None:
         """Submit new arrays; entries that are None are skipped."""
@@ -179,11 +162,7 @@ class CampaignArraySubmitter:
         self._submit(new)
 
     def resume(self, arrays: Iterable[CampaignArray]) -> None:
-        """Submit or release arrays whose submission was interrupted.
-
-        An array without unfinished attempts is marked as released, because later attempts have replaced all of its
-        attempts.
-        """
+        """Submit or release arrays whose submission was interrupted, unless later attempts replaced all attempts."""
         begun: dict[tuple[int, str, bool], list[CampaignArray]] = {}
         for array in arrays:
             if array.state is ArraySubmissionState.INTENDED:
@@ -194,39 +173,36 @@ class CampaignArraySubmitter:
                 key = array.campaign, array.cluster, array.is_of_copies
                 begun.setdefault(key, []).append(array)
             else:
-                self._settle(array, self._released(array))
+                error = None
+                try:
+                    self._turns.take(array, partial(self._acts.release, array))
+                except GridbridgeError as failure:
+                    error = failure
+                self._settle(array, ArraySubmissionResult(job_id=array.job_id, error=error))
         for group in begun.values():
             for few in [[array] for array in group] if group[0].is_of_copies else [group]:
                 self._submit(few)
-
-    def _released(self, array: CampaignArray) -> ArraySubmissionResult:
-        try:
-            self._turns.take(array, lambda: self._acts.release(array))
-        except GridbridgeError as error:
-            return ArraySubmissionResult(job_id=array.job_id, error=error)
-        return ArraySubmissionResult(job_id=array.job_id)
 
     def _submit(self, arrays: list[CampaignArray]) -> None:
         if not arrays:
             return
         intended = tuple((array, self._campaigns.pending(array)) for array in arrays)
         try:
-            sent = self._turns.take(arrays[0], lambda: self._acts.send(intended), _has_failed)
+            sent = self._turns.take(
+                arrays[0],
+                lambda: self._acts.send(intended),
+                lambda results: any(result.error and not isinstance(result.error, ANSWERS) for result in results),
+            )
         except GridbridgeError as error:
             sent = (ArraySubmissionResult(error=error),) * len(arrays)
-        for array, sent_task in zip(arrays, sent, strict=False):
-            self._settle(array, sent_task)
-
-
-def _has_failed(sent: Iterable[ArraySubmissionResult]) -> bool:
-    return any(sent_task.error and not isinstance(sent_task.error, ANSWERS) for sent_task in sent)
+        for array, result in zip(arrays, sent, strict=False):
+            self._settle(array, result)
 
 
 def _parts(send: PlannedCampaignTaskSend, most: int) -> Iterator[PlannedCampaignTaskSend]:
     for begin in range(0, send.tasks, most):
         end = min(begin + most, send.tasks)
-        kept_off = tuple(_between(send.kept_off, begin, end))
-        yield replace(send, tasks=end - begin, kept_off=kept_off)
+        yield replace(send, tasks=end - begin, kept_off=tuple(_between(send.kept_off, begin, end)))
 
 
 def _between(kinds: Iterable[TaskCountByExclusions], begin: int, end: int) -> Iterator[TaskCountByExclusions]:

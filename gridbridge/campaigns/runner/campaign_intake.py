@@ -1,35 +1,22 @@
-"""Turns campaign files in the inbox into campaigns or added tasks, each file once.
-
-The owner gets the campaign's number in a published answer.
-"""
+"""Turns campaign files in the inbox into campaigns or added tasks, each file once, and publishes the answers."""
 
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count as counting
 
 from gridbridge.campaigns.nikita.nikita_queries import HostClockJumpDetector
 from gridbridge.campaigns.runner.added_tasks_intake import ANOTHER, AddedTasksIntake
 from gridbridge.campaigns.runner.campaign_notifications import SubscriptionRequestHandler
-from gridbridge.campaigns.runner.owner_requests import (
-    Begin,
-    CampaignOwnerRequestHandler,
-    Do,
-    execute_owner_request,
-    ignore_campaigns_to_change,
-)
+from gridbridge.campaigns.runner.owner_requests import Begin, CampaignOwnerRequestHandler, Do, execute_owner_request
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import AddedTaskRows, CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAddedTasksFile
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.submission import campaign_admission
-from gridbridge.campaigns.submission.campaign_admission import (
-    campaign_file_jdl_mismatch,
-    jdl_limit_violation,
-)
+from gridbridge.campaigns.submission.campaign_admission import campaign_file_jdl_mismatch, jdl_limit_violation
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.decisions.campaigns import admission_decision
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
@@ -77,7 +64,7 @@ class CampaignAndRequestIntake:
         rules: Callable[[], tuple[CampaignAdmissionRule, ...]] = campaign_admission.load_site_admission_rules,
         notifications: NotificationsSection = NO_WISHES,
         limits: CampaignRunnerSection = USUAL,
-        begin: Begin = ignore_campaigns_to_change,
+        begin: Begin = lambda _: None,
         watched: str = RUNNER_CLOCKS,
     ) -> None:
         self._database = database
@@ -93,7 +80,7 @@ class CampaignAndRequestIntake:
             CampaignOwnerRequestHandler.VERBS, self._requests.do
         )
         self._does |= dict.fromkeys(SubscriptionRequestHandler.VERBS, subscribing.do)
-        self._parts = AddedTasksIntake(database, self._unsettled_part, self._given, folder)
+        self._parts = AddedTasksIntake(database, self._part_problem, self._given, folder)
         self._clusters = clusters
         self._clock = clock
         self._limits = limits
@@ -112,15 +99,15 @@ class CampaignAndRequestIntake:
         for token, new_file in campaign_files_of_owners.take_new_campaign_files(listed, self._folder):
             with self._isolated(token):
                 intake_count += self._take(token, new_file)
-        return intake_count + self._answer(listed)
+        self._requests.begin()
+        for request in campaign_files_of_owners.take_owner_requests(listed, self._folder):
+            with self._isolated(request.token):
+                intake_count += execute_owner_request(request, self._does, self._folder, self._published)
+        return intake_count
 
     @contextmanager
     def _isolated(self, token: str) -> Iterator[None]:
-        """Process one file, so that a failure does not stop the processing of other files.
-
-        Failures of the state file or the disk are logged once and retried in each cycle. Any other exception would
-        occur again, so the file is removed.
-        """
+        """Process one file alone: retry after a failure of state file or disk, remove the file after other errors."""
         try:
             yield
         except (GridbridgeError, OSError) as error:
@@ -137,19 +124,10 @@ class CampaignAndRequestIntake:
             campaign_files_of_owners.list_campaign_inbox_files(self._folder), self._folder
         )
 
-    def _answer(self, listed: list[str]) -> int:
-        answered = 0
-        self._requests.begin()
-        for request in campaign_files_of_owners.take_owner_requests(listed, self._folder):
-            with self._isolated(request.token):
-                answered += execute_owner_request(request, self._does, self._folder, self._published)
-        return answered
-
     def recover(self) -> None:
-        """Create again, from its file, each campaign that a restored state file lacks.
+        """Create again, paused, the campaigns that a restored state file lacks; pause campaigns that lack tasks.
 
-        The created campaigns, and campaigns that lack added tasks, are paused: the owner decides whether to resume the
-        campaign. Root's ledger of submitted tasks has the arrays that were already submitted.
+        Root's ledger of submitted tasks has the arrays that were already submitted.
         """
         campaigns = self._campaigns.all()
         for campaign in campaigns:
@@ -163,11 +141,7 @@ class CampaignAndRequestIntake:
             self._tell_of_tries()
 
     def _tell_of_tries(self) -> None:
-        """Open events for campaigns whose retries a restored state file lacks.
-
-        If an owner requests the retry again, root's ledger of submitted tasks refuses the submitted arrays, and the
-        runner imports the arrays.
-        """
+        """Open events for campaigns whose retries a restored state file lacks."""
         since_s = (self._clock.now() - KEPT).timestamp()
         for campaign, token in self._given.again_since(since_s):
             stored_campaign = self._campaigns.find(campaign)
@@ -200,10 +174,7 @@ class CampaignAndRequestIntake:
         self._tell_restored(campaign)
 
     def _tell_restored(self, campaign: int, why: str = "") -> None:
-        """Open an event RESTORED for a campaign, and have all its tasks published again.
-
-        The published task states are newer than the restored state file.
-        """
+        """Open an event RESTORED, and have all tasks published again, as published states may be newer."""
         event = new_campaign_event(
             CampaignEventSubject.CAMPAIGN, CampaignEventCode.RESTORED, campaign, "", self._clock.now()
         )
@@ -213,11 +184,9 @@ class CampaignAndRequestIntake:
         )
 
     def sweep(self) -> None:
-        """Remove old answers, events, requests, and files of campaigns that ended long ago.
+        """Remove old answers, events, requests and files; purge campaigns older than `keep_campaigns_d`.
 
-        Campaigns older than `keep_campaigns_d` are purged, because one published file lists all stored campaigns.
-        Events of ended campaigns close, except events of undeleted tasks. After a forward jump of this host's clock the
-        age limits of events, requests and files are longer by the jump.
+        After a forward jump of this host's clock the age limits are longer by the jump.
         """
         now = self._clock.now()
         answers = campaign_files_of_owners.published_answer_path("", self._published)
@@ -242,17 +211,18 @@ class CampaignAndRequestIntake:
         return self._parts.grown()
 
     def _take(self, token: str, new_file: NewCampaignOrAddedTasksFile | str) -> bool:
-        """Store a new campaign, publish the answer to the owner, then rename the campaign file.
-
-        Each step may be repeated after a kill.
-        """
+        """Store a new campaign, publish the answer, then rename the file; a kill may repeat each step."""
         if isinstance(new_file, NewCampaignOrAddedTasksFile) and not new_file.owner:
             raise GridbridgeError(f"uid {new_file.uid} has no account")
         if isinstance(new_file, NewCampaignOrAddedTasksFile) and new_file.adds_to is not None:
             return self._take_part(new_file)
         existing = self._campaigns.of_token(token)
-        campaign = existing or (new_file if isinstance(new_file, str) else self._new(new_file))
-        if existing and (isinstance(new_file, str) or not _is_of(existing, new_file)):
+        campaign = existing or (
+            new_file if isinstance(new_file, str) else self._too_much(new_file) or self._campaign(new_file)
+        )
+        if existing and (
+            isinstance(new_file, str) or (existing.uid, existing.digest) != (new_file.uid, new_file.digest)
+        ):
             campaign = ANOTHER
         if isinstance(campaign, str):
             self._refuse(token, campaign, NOBODY if isinstance(new_file, str) else new_file.uid)
@@ -273,16 +243,16 @@ class CampaignAndRequestIntake:
         self._given.note(part.campaign, new_file.uid, part.digest, part.number)
         reply = {"campaign": part.campaign, "tasks": part.tasks}
         campaign_files_of_owners.publish_answer_to_sender(new_file.token, reply, self._published)
-        campaign_files_of_owners.rename_file_to_campaign_number(
-            new_file.token, part.campaign, self._folder, part.number
-        )
+        token, number = new_file.token, part.number
+        campaign_files_of_owners.rename_file_to_campaign_number(token, part.campaign, self._folder, number)
         return True
 
     def _free_number(self) -> int:
         """Return a number that no campaign ever had, even before a restore of the state file."""
-        after = max(self._campaigns.last_number(), self._given.highest()) + 1
-        free = (n for n in counting(after) if not campaign_files_of_owners.is_campaign_number_taken(n, self._folder))
-        return next(free)
+        number = max(self._campaigns.last_number(), self._given.highest()) + 1
+        while campaign_files_of_owners.is_campaign_number_taken(number, self._folder):
+            number += 1
+        return number
 
     def _refuse(self, token: str, problem: str, uid: int) -> None:
         if self._quota.allows(uid):
@@ -290,9 +260,6 @@ class CampaignAndRequestIntake:
         message = problem if len(problem) <= MOST_REFUSAL else f"{problem[:MOST_REFUSAL]}..."
         campaign_files_of_owners.publish_answer_to_sender(token, {"refused": message}, self._published)
         campaign_files_of_owners.remove_refused_inbox_file(token, self._folder)
-
-    def _new(self, new_file: NewCampaignOrAddedTasksFile) -> Campaign | str:
-        return self._too_much(new_file) or self._campaign(new_file)
 
     def _too_much(self, new_file: NewCampaignOrAddedTasksFile) -> str:
         parts = self._kept_parts.of_person(new_file.uid)
@@ -310,17 +277,14 @@ class CampaignAndRequestIntake:
             jdl = model_value_from_json(new_file.header, Jdl)
         except Exception as error:  # the file's content is untrusted
             return f"not what gridsub writes: {error!r:.200}"
-        unknown = sorted(jdl.clusters.keys() - self._clusters)
-        if unknown:
-            names = ", ".join(sorted(self._clusters))
-            return f"no cluster {', '.join(unknown)} here; the clusters are {names}"
+        if unknown := ", ".join(sorted(jdl.clusters.keys() - self._clusters)):
+            return f"no cluster {unknown} here; the clusters are {', '.join(sorted(self._clusters))}"
         if not (new_file.tasks and jdl.clusters):
             return "the campaign has no task or no cluster"
         if new_file.tasks > MOST_TASKS:
             return f"the campaign has {new_file.tasks} tasks; expected at most {MOST_TASKS}"
-        if problem := jdl_limit_violation(jdl) or campaign_file_jdl_mismatch(new_file.header, jdl):
-            return problem
-        if problem := self._unsettled(new_file, jdl):
+        misfit = jdl_limit_violation(jdl) or campaign_file_jdl_mismatch(new_file.header, jdl)
+        if problem := misfit or self._unsettled(new_file, jdl):
             return problem
         is_test = jdl.type is CampaignType.TEST
         return Campaign(
@@ -334,22 +298,15 @@ class CampaignAndRequestIntake:
             jdl=jdl,
         )
 
-    def _unsettled_part(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
+    def _part_problem(self, new_file: NewCampaignOrAddedTasksFile, campaign: Campaign) -> str:
         whole = replace(new_file, tasks=campaign.tasks + new_file.tasks)
         return self._too_much(new_file) or self._unsettled(whole, campaign.jdl)
 
     def _unsettled(self, new_file: NewCampaignOrAddedTasksFile, jdl: Jdl) -> str:
-        """Return why the site's admission rules refuse a campaign; empty if accepted.
-
-        gridsub applied the rules before, but any program may have written the file.
-        """
+        """Return why the site's rules refuse a campaign file, which any program may have written; empty if accepted."""
         groups = frozenset(local_host_facts.groups_of_account(new_file.owner))
         candidate = CampaignCandidate(user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl)
         try:
             return admission_decision.explain_admission_violation(self._rules(), candidate)
         except ConfigError as error:
             return f"the site's admission rules are wrong: {error}"
-
-
-def _is_of(campaign: Campaign, new_file: NewCampaignOrAddedTasksFile) -> bool:
-    return (campaign.uid, campaign.digest) == (new_file.uid, new_file.digest)

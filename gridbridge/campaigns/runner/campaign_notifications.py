@@ -15,9 +15,6 @@ from gridbridge.campaigns.store.event_and_subscription_rows import (
     NotificationSubscriptionRows,
 )
 from gridbridge.decisions.campaigns import event_texts_and_notifications
-from gridbridge.decisions.campaigns.event_texts_and_notifications import (
-    is_notify_channel_configured,
-)
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.owner_request import (
@@ -39,7 +36,6 @@ from gridbridge.state.state_file import StateFile
 
 MOST = 20  # at most this many subscriptions of one user
 ROOT = 0
-ONE = 0  # key of the reply in the answer
 
 
 class SubscriptionRequestHandler:
@@ -60,22 +56,25 @@ class SubscriptionRequestHandler:
     def do(self, request: CampaignOwnerRequest) -> Mapping[str, object]:
         """Execute a request and return the answer; repeatable."""
         if request.verb is CampaignOwnerRequestVerb.SUBSCRIPTIONS:
-            subscriptions = self._subscriptions.of(request.uid)
-            return {"subscriptions": [_plain(subscription) for subscription in subscriptions]}
-        subscription = self._checked(request)
-        if isinstance(subscription, CampaignOwnerRequestReply):
-            return {str(ONE): subscription}
-        act = self._subscribe if request.verb is CampaignOwnerRequestVerb.SUBSCRIBE else self._unsubscribe
-        return {str(ONE): act(subscription)}
+            names, own = ("way", "identity", "severity"), self._subscriptions.of(request.uid)
+            return {"subscriptions": [{name: getattr(one, name) for name in names} for one in own]}
+        reply = subscription = self._checked(request)
+        if not isinstance(subscription, CampaignOwnerRequestReply):
+            is_new = request.verb is CampaignOwnerRequestVerb.SUBSCRIBE
+            reply = self._subscribe(subscription) if is_new else self._unsubscribe(subscription)
+        return {"0": reply}
+
+    def _unsubscribe(self, subscription: NotificationSubscription) -> CampaignOwnerRequestReply:
+        before = self._subscriptions.remove(subscription)
+        if before:
+            campaign_files_of_owners.remove_root_subscription_file(before.token, self._folder)
+        return CampaignOwnerRequestReply.DONE if before else CampaignOwnerRequestReply.UNKNOWN
 
     def _subscribe(self, subscription: NotificationSubscription) -> CampaignOwnerRequestReply:
-        if not is_notify_channel_configured(subscription.way, self._policy):
+        if not event_texts_and_notifications.is_notify_channel_configured(subscription.way, self._policy):
             return CampaignOwnerRequestReply.NO_WAY
-        existing = self._subscriptions.of(subscription.uid)
-        is_new = all(
-            (earlier.way, earlier.identity) != (subscription.way, subscription.identity) for earlier in existing
-        )
-        if is_new and len(existing) >= MOST:
+        existing = {(earlier.way, earlier.identity) for earlier in self._subscriptions.of(subscription.uid)}
+        if len(existing) >= MOST and (subscription.way, subscription.identity) not in existing:
             return CampaignOwnerRequestReply.TOO_MANY
         before = self._subscriptions.put(subscription)
         if subscription.way is NotificationChannel.PROGRAM:
@@ -83,12 +82,6 @@ class SubscriptionRequestHandler:
         if before and before.token != subscription.token:
             campaign_files_of_owners.remove_root_subscription_file(before.token, self._folder)
         return CampaignOwnerRequestReply.DONE
-
-    def _unsubscribe(self, subscription: NotificationSubscription) -> CampaignOwnerRequestReply:
-        before = self._subscriptions.remove(subscription)
-        if before:
-            campaign_files_of_owners.remove_root_subscription_file(before.token, self._folder)
-        return CampaignOwnerRequestReply.DONE if before else CampaignOwnerRequestReply.UNKNOWN
 
     def _checked(self, request: CampaignOwnerRequest) -> NotificationSubscription | CampaignOwnerRequestReply:
         try:
@@ -110,10 +103,6 @@ class SubscriptionRequestHandler:
             told_until=now,
             next_at=now,
         )
-
-
-def _plain(subscription: NotificationSubscription) -> dict[str, str]:
-    return {"way": subscription.way, "identity": subscription.identity, "severity": subscription.severity}
 
 
 AT_ONCE = 16
@@ -187,39 +176,34 @@ class CampaignNotifier:
         self._note(PATIENCE_S)
 
     def finish(self) -> None:
-        """Wait until all started deliveries have finished, and record the results.
-
-        Raises GridbridgeError if a result cannot be recorded.
-        """
+        """Wait for all started deliveries; raise GridbridgeError if a result cannot be recorded."""
         self._note(stress_and_mail_programs.LONGEST_S)
 
     def _set_back(self, subscription: NotificationSubscription, now: datetime) -> NotificationSubscription:
-        """Correct times of a subscription that a fast clock set into the future.
-
-        Without the correction the subscriber would get no notification before that future time.
-        """
+        """Correct times that a fast clock set into the future, before which no notification would be sent."""
         corrected = event_texts_and_notifications.drop_future_subscription_times(subscription, now, self._policy)
         if corrected != subscription:
             self._subscriptions.note(corrected)
         return corrected
 
     def _happened(self, since: datetime) -> list[NotifiableEvent]:
-        events = []
-        for event in self._events.opened_since(since):
-            events.append(
-                event_texts_and_notifications.build_event_notification(event, self._campaigns.find(event.campaign))
-            )
-        campaigns = self._subscriptions.campaigns(since)
-        events += [
-            event_texts_and_notifications.build_start_or_end_notification(campaign, at, is_over=is_over)
-            for campaign, at, is_over in campaigns
+        texts = event_texts_and_notifications
+        found = [
+            texts.build_event_notification(event, self._campaigns.find(event.campaign))
+            for event in self._events.opened_since(since)
         ]
-        return [event for event in events if event]
+        campaigns = self._subscriptions.campaigns(since)
+        found += [
+            texts.build_start_or_end_notification(campaign, at, is_over=is_over) for campaign, at, is_over in campaigns
+        ]
+        return [event for event in found if event]
 
     def _send(self, message: CampaignNotification, now: datetime) -> None:
         subscription = message.subscription
         if subscription.tries >= self._policy.tries:
-            _log.warning("event=told_nobody to=%s way=%s subject=%r", *_whom(subscription), message.subject)
+            _log.warning(
+                "event=told_nobody to=%s way=%s subject=%r", subscription.owner, subscription.way, message.subject
+            )
             self._subscriptions.note(_delivered(message, self._policy))
             return
         later = now + event_texts_and_notifications.pause_before_next_notification(subscription.tries + 1, self._policy)
@@ -234,7 +218,7 @@ class CampaignNotifier:
             del self._sendings[number]
             subscription = sending.message.subscription
             if sending.error:
-                _log.warning("event=not_told to=%s way=%s why=%r", *_whom(subscription), sending.error)
+                _log.warning("event=not_told to=%s way=%s why=%r", subscription.owner, subscription.way, sending.error)
             else:
                 self._subscriptions.note(_delivered(sending.message, self._policy))
 
@@ -242,7 +226,3 @@ class CampaignNotifier:
 def _delivered(message: CampaignNotification, policy: NotificationsSection) -> NotificationSubscription:
     later = message.until + event_texts_and_notifications.pause_before_next_notification(0, policy)
     return replace(message.subscription, told_until=message.until, tries=0, next_at=later)
-
-
-def _whom(subscription: NotificationSubscription) -> tuple[str, str]:
-    return subscription.owner, subscription.way

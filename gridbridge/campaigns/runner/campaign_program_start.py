@@ -28,10 +28,10 @@ _log = logging.getLogger(__name__)
 
 
 class CampaignProgramFactory(Protocol):
-    """Creates gridbridge-runner or gridbridge-nikita from the site's configuration; read-only in a dry run."""
+    """Creates gridbridge-runner or gridbridge-nikita, read-only in a dry run; raises GridbridgeError."""
 
     def __call__(self, policy: Policy, clock: Clock, *, is_dry: bool) -> CycleDaemon[Any, Any]:
-        """Open the state file and return the program; raises GridbridgeError if the state file can't be opened."""
+        """Open the state file and return the program."""
         ...
 
 
@@ -46,10 +46,7 @@ class OneLineErrorArgumentParser(argparse.ArgumentParser):
 def start_campaign_program(
     name: str, does: str, every_s: int, lock: str, load: Callable[[], CampaignProgramFactory]
 ) -> None:
-    """Parse the options and run a campaign program.
-
-    `load` imports the program. The import takes half a second, and --help does not need the program.
-    """
+    """Parse the options and run a campaign program; `load` imports the program, which takes half a second."""
     options = _options(name, does, every_s).parse_args()
     if options.version:
         print(name, version_with_commit())  # noqa: T201 - the answer
@@ -101,11 +98,7 @@ def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
 def run_cycles_until_signal(
     daemon: CycleDaemon[Any, Any], signals: StopAndReloadSignals, life_sign: ServiceHeartbeat, clock: Clock
 ) -> None:
-    """Run cycles until a signal arrives; each finished call to a cluster resets the watchdog.
-
-    A cycle makes many calls in sequence, each with a timeout, so a process that is silent for longer than one timeout
-    hangs.
-    """
+    """Run cycles until a signal arrives; each finished call to a cluster resets the watchdog."""
     program_runs.call_after_each_program_end(life_sign.beat)
     service_cycle.run_cycles_forever(daemon, signals, life_sign, clock, log_cycle_sentence)
     daemon.release()

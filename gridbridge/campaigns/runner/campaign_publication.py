@@ -1,16 +1,11 @@
-"""Publishes campaigns, the states of their tasks, events and cluster capacities for all users.
-
-Task parameters are never published.
-"""
+"""Publishes campaigns, task states, events and cluster capacities for all users; never task parameters."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
-    campaign_capacity_by_cluster as room_of,
-)
+from gridbridge.campaigns.runner.cluster_queries_and_capacities import campaign_capacity_by_cluster as room_of
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
@@ -18,20 +13,11 @@ from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
 from gridbridge.decisions.campaigns import send_explanation
+from gridbridge.model.campaigns import published_campaigns_and_tasks as publications
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, ShownCampaignEvents
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    CampaignTaskEndCounts,
-    PublishedCampaignTask,
-    ShownCampaign,
-    ShownCampaignCluster,
-    ShownCampaignClusters,
-    ShownCampaigns,
-    counts_of_one_ended_task,
-    sum_task_end_counts_by_cluster,
-)
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
@@ -65,61 +51,52 @@ class CampaignPublisher:
 
     def show(self, opened: Iterable[CampaignEvent]) -> None:
         """Publish all campaigns, each with the number of its open events."""
-        waiting, open_clusters = self._campaigns.waiting(), self._open_clusters()
-        events, sinks = _counted(opened, open_clusters), self._sinks()
-        shown = (
-            replace(
-                _shown(campaign, events[campaign.number], open_clusters.get(campaign.number, set())),
-                waiting=waiting.get(campaign.number, 0),
-                sinks=tuple(sinks.get(campaign.number, ())),
+        waiting = self._campaigns.waiting()
+        open_clusters = defaultdict[int, set[str]](set)
+        for array in self._campaigns.open_arrays():
+            open_clusters[array.campaign].add(array.cluster)
+        events, sinks = _counted(opened, open_clusters), defaultdict[int, list[str]](list)
+        for number, cluster in self._events.sinks():
+            sinks[number].append(cluster)
+        shown = tuple(
+            self._forecasts.add_to(
+                _shown(
+                    campaign,
+                    events=events[campaign.number],
+                    waiting=waiting.get(campaign.number, 0),
+                    sinks=tuple(sinks[campaign.number]),
+                    open_clusters=open_clusters[campaign.number],
+                )
             )
             for campaign in self._campaigns.outlined(self._outlines)
             if campaign.state is not CampaignState.PURGED
         )
-        whole = ShownCampaigns(
-            at=self._clock.now(), campaigns=tuple(map(self._forecasts.add_to, shown)), errors=self._forecasts.errors()
-        )
+        whole = publications.ShownCampaigns(at=self._clock.now(), campaigns=shown, errors=self._forecasts.errors())
         published_campaign_files.publish_campaign_value_by_class(whole, self._folder)
-
-    def _sinks(self) -> dict[int, list[str]]:
-        sinks: dict[int, list[str]] = {}
-        for campaign, cluster in self._events.sinks():
-            sinks.setdefault(campaign, []).append(cluster)
-        return sinks
-
-    def _open_clusters(self) -> dict[int, set[str]]:
-        clusters: dict[int, set[str]] = {}
-        for array in self._campaigns.open_arrays():
-            clusters.setdefault(array.campaign, set()).add(array.cluster)
-        return clusters
 
     def show_cycle(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Publish the free slots that a cycle found, and the reasons of the cycle's decisions."""
-        free = {name: room.free_slots for name, room in situation.room.items()}
-        reasons = send_explanation.explain_campaign_task_sends(situation, plan)
-        stressed = tuple(name for name, room in situation.room.items() if room.is_stressed)
-        now = self._clock.now()
-        for_besteffort = {name: room.free(is_besteffort=True) for name, room in situation.room.items()}
+        room = situation.room.items()
         cycle = ShownTaskSendExplanations(
-            at=now, free_slots=free, besteffort_slots=for_besteffort, reasons=reasons, stressed=stressed
+            at=self._clock.now(),
+            free_slots={name: capacity.free_slots for name, capacity in room},
+            besteffort_slots={name: capacity.free(is_besteffort=True) for name, capacity in room},
+            reasons=send_explanation.explain_campaign_task_sends(situation, plan),
+            stressed=tuple(name for name, capacity in room if capacity.is_stressed),
         )
         published_campaign_files.publish_campaign_value_by_class(cycle, self._folder)
 
     def begin(self, campaigns: Iterable[int]) -> None:
-        """Record which campaigns' tasks a cycle may change, before the cycle changes tasks.
+        """Record, before a cycle changes tasks, which campaigns' tasks the cycle may change.
 
-        All tasks of a campaign are published again if a kill interrupts the cycle, or if the campaign's published files
-        were removed.
+        All tasks of a campaign are published again after a killed cycle or a loss of published files.
         """
         self._killed |= published_campaign_files.campaigns_half_published(self._folder) - self._begun
-        self._killed |= self._removed()
+        before, self._there = self._there, published_campaign_files.campaigns_with_published_tasks(self._folder)
+        if before is None or not before <= self._there:
+            self._killed |= self._tasks.sent_of() - self._there
         self._begun |= {*campaigns}
         published_campaign_files.mark_campaigns_being_published(self._begun | self._killed, self._folder)
-
-    def _removed(self) -> Set[int]:
-        before, self._there = (self._there, published_campaign_files.campaigns_with_published_tasks(self._folder))
-        is_known = before is not None and before <= self._there
-        return frozenset() if is_known else self._tasks.sent_of() - self._there
 
     def end(self, attempts: Iterable[TaskAttempt], *, are_asked: bool = False) -> None:
         """Publish the tasks that were submitted or ended, and add ended tasks to the published counts.
@@ -129,49 +106,48 @@ class CampaignPublisher:
         """
         for campaign in self._killed:
             self._show_whole(campaign)
-        other_attempts = [attempt for attempt in attempts if attempt.campaign not in self._killed]
+        self._show_touched(
+            (attempt for attempt in attempts if attempt.campaign not in self._killed), are_asked=are_asked
+        )
         self._killed.clear()
         self._begun.clear()
-        self._show_touched(other_attempts, are_asked=are_asked)
         published_campaign_files.clear_campaigns_being_published(self._folder)
 
     def _show_touched(self, attempts: Iterable[TaskAttempt], *, are_asked: bool) -> None:
         now = self._clock.now()
         touched: dict[tuple[int, int], set[int]] = defaultdict(set)
         for attempt in attempts:
-            if is_prologue_or_epilogue_task(attempt.task):
-                continue
-            of_part = touched[attempt.campaign, attempt.task // A_FILE]
-            of_part.update(() if attempt.outcome is TaskAttemptOutcome.COPY else (attempt.task,))
-        ends: dict[int, list[CampaignTaskEndCounts]] = defaultdict(list)
+            if not is_prologue_or_epilogue_task(attempt.task):
+                of_part = touched[attempt.campaign, attempt.task // A_FILE]
+                of_part.update(() if attempt.outcome is TaskAttemptOutcome.COPY else (attempt.task,))
+        ends: dict[int, list[publications.CampaignTaskEndCounts]] = defaultdict(list)
         for (campaign, part), numbers in sorted(touched.items()):
             shown = [task for task in self._show_part(campaign, part) if task.number in numbers]
-            state = self._state(campaign)
-            ends[campaign] += (counts_of_one_ended_task(task, now, state) for task in shown if task.has_ended)
+            ends[campaign] += self._ends_of(campaign, shown, now)
             if are_asked:
-                again = (task for task in shown if task.is_waiting)
-                ends[campaign] += (_failed(task, now).taken_back() for task in again)
+                again = (publications.counts_of_one_ended_task(task, now) for task in shown if task.is_waiting)
+                ends[campaign] += (replace(end, failed=1).taken_back() for end in again)
         for campaign, task_ends in ends.items():
-            published_campaign_files.append_published_task_end_counts(
-                campaign, sum_task_end_counts_by_cluster(task_ends, now), self._folder
-            )
+            counts = publications.sum_task_end_counts_by_cluster(task_ends, now)
+            published_campaign_files.append_published_task_end_counts(campaign, counts, self._folder)
 
     def _show_whole(self, campaign: int) -> None:
-        now, state = self._clock.now(), self._state(campaign)
-        counted = tuple(
-            end.taken_back() for end in published_campaign_files.read_published_task_end_counts(campaign, self._folder)
-        )
+        now = self._clock.now()
+        published = published_campaign_files.read_published_task_end_counts(campaign, self._folder)
+        counted = tuple(end.taken_back() for end in published)
         for part in range(self._tasks.last(campaign) // A_FILE + 1):
-            shown = self._show_part(campaign, part)
-            ends = (counts_of_one_ended_task(task, now, state) for task in shown if task.has_ended)
-            counted = sum_task_end_counts_by_cluster((*counted, *ends), now)
+            ends = self._ends_of(campaign, self._show_part(campaign, part), now)
+            counted = publications.sum_task_end_counts_by_cluster((*counted, *ends), now)
         published_campaign_files.append_published_task_end_counts(campaign, counted, self._folder)
 
-    def _state(self, campaign: int) -> CampaignState | None:
+    def _ends_of(
+        self, campaign: int, tasks: Iterable[publications.PublishedCampaignTask], now: datetime
+    ) -> list[publications.CampaignTaskEndCounts]:
         stored_campaign = self._campaigns.find(campaign)
-        return stored_campaign.state if stored_campaign else None
+        state = stored_campaign.state if stored_campaign else None
+        return [publications.counts_of_one_ended_task(task, now, state) for task in tasks if task.has_ended]
 
-    def _show_part(self, campaign: int, part: int) -> tuple[PublishedCampaignTask, ...]:
+    def _show_part(self, campaign: int, part: int) -> tuple[publications.PublishedCampaignTask, ...]:
         low = part * A_FILE
         shown = self._tasks.sent(campaign, low, low + A_FILE - 1)
         published_campaign_files.publish_campaign_task_file(campaign, part, shown, self._folder)
@@ -179,10 +155,7 @@ class CampaignPublisher:
 
 
 def _counted(opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[str]]) -> Counter[int]:
-    """Return the number of open events of each campaign.
-
-    An event of a removed cluster counts for every campaign with arrays at that cluster.
-    """
+    """Count each campaign's open events; an event of a removed cluster counts for all campaigns with arrays there."""
     counts = Counter[int]()
     for event in opened:
         if event.code is CampaignEventCode.DROPPED:
@@ -192,30 +165,23 @@ def _counted(opened: Iterable[CampaignEvent], open_clusters: Mapping[int, Set[st
     return counts
 
 
-def _failed(task: PublishedCampaignTask, at: datetime) -> CampaignTaskEndCounts:
-    return replace(counts_of_one_ended_task(task, at), failed=1)
-
-
-def _shown(campaign: Campaign, events: int, open_clusters: Set[str]) -> ShownCampaign:
+def _shown(
+    campaign: Campaign, *, events: int, waiting: int, sinks: tuple[str, ...], open_clusters: Set[str]
+) -> publications.ShownCampaign:
     is_cancelled = campaign.state is CampaignState.CANCELLED
-    return ShownCampaign(
-        number=campaign.number,
+    same = ("number", "owner", "submitted_at", "state", "tasks", "ended", "failed", "cancelled")
+    return publications.ShownCampaign(
+        **{name: getattr(campaign, name) for name in same},
         name=campaign.jdl.name,
-        owner=campaign.owner,
-        submitted_at=campaign.submitted_at,
         type=campaign.jdl.type,
-        state=campaign.state,
         clusters=tuple(campaign.jdl.clusters),
-        tasks=campaign.tasks,
-        ended=campaign.ended,
-        failed=campaign.failed,
-        cancelled=campaign.cancelled,
         events=events,
+        waiting=waiting,
+        sinks=sinks,
         ending_at=tuple(sorted(open_clusters)) if is_cancelled else (),
     )
 
 
-NOBODY: Mapping[str, ClusterSnapshot] = {}
 CLOSED_SHOWN = timedelta(days=7)
 
 
@@ -238,15 +204,16 @@ class EventAndCapacityPublisher:
         return tuple(event for event in events if not event.closed_at)
 
     def show_clusters(
-        self, situation: CampaignCycleSituation, other_snapshots: Mapping[str, ClusterSnapshot] = NOBODY
+        self, situation: CampaignCycleSituation, other_snapshots: Mapping[str, ClusterSnapshot] | None = None
     ) -> None:
         """Publish the slots of clusters; `other_snapshots` come from clusters that this cycle did not query."""
-        grid = ShownCampaignClusters(at=self._clock.now(), clusters=tuple(self._clusters(situation, other_snapshots)))
+        shown = tuple(self._clusters(situation, other_snapshots or {}))
+        grid = publications.ShownCampaignClusters(at=self._clock.now(), clusters=shown)
         published_campaign_files.publish_campaign_value_by_class(grid, self._folder)
 
     def _clusters(
         self, situation: CampaignCycleSituation, other_snapshots: Mapping[str, ClusterSnapshot]
-    ) -> Iterator[ShownCampaignCluster]:
+    ) -> Iterator[publications.ShownCampaignCluster]:
         rooms = {**room_of(self._policy, other_snapshots, {}, {}), **situation.room}
         moments = {name: snapshot.taken_at for name, snapshot in other_snapshots.items()}
         moments |= dict.fromkeys(situation.room, situation.at)
@@ -256,7 +223,7 @@ class EventAndCapacityPublisher:
             views = [view for view in situation.there if view.cluster == name]
             waiting = sum(view.waiting for view in views)
             used = (view.used(jdls[view.campaign].slots_at(name) if view.campaign in jdls else 1) for view in views)
-            yield ShownCampaignCluster(
+            yield publications.ShownCampaignCluster(
                 name=name,
                 kind=cluster.kind,
                 answered_at=moments.get(name),

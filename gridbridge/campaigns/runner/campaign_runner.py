@@ -1,14 +1,10 @@
-"""Runs and replays the scheduling cycles of gridbridge-runner, and records the past usage that ranks campaigns.
+"""Runs and replays the scheduling cycles of gridbridge-runner, and records the past usage that ranks campaigns."""
 
-The names of campaign jobs at a cluster begin with this site's name. Under a new site name no job would be found, and
-every task would count as lost.
-"""
-
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import groupby
 from typing import Any
 
 from gridbridge.batch.configured_cluster_routes import keep_ssh_connections_open
@@ -45,28 +41,24 @@ from gridbridge.program.model_values_as_json import model_value_from_json, model
 from gridbridge.shell import local_host_facts, safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
-from gridbridge.state.decision_journal import (
-    DecisionJournal,
-    DecisionJournalEntry,
-    make_journal_entry,
-)
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry, make_journal_entry
 from gridbridge.state.state_file import StateFile
 
-MAX_BYTES = 1 << 10
 OTHER = (
     '{}: [site] cluster = "{}": campaign tasks are at clusters under the name "{}"; restore that name,'
     " and rename the site when no task is left"
 )
 SWEEP_S = 3600.0
-ENDS_KEPT = timedelta(days=1)  # age limit of the counts of ended tasks by minute; forecasts use one hour
 TAKING_S = 20.0  # time for the inbox in each cycle; gridsub waits 90 s
-LEAST_PAUSE_S = 5.0  # least pause between cycles, because each cycle queries clusters
 UNTAKEN = "{} inbox files would be processed first, and are ignored in a dry run"
 
 
 def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = RUNNER_SITE, *, is_dry: bool) -> None:
-    """Store the site's name; raises ConfigError if the name changed while arrays are unfinished."""
-    if (before := _saved_name(path)) == name:
+    """Store the site's name; raise ConfigError if the name of unfinished arrays has changed with the site's name."""
+    before = ""
+    with suppress(OSError, StateError):
+        before = safe_files.read_file_only_owner_writes(path, 1 << 10)[0].decode("ascii", "replace")
+    if before == name:
         return
     if before and campaigns.open_arrays():
         raise ConfigError((OTHER.format(CONFIG, name, before),))
@@ -74,22 +66,11 @@ def require_unchanged_site_name(name: str, campaigns: CampaignRows, path: str = 
         safe_files.replace_file_atomically(path, name.encode())
 
 
-def _saved_name(path: str) -> str:
-    try:
-        return safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0].decode("ascii", "replace")
-    except (OSError, StateError):
-        return ""
-
-
 class CampaignRunnerCycle:
     """One scheduling cycle of all campaigns: process the inbox, gather, decide, apply."""
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
-        """Open the state file, read-only in a dry run.
-
-        Raises StateError if the file cannot be opened, and ConfigError if the site was renamed while arrays are
-        unfinished.
-        """
+        """Open the state file, read-only in a dry run; raises StateError, or ConfigError after a premature renaming."""
         keep_ssh_connections_open(policy)
         if not is_dry:
             drains.make_cluster_drains_folder()
@@ -157,9 +138,8 @@ class CampaignRunnerCycle:
     def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Carry out the plan, then publish campaigns, tasks and events."""
         for answer in self._updator.news():
-            cluster_observer.publish_local_only_queues(
-                answer, self._policy.queues_at(answer.cluster)
-            )  # published first, because submitted jobs obey this list of queues
+            # published first, because submitted jobs obey this list of queues
+            cluster_observer.publish_local_only_queues(answer, self._policy.queues_at(answer.cluster))
         self._shares.count(situation, plan)
         self._publication.begin(campaign.number for campaign in situation.campaigns)
         self._actions.do(plan)
@@ -180,9 +160,8 @@ class CampaignRunnerCycle:
 
     def _delete_for_nobody(self, array: CampaignArray) -> int:
         campaign = self._campaigns.find(array.campaign)
-        return array_commands_as_owner.delete_array_without_owner(
-            self._policy, campaign.owner if campaign else "", array
-        )
+        owner = campaign.owner if campaign else ""
+        return array_commands_as_owner.delete_array_without_owner(self._policy, owner, array)
 
     def _sweep(self) -> None:
         now_s = self._clock.steady_s()
@@ -191,16 +170,13 @@ class CampaignRunnerCycle:
             self._intake.sweep()
             now, retention = self._clock.now(), timedelta(hours=self._policy.site.keep_decisions_h)
             self.journal.forget(now - retention)
-            self._predictions.forget_ends(now - ENDS_KEPT)
+            self._predictions.forget_ends(now - timedelta(days=1))  # forecasts use one hour
 
 
 def take_in_inbox_before_cycle(
     take: Callable[[], int], list_pending: Callable[[], Sequence[str]], clock: Clock
 ) -> None:
-    """Process the inbox before a cycle, for at most 20 seconds.
-
-    Each call of `take` processes a few files of each person, so that one person's many files do not delay other people.
-    """
+    """Process the inbox before a cycle, for at most 20 seconds; each call of `take` takes few files of each person."""
     until_s, before = clock.steady_s() + TAKING_S, None
     while (pending := list_pending()) != before and clock.steady_s() < until_s:
         before = pending
@@ -238,13 +214,12 @@ class CampaignRunnerDaemon:
     def has_news(self) -> bool:
         """Process the inbox; return whether the next cycle should start before its time.
 
-        Tasks that rebalancing moved are sent at once. New campaigns wait some seconds, so that frequent campaign files
-        do not start a cycle every second.
+        Tasks that rebalancing moved are sent at once. New campaigns wait some seconds.
         """
         self._has_taken |= self.runner.take_in() > 0
         if self.runner.is_urgent or not self._has_taken:
             return self.runner.is_urgent
-        return self._clock.steady_s() - self._ended_s >= LEAST_PAUSE_S
+        return self._clock.steady_s() - self._ended_s >= 5.0  # each cycle queries clusters
 
     def recover(self) -> None:
         """Open the state file again after a failed cycle."""
@@ -275,63 +250,47 @@ class FairShareUsageAccounting:
         """Return past usage, owners' groups and mean run times for the order of unfinished campaigns."""
         self._read = self._usage.all()
         usages = tuple(map(self._now, self._read))
-        campaigns = self._with_used(unfinished, usages)
+        numbers = frozenset(campaign.number for campaign in unfinished)
+        used_s = defaultdict[int, float](float)
+        for usage in usages:
+            used_s[usage.campaign] += usage.used_s
+        is_shared = self._section.share_by is not FairShareUnit.NONE
+        ended = map(self._campaigns.find, sorted(used_s.keys() - numbers)) if is_shared else ()
+        campaigns = (*unfinished, *filter(None, ended))
+        owners = sorted({campaign.owner for campaign in campaigns}) if self._asks_groups else ()
         sharing = FairShareInputs(
             priorities=self._section.priorities,
             by=self._section.share_by,
             first_tasks=self._section.first_tasks,
-            groups=self._groups(campaigns),
-            mean_s=_means(usages, frozenset(campaign.number for campaign in unfinished)),
+            groups={owner: local_host_facts.groups_of_account(owner) for owner in owners},
+            mean_s=_means(usages, numbers),
         )
-        if sharing.by is FairShareUnit.NONE:
-            return sharing
-        return replace(sharing, used_s=sum_usage_by_claimant(campaigns, sharing, _by_campaign(usages)))
+        return replace(sharing, used_s=sum_usage_by_claimant(campaigns, sharing, used_s)) if is_shared else sharing
 
     def count(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Add the usage of ended tasks to past usage, and delete usage that has decayed to almost nothing."""
         usages, self._read = self._usage.all() if self._read is None else self._read, None
         before = {(usage.campaign, usage.cluster): usage for usage in map(self._now, usages)}
         jdls = {campaign.number: campaign.jdl for campaign in situation.campaigns}
+        by_pair, now = defaultdict[tuple[int, str], list[TaskAttempt]](list), self._clock.now()
+        for attempt, cluster in pair_attempts_with_clusters(plan.ended, situation.arrays):
+            if cluster:
+                by_pair[attempt.campaign, cluster].append(attempt)
         changed = []
-        for (campaign, cluster), ended in _by_cluster(plan.ended, situation.arrays):
-            old = before.get((campaign, cluster)) or self._nothing(campaign, cluster)
+        for (campaign, cluster), ended in sorted(by_pair.items()):
+            old = before.get((campaign, cluster)) or DecayedCampaignUsage(campaign=campaign, cluster=cluster, at=now)
             slots = jdls[campaign].slots_at(cluster) if campaign in jdls else 1
             changed.append(add_ended_tasks_to_usage(old, ended, slots))
         self._usage.keep(changed)
         current = before | {(usage.campaign, usage.cluster): usage for usage in changed}
         self._usage.forget(usage for usage in current.values() if usage.used_s < FORGOTTEN_S)
 
-    def _groups(self, campaigns: Iterable[Campaign]) -> dict[str, tuple[str, ...]]:
-        owners = sorted({campaign.owner for campaign in campaigns}) if self._asks_groups else ()
-        return {owner: local_host_facts.groups_of_account(owner) for owner in owners}
-
-    def _with_used(
-        self, unfinished: tuple[Campaign, ...], usages: tuple[DecayedCampaignUsage, ...]
-    ) -> tuple[Campaign, ...]:
-        if self._section.share_by is FairShareUnit.NONE:
-            return unfinished
-        ended = {usage.campaign for usage in usages} - {campaign.number for campaign in unfinished}
-        return (*unfinished, *filter(None, map(self._campaigns.find, sorted(ended))))
-
     def _now(self, usage: DecayedCampaignUsage) -> DecayedCampaignUsage:
         return decay_usage(usage, self._clock.now(), self._section.half_life_h * HOUR_S)
 
-    def _nothing(self, campaign: int, cluster: str) -> DecayedCampaignUsage:
-        return DecayedCampaignUsage(campaign=campaign, cluster=cluster, at=self._clock.now())
-
-
-def _by_campaign(usages: Iterable[DecayedCampaignUsage]) -> dict[int, float]:
-    totals: dict[int, float] = {}
-    for usage in usages:
-        totals[usage.campaign] = totals.get(usage.campaign, 0.0) + usage.used_s
-    return totals
-
 
 def _means(usages: Iterable[DecayedCampaignUsage], campaigns: frozenset[int]) -> dict[int, dict[str, float]]:
-    """Return the mean run time of successful tasks by campaign and cluster.
-
-    A cluster at which tasks ran and none succeeded gets a very long time, so that the cluster comes last.
-    """
+    """Return mean run times of successful tasks by campaign and cluster; a very long time without any success."""
     means: dict[int, dict[str, float]] = {}
     for usage in usages:
         if usage.campaign in campaigns and (usage.successes or usage.used_s >= FORGOTTEN_S):
@@ -340,30 +299,19 @@ def _means(usages: Iterable[DecayedCampaignUsage], campaigns: frozenset[int]) ->
     return means
 
 
-def _by_cluster(
-    ended: Iterable[TaskAttempt], arrays: Iterable[CampaignArray]
-) -> Iterator[tuple[tuple[int, str], list[TaskAttempt]]]:
-    placed = pair_attempts_with_clusters(ended, arrays)
-    placed.sort(key=lambda pair: (pair[0].campaign, pair[1]))
-    for key, pairs in groupby(placed, key=lambda pair: (pair[0].campaign, pair[1])):
-        if key[1]:
-            yield key, [attempt for attempt, _ in pairs]
-
-
 RUNNER_PROGRAM = "runner"
 
 
 def campaign_cycle_journal_entry(
     situation: CampaignCycleSituation, plan: CampaignCyclePlan, now: datetime
 ) -> DecisionJournalEntry | None:
-    """Return a cycle's entry for the journal of decisions; None if the cycle does nothing.
-
-    The campaigns' scripts are left out, because they don't affect the decision and would fill the journal.
-    """
+    """Return a cycle's entry for the journal of decisions, without scripts; None if the cycle does nothing."""
     sentences = campaign_cycle.describe_campaign_cycle_plan(plan)
+    if not sentences:
+        return None
     campaigns = tuple(replace(campaign, jdl=campaign.jdl.outline) for campaign in situation.campaigns)
-    row = {"seen": model_value_to_json(replace(situation, campaigns=campaigns))} if sentences else {}
-    return make_journal_entry(RUNNER_PROGRAM, now, row, sentences) if sentences else None
+    row = {"seen": model_value_to_json(replace(situation, campaigns=campaigns))}
+    return make_journal_entry(RUNNER_PROGRAM, now, row, sentences)
 
 
 def replay_campaign_cycle_decision(row: Mapping[str, Any]) -> list[str]:

@@ -1,27 +1,15 @@
 """Gathers the input of a campaign cycle: clusters' capacities and the states of campaign tasks (CiGri's updator).
 
-A task that is missing in its cluster's job list may still run, so the runner waits for the task's accounting record.
-While a cluster does not answer, nothing is decided about the cluster's tasks.
+A task that its cluster's job list lacks may still run, so the runner waits for the task's accounting record. While a
+cluster does not answer, nothing is decided about the cluster's tasks.
 """
 
 import logging
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gridbridge.campaigns.runner import array_commands_as_owner, stress_and_mail_programs
-from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
-    ClusterArrayLimitCache,
-    ClusterSnapshotFetcher,
-    arrays_with_all_tasks_waiting,
-    campaign_capacity_by_cluster,
-    clusters_accepting_campaign_tasks,
-    count_listed_tasks_by_cluster,
-    elapsed_seconds_of_running_tasks,
-    query_array_task_ends,
-    query_live_task_indices,
-    running_task_indices,
-    task_indices_in_snapshot,
-)
+from gridbridge.campaigns.runner import cluster_queries_and_capacities as queries
 from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
     CampaignStragglerFinder,
     MissingAttemptTracker,
@@ -31,22 +19,10 @@ from gridbridge.campaigns.runner.plan_execution_and_root_ledger import RootLedge
 from gridbridge.campaigns.runner.submission_failure_events import one_line_error_message
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.campaign_task_rows import (
-    Marked,
-    TaskDeletionMarkRows,
-    TaskMissingAtClusterRows,
-)
+from gridbridge.campaigns.store.campaign_task_rows import Marked, TaskDeletionMarkRows, TaskMissingAtClusterRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
-from gridbridge.decisions.campaigns.attempt_ends import (
-    NO_CANCELLATION_MARKS,
-    ArrayWithMissingTasks,
-    MissingAttemptJudge,
-    ReportedEnds,
-    close_attempts_without_end,
-    select_attempts_with_conflicting_ends,
-    select_future_ends,
-)
+from gridbridge.decisions.campaigns import attempt_ends
 from gridbridge.decisions.campaigns.campaign_event_rules import select_clusters_declared_lost
 from gridbridge.decisions.campaigns.task_retries_and_copies import group_attempts_by_task
 from gridbridge.model.campaigns.campaign import (
@@ -58,13 +34,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCycleSituation,
-    ClusterCapacityForCampaigns,
-    LastPrologueOrEpilogueAttempt,
-    ListedCampaignTaskCounts,
-)
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.task_deletions_and_preemptions import REASONS_OF_WAITING
 from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task
@@ -75,7 +45,6 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.state_file import StateFile
 
-USUAL_S = 15.0  # default time until Grid Engine writes an accounting record
 ARRAYS_AT_ONCE = 20  # one call submits at most this many arrays
 
 _log = logging.getLogger(__name__)
@@ -96,10 +65,6 @@ class UnlistedArrayAttempts:
         return tuple(
             sorted(attempt.place for attempt, for_s in missing if for_s >= least_s or attempt.place in unrecorded)
         )
-
-    def later_than(self, forgotten_s: float) -> frozenset[TaskAttempt]:
-        """Return the attempts missing for more than `forgotten_s` seconds: they are lost if no end is found now."""
-        return frozenset(attempt for attempt, for_s in self.missing.items() if for_s > forgotten_s)
 
     def at(self, indices: Container[int]) -> dict[TaskAttempt, float]:
         """Return the missing attempts with these array indices."""
@@ -123,13 +88,13 @@ class CampaignSituationGatherer:
     ) -> None:
         """`ledger_arrays` reads a campaign's arrays from root's ledger of submitted tasks."""
         self._policy = policy
-        self._asking = ClusterSnapshotFetcher(policy, database, clock, is_dry=is_dry)
+        self._asking = queries.ClusterSnapshotFetcher(policy, database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(database)
         self._tries = TaskAttemptRows(database, self._campaigns)
         self._copies = SpeculativeAttemptRows(database, self._campaigns)
         self._tails = CampaignStragglerFinder(self._campaigns, policy.finalize)
         self._events = EventAndSuccessRecordRows(database)
-        self._limits = ClusterArrayLimitCache(policy, clock)
+        self._limits = queries.ClusterArrayLimitCache(policy, clock)
         self._predictions = predictions
         self._marks = marks
         self._clock = clock
@@ -152,104 +117,94 @@ class CampaignSituationGatherer:
         """Query the clusters, and return all inputs of this cycle's decision."""
         campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
         waiting, used = self._campaigns.waiting(), _used(campaigns, arrays)
-        answers, rivals = self._ask(used, arrays), self._copies.rivals(_numbers(campaigns))
-        by_task = group_attempts_by_task(rivals)
-        released, steps = _released(arrays, answers), self._tries.steps(campaigns)
-        of_tasks = _of_tasks(released, steps)
+        limit_s, unused = self._policy.poller.interval_s, self._policy.clusters.keys() - used
+        self.answers = answers = self._asking.ask(used, arrays, limit_s)
+        self.others = self._asking.recent_snapshots(unused, limit_s)
+        numbers = [campaign.number for campaign in campaigns]
+        rivals, steps, marks = self._copies.rivals(numbers), self._tries.steps(campaigns), self._marks.all()
+        released = [
+            array for array in arrays if array.state is ArraySubmissionState.RELEASED and array.cluster in answers
+        ]
+        of_steps = {(step.campaign, step.array) for step in steps}
+        of_tasks = [array for array in released if (array.campaign, array.number) not in of_steps]
         extra = earlier_live_attempt_positions(rivals)
-        self.elapsed = elapsed_seconds_of_running_tasks(of_tasks, answers, extra)
-        events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
-        lost = _at_clusters(arrays, select_clusters_declared_lost(events, dropped))
-        marks = self._marks.all()
-        judge = MissingAttemptJudge(campaigns, events, marks, self._policy.runner.forgotten_s)
-        attempts, over = self._ended(released, answers, judge)
-        self._missing.keep(arrays)
-        attempts, over = (*attempts, *self._written_off(lost, marks)), (*over, *lost)
-        ended, stepped = _apart_from_prologues(attempts)
-        return CampaignCycleSituation(
+        self.elapsed = queries.elapsed_seconds_of_running_tasks(of_tasks, answers, extra)
+        situation = CampaignCycleSituation(
             campaigns=campaigns,
             waiting=waiting,
             kept_off=self._campaigns.kept_off(),
             arrays=arrays,
-            room=self._room(campaigns, waiting),
+            room={},
             max_tasks=self._policy.runner.max_tasks,
-            there=self._count_tasks(of_tasks, answers),
-            tried=self._tried(campaigns),
-            ended=ended,
-            over=over,
-            disputed=tuple(self._disputed),
-            missed=tuple(self._missing.changed),
-            ratios=self._predictions.ratios(_numbers(campaigns)),
+            tried={one.number: self._tries.tried(one.number) for one in campaigns if one.jdl.type is CampaignType.TEST},
+            ratios=self._predictions.ratios(numbers),
             wiped=_wiped(arrays, marks),
-            at=self._clock.now(),
             asked=frozenset(used & self._policy.clusters.keys()),
-            silent=_error_messages(self._asking.troubles),
+            silent={cluster: one_line_error_message(error) for cluster, error in self._asking.troubles.items()},
             back_at=self._events.back_at(),
-            dropped=dropped,
-            earlier=self._tries.earlier(ended, by_task),
-            events=events,
-            records=self._events.records(_numbers(campaigns)),
+            dropped=frozenset(used - self._policy.clusters.keys()),
+            events=self._events.open(),
+            records=self._events.records(numbers),
             failures=self._policy.failures,
             rivals=rivals,
-            tails=self._tails.look(campaigns, arrays, answers, by_task, self._clock.now()),
             finalize=self._policy.finalize,
             arrays_at_once=ARRAYS_AT_ONCE,
             steps=steps,
-            stepped=stepped,
-            idle_steps=arrays_with_all_tasks_waiting({*released} - {*of_tasks}, answers),
-            last_arrays=self._last_arrays(campaigns),
+            idle_steps=queries.arrays_with_all_tasks_waiting({*released} - {*of_tasks}, answers),
+        )
+        return self._with_ends(situation, released, of_tasks, marks)
+
+    def _with_ends(
+        self,
+        situation: CampaignCycleSituation,
+        released: Iterable[CampaignArray],
+        of_tasks: Iterable[CampaignArray],
+        marks: Marked,
+    ) -> CampaignCycleSituation:
+        campaigns, arrays, events = situation.campaigns, situation.arrays, situation.events
+        lost_clusters = select_clusters_declared_lost(events, situation.dropped)
+        lost = tuple(array for array in arrays if array.cluster in lost_clusters)
+        judge = attempt_ends.MissingAttemptJudge(campaigns, events, marks, self._policy.runner.forgotten_s)
+        attempts, over = self._ended(released, self.answers, judge)
+        self._missing.keep(arrays)
+        attempts = (*attempts, *self._written_off(lost, marks))
+        ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
+        by_task, now = group_attempts_by_task(situation.rivals), self._clock.now()
+        last_arrays = self._tries.last_arrays
+        return replace(
+            situation,
+            room=self._room(campaigns, situation.waiting),
+            there=queries.count_listed_tasks_by_cluster(of_tasks, self.answers, now, self._policy.campaigns),
+            ended=ended,
+            over=(*over, *lost),
+            disputed=tuple(self._disputed),
+            missed=tuple(self._missing.changed),
+            at=now,
+            earlier=self._tries.earlier(ended, by_task),
+            tails=self._tails.look(campaigns, arrays, self.answers, by_task, now),
+            stepped=tuple(attempt for attempt in attempts if is_prologue_or_epilogue_task(attempt.task)),
+            last_arrays={
+                one.number: last_arrays(one.number, one.jdl.clusters) for one in campaigns if one.jdl.has_steps
+            },
             behind=self._restored.behind_campaigns(campaigns, events),
         )
-
-    def _count_tasks(
-        self, arrays: Iterable[CampaignArray], answers: Mapping[str, ClusterSnapshot]
-    ) -> tuple[ListedCampaignTaskCounts, ...]:
-        sections = self._policy.campaigns
-        return count_listed_tasks_by_cluster(arrays, answers, self._clock.now(), sections)
 
     def _room(
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
     ) -> Mapping[str, ClusterCapacityForCampaigns]:
-        scripts, open_clusters = (
-            self._scripts(campaigns, waiting),
-            clusters_accepting_campaign_tasks(campaigns, waiting),
-        )
+        open_clusters = queries.clusters_accepting_campaign_tasks(campaigns, waiting)
+        scripts = {name: section for name, section in self._policy.campaigns.items() if name in open_clusters}
+        stress = stress_and_mail_programs.run_cluster_stress_scripts(scripts)
         limits = self._limits.of(open_clusters & self.answers.keys())
-        return campaign_capacity_by_cluster(
-            self._policy,
-            self.answers,
-            stress_and_mail_programs.run_cluster_stress_scripts(scripts),
-            limits,
-            drains.list_drained_clusters(),
-        )
-
-    def _ask(self, used: Set[str], arrays: Iterable[CampaignArray]) -> dict[str, ClusterSnapshot]:
-        limit_s, unused = self._policy.poller.interval_s, self._policy.clusters.keys() - used
-        self.answers = self._asking.ask(used, arrays, limit_s)
-        self.others = self._asking.recent_snapshots(unused, limit_s)
-        return self.answers
-
-    def _tried(self, campaigns: Iterable[Campaign]) -> dict[int, frozenset[str]]:
-        tests = (campaign.number for campaign in campaigns if campaign.jdl.type is CampaignType.TEST)
-        return {number: self._tries.tried(number) for number in tests}
-
-    def _last_arrays(self, campaigns: Iterable[Campaign]) -> dict[int, Mapping[str, int]]:
-        with_steps = (campaign for campaign in campaigns if campaign.jdl.has_steps)
-        return {
-            campaign.number: self._tries.last_arrays(campaign.number, campaign.jdl.clusters) for campaign in with_steps
-        }
-
-    def _scripts(self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> dict[str, ClusterCampaignsSection]:
-        open_clusters = clusters_accepting_campaign_tasks(campaigns, waiting)
-        return {name: section for name, section in self._policy.campaigns.items() if name in open_clusters}
+        drained = drains.list_drained_clusters()
+        return queries.campaign_capacity_by_cluster(self._policy, self.answers, stress, limits, drained)
 
     def _ended(
-        self, arrays: Iterable[CampaignArray], answers: dict[str, ClusterSnapshot], judge: MissingAttemptJudge
+        self,
+        arrays: Iterable[CampaignArray],
+        answers: dict[str, ClusterSnapshot],
+        judge: attempt_ends.MissingAttemptJudge,
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
-        """Return the ended attempts, and the arrays of which all tasks have ended.
-
-        Most arrays have all of their tasks in the job list, and are skipped.
-        """
         self._missing.begin()
         self._restored.begin()
         looks = [*filter(None, (self._look_at(array, answers[array.cluster]) for array in arrays))]
@@ -262,21 +217,23 @@ class CampaignSituationGatherer:
         counted: dict[CampaignArray, tuple[TaskAttempt, ...]] = {}
         self._disputed.clear()
         for array, absent in missing.items():
-            self._tell_disputed(array.cluster, select_attempts_with_conflicting_ends(absent, ends[array]))
+            self._tell_disputed(array.cluster, attempt_ends.select_attempts_with_conflicting_ends(absent, ends[array]))
             self._tell_future(array.cluster, reported[array])
-            look = by_array[array]
-            missing_array = self._missing_array(look, living.get(array))
-            counted[array] = self._counted(array, judge.ended(array, absent, ends[array], missing_array), judge)
+            missing_array = attempt_ends.ArrayWithMissingTasks(
+                is_listed=by_array[array].is_listed,
+                lives=living.get(array),
+                ran=self._missing.ran(array),
+                sent_s=(self._clock.now() - array.intended_at).total_seconds(),
+            )
+            attempts = judge.ended(array, absent, ends[array], missing_array)
+            # ends are dropped that gridbridge may have caused by a deletion that the state file lacks
+            is_dropped = judge.doubts(array, attempts) and not self._restored.may_count(array.campaign)
+            counted[array] = () if is_dropped else attempts
         return self._settled(looks, counted)
 
     def _settled(
         self, looks: Iterable[UnlistedArrayAttempts], counted: Mapping[CampaignArray, tuple[TaskAttempt, ...]]
     ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
-        """Return all ended attempts, and the arrays of which all tasks have ended.
-
-        Campaigns that lack arrays of root's ledger of submitted tasks are left out. Their arrays are imported first,
-        because the ledger may show that a task was already retried.
-        """
         ended: list[TaskAttempt] = []
         over: list[CampaignArray] = []
         for look in looks:
@@ -287,20 +244,13 @@ class CampaignSituationGatherer:
             over += [look.array] if len(attempts) == look.pending else []
         return tuple(ended), tuple(over)
 
-    def _counted(
-        self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], judge: MissingAttemptJudge
-    ) -> tuple[TaskAttempt, ...]:
-        """Drop task ends that gridbridge may have caused by a deletion that the state file lacks."""
-        is_doubted = judge.doubts(array, attempts)
-        return () if is_doubted and not self._restored.may_count(array.campaign) else attempts
-
     def _indices_to_query(
-        self, looks: Iterable[UnlistedArrayAttempts], judge: MissingAttemptJudge
+        self, looks: Iterable[UnlistedArrayAttempts], judge: attempt_ends.MissingAttemptJudge
     ) -> dict[CampaignArray, tuple[int, ...]]:
-        """Return the array indices of missing tasks whose accounting records are due, to query their ends.
+        """Return the array indices of missing tasks whose accounting records are due.
 
         During the wait the true record arrives and contradicts a forged record, so that neither record counts. Tasks
-        deleted before their start have no record, so they are queried at once.
+        deleted before their start have no record.
         """
         missing = [look for look in looks if look.missing]
         within_s = self._told_within_s({look.array.cluster for look in missing})
@@ -308,15 +258,19 @@ class CampaignSituationGatherer:
         return {array: indices for array, indices in by_array.items() if indices}
 
     def _told_within_s(self, clusters: Set[str]) -> dict[str, float]:
-        limits = self._limits.of(clusters)
-        return {name: limits[name].told_within_s if name in limits else USUAL_S for name in clusters}
+        limits, usual_s = self._limits.of(clusters), 15.0  # Grid Engine's usual time to write an accounting record
+        return {name: limits[name].told_within_s if name in limits else usual_s for name in clusters}
 
     def _told_ends(
         self, looks: Iterable[UnlistedArrayAttempts], indices: Mapping[CampaignArray, Sequence[int]]
-    ) -> dict[CampaignArray, ReportedEnds]:
+    ) -> dict[CampaignArray, attempt_ends.ReportedEnds]:
         """Query the ends of missing tasks; before a task counts as lost, all records are searched once."""
         most_s = self._policy.runner.forgotten_s
-        late = {look.array: look.later_than(most_s) for look in looks if look.array in indices}
+        late = {
+            look.array: {attempt for attempt, for_s in look.missing.items() if for_s > most_s}
+            for look in looks
+            if look.array in indices
+        }
         self._searched &= {attempt for attempts in late.values() for attempt in attempts}
         unread = {array for array, attempts in late.items() if attempts - self._searched}
         ends = self._ends(indices, unread)
@@ -325,33 +279,25 @@ class CampaignSituationGatherer:
 
     def _ends(
         self, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray]
-    ) -> dict[CampaignArray, ReportedEnds]:
-        return query_array_task_ends(self._policy, indices, late)
+    ) -> dict[CampaignArray, attempt_ends.ReportedEnds]:
+        return queries.query_array_task_ends(self._policy, indices, late)
 
     def _living(self, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
-        return query_live_task_indices(self._policy, arrays)
+        return queries.query_live_task_indices(self._policy, arrays)
 
     def _look_at(self, array: CampaignArray, snapshot: ClusterSnapshot) -> UnlistedArrayAttempts | None:
-        listed = task_indices_in_snapshot(array, snapshot)
-        self._missing.observe(array, listed, running_task_indices(array, snapshot))
+        listed = queries.task_indices_in_snapshot(array, snapshot)
+        self._missing.observe(array, listed, queries.running_task_indices(array, snapshot))
         if len(listed) == array.size:
             return None
         pending = self._tries.pending_places(array)
         missing = self._missing.for_s(self._tries.pending_at(array, pending - listed))
         return UnlistedArrayAttempts(array=array, missing=missing, pending=len(pending), is_listed=bool(listed))
 
-    def _missing_array(self, look: UnlistedArrayAttempts, lives: frozenset[int] | None) -> ArrayWithMissingTasks:
-        return ArrayWithMissingTasks(
-            is_listed=look.is_listed,
-            lives=lives,
-            ran=self._missing.ran(look.array),
-            sent_s=(self._clock.now() - look.array.intended_at).total_seconds(),
-        )
-
     def _written_off(self, arrays: Iterable[CampaignArray], marks: Marked) -> Iterator[TaskAttempt]:
         for array in arrays:
-            of_array = marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
-            yield from close_attempts_without_end(
+            of_array = marks.get((array.campaign, array.number), attempt_ends.NO_CANCELLATION_MARKS)
+            yield from attempt_ends.close_attempts_without_end(
                 self._campaigns.pending(array), TaskAttemptOutcome.SITE_FAULT, of_array
             )
 
@@ -364,8 +310,8 @@ class CampaignSituationGatherer:
                 name = f"{attempt.campaign}.{attempt.array}"
                 _log.warning("event=disputed array=%s at=%s place=%s", name, cluster, attempt.place)
 
-    def _tell_future(self, cluster: str, ends: ReportedEnds) -> None:
-        for end in select_future_ends(ends):
+    def _tell_future(self, cluster: str, ends: attempt_ends.ReportedEnds) -> None:
+        for end in attempt_ends.select_future_ends(ends):
             if (key := (cluster, end.host)) not in self._fast:
                 self._fast.add(key)
                 ahead_s = (end.ended_at - self._clock.now()).total_seconds()
@@ -373,46 +319,12 @@ class CampaignSituationGatherer:
                 _log.warning(message, cluster, end.host, ahead_s)
 
 
-def _error_messages(errors: Mapping[str, str]) -> dict[str, str]:
-    return {cluster: one_line_error_message(error) for cluster, error in errors.items()}
-
-
-def _apart_from_prologues(attempts: Iterable[TaskAttempt]) -> tuple[tuple[TaskAttempt, ...], tuple[TaskAttempt, ...]]:
-    ordinary, steps = list[TaskAttempt](), list[TaskAttempt]()
-    for attempt in attempts:
-        (steps if is_prologue_or_epilogue_task(attempt.task) else ordinary).append(attempt)
-    return tuple(ordinary), tuple(steps)
-
-
-def _numbers(campaigns: Iterable[Campaign]) -> list[int]:
-    return [campaign.number for campaign in campaigns]
-
-
 def _used(campaigns: Iterable[Campaign], arrays: Iterable[CampaignArray]) -> set[str]:
     used = {name for campaign in campaigns for name in campaign.jdl.clusters}
     return used | {array.cluster for array in arrays}
 
 
-def _at_clusters(arrays: Iterable[CampaignArray], clusters: Container[str]) -> list[CampaignArray]:
-    return [array for array in arrays if array.cluster in clusters]
-
-
-def _of_tasks(arrays: Iterable[CampaignArray], steps: Iterable[LastPrologueOrEpilogueAttempt]) -> list[CampaignArray]:
-    once = {(step.campaign, step.array) for step in steps}
-    return [array for array in arrays if (array.campaign, array.number) not in once]
-
-
 def _wiped(arrays: Iterable[CampaignArray], marks: Marked) -> frozenset[tuple[int, str]]:
-    of_waiting = {
-        array
-        for array, marked in marks.items()
-        if any(mark.wiped_for in REASONS_OF_WAITING for mark in marked.values())
-    }
-    return frozenset(
-        (array.campaign, array.cluster) for array in arrays if (array.campaign, array.number) in of_waiting
-    )
-
-
-def _released(arrays: Iterable[CampaignArray], answers: Container[str]) -> list[CampaignArray]:
-    is_released = ArraySubmissionState.RELEASED
-    return [array for array in arrays if array.state is is_released and array.cluster in answers]
+    reasons = {key: {mark.wiped_for for mark in marked.values()} for key, marked in marks.items()}
+    waiting = {key for key, of_array in reasons.items() if of_array & {*REASONS_OF_WAITING}}
+    return frozenset((array.campaign, array.cluster) for array in arrays if (array.campaign, array.number) in waiting)

@@ -11,10 +11,7 @@ from typing import TypeVar
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster, cluster_status_reader
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 from gridbridge.batch.optional_adapter_protocols import CampaignArrayEndReader
-from gridbridge.campaigns.runner.array_commands_as_owner import (
-    array_job_name,
-    snapshot_without_foreign_jobs,
-)
+from gridbridge.campaigns.runner.array_commands_as_owner import array_job_name, snapshot_without_foreign_jobs
 from gridbridge.decisions.campaigns.attempt_ends import ReportedEnds
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import SLOT_KEPT_S
 from gridbridge.errors import GridbridgeError, describe_error
@@ -38,8 +35,6 @@ from gridbridge.state.state_file import StateFile
 
 Told = TypeVar("Told")
 _log = logging.getLogger(__name__)
-LIMITS_AGE_S = 600.0  # greatest age of a cluster's array limits in the cache
-LIMITS_RETRY_S = 60.0  # pause after a query of array limits failed
 
 
 class ClusterSnapshotFetcher:
@@ -57,15 +52,12 @@ class ClusterSnapshotFetcher:
     def ask(
         self, clusters: Iterable[str], arrays: Iterable[CampaignArray], limit_s: float
     ) -> dict[str, ClusterSnapshot]:
-        """Return a snapshot, with the campaigns' arrays, of each cluster that answers.
-
-        Snapshots of other programs are used up to an age of `limit_s` seconds; 0 means that each cluster is queried.
-        """
+        """Return snapshots of the clusters that answer; other programs' snapshots may be `limit_s` seconds old."""
         submitted = tuple(array for array in arrays if array.job_id)
         names = sorted(frozenset(clusters) & self._policy.clusters.keys())
         # jobs are read after the arrays, so that a new array is not missing
         sent = {name: live_campaign_jobs_at(self._database, name) for name in names}
-        recent = {name: answer for name in names if (answer := self._recent_answer(name, sent[name], limit_s))}
+        recent = self._recent_answers(sent, limit_s)
         self.has_read = bool(recent)
         self.polled = frozenset(name for name, answer in recent.items() if answer.is_regular)
         shared_answers = recent | self._ask({name: sent[name] for name in names if name not in recent})
@@ -81,18 +73,19 @@ class ClusterSnapshotFetcher:
 
     def recent_snapshots(self, clusters: Iterable[str], limit_s: float) -> dict[str, ClusterSnapshot]:
         """Return snapshots that other programs fetched within the last `limit_s` seconds; query no cluster."""
-        answers = {
-            name: self._recent_answer(name, live_campaign_jobs_at(self._database, name), limit_s) for name in clusters
-        }
-        return {name: answer.snapshot for name, answer in answers.items() if answer and answer.snapshot}
+        sent = {name: live_campaign_jobs_at(self._database, name) for name in clusters}
+        answers = self._recent_answers(sent, limit_s)
+        return {name: answer.snapshot for name, answer in answers.items() if answer.snapshot}
 
-    def _recent_answer(self, name: str, sent: CampaignJobsAtCluster, limit_s: float) -> SharedClusterSnapshot | None:
-        if not limit_s:
-            return None
-        return self._sharing.find(name, self._location(name), sent.released, limit_s)
-
-    def _location(self, name: str) -> str:
-        return identify_cluster_query(configured_cluster_address(self._policy, name), self._policy.queues_at(name))
+    def _recent_answers(
+        self, sent: Mapping[str, CampaignJobsAtCluster], limit_s: float
+    ) -> dict[str, SharedClusterSnapshot]:
+        answers = {}
+        for name, jobs in sent.items() if limit_s else ():
+            where, queues = configured_cluster_address(self._policy, name), self._policy.queues_at(name)
+            if answer := self._sharing.find(name, identify_cluster_query(where, queues), jobs.released, limit_s):
+                answers[name] = answer
+        return answers
 
     def _ask(self, sent: Mapping[str, CampaignJobsAtCluster]) -> dict[str, SharedClusterSnapshot]:
         with ThreadPoolExecutor(max_workers=max(1, len(sent))) as threads:
@@ -106,28 +99,21 @@ class ClusterSnapshotFetcher:
         self, name: str, sent: CampaignJobsAtCluster
     ) -> tuple[SharedClusterSnapshot, LastClusterQueryResult]:
         where, queues = configured_cluster_address(self._policy, name), self._policy.queues_at(name)
-        answer = _query_cluster(where, name, sent, queues)
+        try:
+            query = cluster_status_reader(where).query_cluster_snapshot
+            answer = SharedClusterSnapshot(snapshot=query(where, name, sent.jobs, queues, sent.jobs)[0])
+        except (GridbridgeError, OSError) as error:
+            answer = SharedClusterSnapshot(trouble=describe_error(error))
         location, now = identify_cluster_query(where, queues), self._clock.now()
         return answer, query_result_to_share(answer.snapshot, sent, location, now, trouble=answer.trouble)
-
-
-def _query_cluster(
-    where: Away, name: str, sent: CampaignJobsAtCluster, queues: tuple[str, ...]
-) -> SharedClusterSnapshot:
-    try:
-        snapshot, _ = cluster_status_reader(where).query_cluster_snapshot(where, name, sent.jobs, queues, sent.jobs)
-        return SharedClusterSnapshot(snapshot=snapshot)
-    except (GridbridgeError, OSError) as error:
-        return SharedClusterSnapshot(trouble=describe_error(error))
 
 
 def query_array_task_ends(
     policy: Policy, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray] = ()
 ) -> dict[CampaignArray, ReportedEnds]:
-    """Return the ends of array tasks with these array indices, by one query for each cluster.
+    """Return the ends of array tasks with these indices, without the arrays of clusters that do not answer.
 
-    For arrays in `late` the cluster searches all records since the array's submission. Arrays of a cluster that does
-    not answer are left out, because a missing answer is not an end.
+    For arrays in `late` the cluster searches all records since the array's submission.
     """
     return _of_each_cluster(indices, lambda cluster_arrays: _ends_at(policy, cluster_arrays, indices, late))
 
@@ -151,16 +137,13 @@ def _ends_at(
     try:
         ends = system.query_array_ends(where, questions)
     except GridbridgeError as error:
-        _tell_none(arrays[0], error)
+        _log.warning("event=no_ends cluster=%s why=%r", arrays[0].cluster, str(error))
         return {}
     return {array: ends.get(array_job_name(policy, array), {}) for array in arrays}
 
 
 def query_live_task_indices(policy: Policy, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
-    """Return arrays that still exist, with the indices of tasks that surely exist, by one query for each cluster.
-
-    If a cluster does not answer, all tasks of the cluster's arrays count as existing.
-    """
+    """Return arrays that still exist, with the indices of live tasks: all tasks if the cluster does not answer."""
     return _of_each_cluster(arrays, lambda cluster_arrays: _living_at(policy, cluster_arrays))
 
 
@@ -170,7 +153,7 @@ def _living_at(policy: Policy, arrays: Sequence[CampaignArray]) -> dict[Campaign
     try:
         living = system.query_begun_indices(where, names)
     except GridbridgeError as error:
-        _tell_none(arrays[0], error)
+        _log.warning("event=no_ends cluster=%s why=%r", arrays[0].cluster, str(error))
         return {array: frozenset(range(1, array.size + 1)) for array in arrays}
     return {array: living[array.job_id] for array in arrays if array.job_id in living}
 
@@ -178,11 +161,11 @@ def _living_at(policy: Policy, arrays: Sequence[CampaignArray]) -> dict[Campaign
 def _of_each_cluster(
     arrays: Iterable[CampaignArray], ask: Callable[[Sequence[CampaignArray]], Mapping[CampaignArray, Told]]
 ) -> dict[CampaignArray, Told]:
-    ordered = sorted(arrays, key=lambda array: array.cluster)
-    by_cluster = [[*cluster_arrays] for _, cluster_arrays in groupby(ordered, key=lambda array: array.cluster)]
+    by_cluster: dict[str, list[CampaignArray]] = {}
+    for array in arrays:
+        by_cluster.setdefault(array.cluster, []).append(array)
     with ThreadPoolExecutor(max_workers=max(1, len(by_cluster))) as threads:
-        answers_by_cluster = threads.map(ask, by_cluster)
-        return {array: answer for answers in answers_by_cluster for array, answer in answers.items()}
+        return {array: told for answers in threads.map(ask, by_cluster.values()) for array, told in answers.items()}
 
 
 def _system_of(policy: Policy, array: CampaignArray) -> tuple[CampaignArrayEndReader[Away], Away]:
@@ -190,10 +173,6 @@ def _system_of(policy: Policy, array: CampaignArray) -> tuple[CampaignArrayEndRe
     system = batch_adapter_of_cluster(where).array_ends
     assert system  # campaigns use only batch systems that accept arrays
     return system, where
-
-
-def _tell_none(array: CampaignArray, error: GridbridgeError) -> None:
-    _log.warning("event=no_ends cluster=%s why=%r", array.cluster, str(error))
 
 
 class ClusterArrayLimitCache:
@@ -206,23 +185,18 @@ class ClusterArrayLimitCache:
         self._asks_at_s: dict[str, float] = {}
 
     def of(self, clusters: Iterable[str]) -> Mapping[str, ClusterArrayLimits]:
-        """Return the array limits of clusters; clusters that report no limit are left out.
-
-        The clusters must have answered a query in this cycle.
-        """
+        """Return the array limits that clusters report; the clusters must have answered in this cycle."""
         now_s = self._clock.steady_s()
         for name in clusters:
             if now_s >= self._asks_at_s.get(name, now_s):
-                self._asks_at_s[name] = now_s + (LIMITS_AGE_S if self._ask(name) else LIMITS_RETRY_S)
+                self._asks_at_s[name] = now_s + (600.0 if self._ask(name) else 60.0)
         return self._known
 
     def _ask(self, name: str) -> bool:
         where = configured_cluster_address(self._policy, name)
-        system = batch_adapter_of_cluster(where).array_ends
-        if not system:
-            return True
         try:
-            self._known[name] = system.query_array_limits(where)
+            if system := batch_adapter_of_cluster(where).array_ends:
+                self._known[name] = system.query_array_limits(where)
         except (GridbridgeError, OSError) as error:
             _log.warning("event=no_limits cluster=%s why=%r", name, describe_error(error))
             return False
@@ -233,17 +207,13 @@ USUAL = ClusterCampaignsSection()
 NOT_SAID: Mapping[str, ClusterCampaignsSection] = {}
 
 Answers = Mapping[str, ClusterSnapshot]
-Besides = Set[tuple[int, int, int]]
 
 
 def clusters_accepting_campaign_tasks(campaigns: Iterable[Campaign], waiting: Mapping[int, int]) -> frozenset[str]:
     """Return the clusters that may get unsent tasks or speculative attempts."""
-    going = (
-        campaign.jdl.clusters
-        for campaign in campaigns
-        if campaign.state is CampaignState.IN_TREATMENT and (waiting.get(campaign.number) or campaign.jdl.may_be_copied)
-    )
-    return frozenset(name for clusters in going for name in clusters)
+    going = (campaign for campaign in campaigns if campaign.state is CampaignState.IN_TREATMENT)
+    open_ones = (campaign for campaign in going if waiting.get(campaign.number) or campaign.jdl.may_be_copied)
+    return frozenset(name for campaign in open_ones for name in campaign.jdl.clusters)
 
 
 def campaign_capacity_by_cluster(
@@ -276,14 +246,9 @@ def campaign_capacity_by_cluster(
 
 
 def count_usable_slots(snapshot: ClusterSnapshot) -> int:
-    """Return the number of slots that accept jobs.
-
-    Best-effort queues do not count, because they offer the slots of other queues.
-    """
-    working = (
-        queue for queue in snapshot.queues if queue.takes_work and not queue.sends_away and not queue.is_besteffort
-    )
-    return sum(queue.slots_total for queue in working)
+    """Count the slots that accept jobs; best-effort queues only offer the slots of other queues."""
+    queues = (queue for queue in snapshot.queues if queue.takes_work)
+    return sum(queue.slots_total for queue in queues if not queue.sends_away and not queue.is_besteffort)
 
 
 def task_indices_in_snapshot(array: CampaignArray, snapshot: ClusterSnapshot) -> frozenset[int]:
@@ -318,10 +283,7 @@ def count_listed_tasks_by_cluster(
     now: datetime,
     used: Mapping[str, ClusterCampaignsSection] = NOT_SAID,
 ) -> tuple[ListedCampaignTaskCounts, ...]:
-    """Count waiting, running and held tasks of each campaign in each cluster's job list.
-
-    `used` has the clusters' settings for campaigns.
-    """
+    """Count each campaign's waiting, running and held tasks in job lists; `used` has settings of clusters."""
     by_pair = sorted(arrays, key=lambda array: (array.campaign, array.cluster))
     counted = (
         _count(tuple(pair_arrays), answers[cluster], now, used.get(cluster, USUAL).start_s)
@@ -331,12 +293,9 @@ def count_listed_tasks_by_cluster(
 
 
 def elapsed_seconds_of_running_tasks(
-    arrays: Iterable[CampaignArray], answers: Answers, besides: Besides
+    arrays: Iterable[CampaignArray], answers: Answers, besides: Set[tuple[int, int, int]]
 ) -> dict[tuple[int, str], tuple[float, ...]]:
-    """Return the elapsed seconds of running tasks, by campaign and cluster.
-
-    A task counts once, by the last attempt; `besides` has (campaign, array, index) of the attempts that do not count.
-    """
+    """Return the elapsed seconds of running tasks, except attempts in `besides`, by campaign and cluster."""
     durations: dict[tuple[int, str], list[float]] = {}
     for array in arrays:
         snapshot = answers[array.cluster]

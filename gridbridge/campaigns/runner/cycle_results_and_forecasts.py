@@ -1,7 +1,4 @@
-"""Stores the results of the runner's cycles, and forecasts when campaigns end.
-
-To measure the errors of forecasts, a campaign's first forecast after the end of half of its tasks is stored.
-"""
+"""Stores the results of the runner's cycles, and forecasts when campaigns end."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -10,10 +7,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
-from gridbridge.campaigns.store.campaign_task_rows import (
-    TaskDeletionMarkRows,
-    TaskMissingAtClusterRows,
-)
+from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows, TaskMissingAtClusterRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.attempt_ends import NO_CANCELLATION_MARKS, close_attempts_without_end
@@ -29,26 +23,8 @@ from gridbridge.decisions.campaigns.task_retries_and_copies import (
     mark_ended_attempts_as_copies,
     select_final_task_ends,
 )
-from gridbridge.model.campaigns.campaign import (
-    PRIORITY_AT_ONCE,
-    PRIORITY_LAST,
-    PRIORITY_USUAL,
-    ArraySubmissionState,
-    Campaign,
-    CampaignArray,
-    CampaignState,
-    TaskAttempt,
-    TaskAttemptOutcome,
-    WaitingTaskRange,
-    is_task_cancelled_by_owner,
-    pair_attempts_with_clusters,
-)
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCyclePlan,
-    CampaignCycleSituation,
-    ListedCampaignTaskCounts,
-    TaskRetry,
-)
+from gridbridge.model.campaigns import campaign as campaign_model
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, ListedCampaignTaskCounts
 from gridbridge.model.campaigns.forecast import (
     CampaignForecast,
     CampaignProgressForForecast,
@@ -76,7 +52,7 @@ class CycleStatisticsRecorder:
 
     def keep(self, plan: CampaignCyclePlan, now: datetime) -> None:
         """Count ended tasks by cluster, in the transaction that stores the tasks' ends."""
-        ended = pair_attempts_with_clusters(select_final_task_ends(plan.ended, plan.again), plan.arrays)
+        ended = campaign_model.pair_attempts_with_clusters(select_final_task_ends(plan.ended, plan.again), plan.arrays)
         counted = Counter((attempt.campaign, cluster) for attempt, cluster in ended if cluster)
         for (campaign, cluster), tasks in counted.items():
             self._predictions.tasks_ended(campaign, cluster, tasks, now)
@@ -84,17 +60,16 @@ class CycleStatisticsRecorder:
             self._predictions.has_ended(number, now)
 
     def keep_in_portions(self, plan: CampaignCyclePlan) -> None:
-        """Store job ratios and missing tasks in small transactions.
-
-        Other programs can write the state file between the transactions. After a kill the next cycle computes the lost
-        rows again; a lost job ratio keeps its old value.
-        """
+        """Store job ratios and missing tasks in small transactions, between which other programs can write."""
         self._predictions.keep(plan.predicted)
         self._missing.note(plan.missed)
         self._marks.tidy()
 
 
-PRIORITIES = {TaskAttemptOutcome.RESUBMIT: PRIORITY_AT_ONCE, TaskAttemptOutcome.RESUBMIT_LAST: PRIORITY_LAST}
+PRIORITIES = {
+    campaign_model.TaskAttemptOutcome.RESUBMIT: campaign_model.PRIORITY_AT_ONCE,
+    campaign_model.TaskAttemptOutcome.RESUBMIT_LAST: campaign_model.PRIORITY_LAST,
+}
 
 
 class TaskAndCampaignEndRecorder:
@@ -108,7 +83,7 @@ class TaskAndCampaignEndRecorder:
         self._marks = TaskDeletionMarkRows(database)
         self._observations = observations
         self._clock = clock
-        self.noted: list[TaskAttempt] = []  # the caller clears the list after reading
+        self.noted: list[campaign_model.TaskAttempt] = []  # the caller clears the list after reading
 
     def all(self, plan: CampaignCyclePlan) -> None:
         """Record a cycle's ends in several transactions, so that other programs can write in between."""
@@ -123,46 +98,59 @@ class TaskAndCampaignEndRecorder:
 
     def ends(self, plan: CampaignCyclePlan) -> None:
         """Record the ends of tasks, arrays and campaigns, and queue the tasks to retry."""
-        over = select_final_task_ends(plan.ended, plan.again)
         self.noted += plan.ended
         self._campaigns.ended((*plan.ended, *plan.stepped))
-        for campaign, retries in _by_campaign(plan.again).items():
-            self._campaigns.wait_again(campaign, *map(_waiting, retries))
-        for campaign, outcomes in _outcomes(over).items():
-            self._count(campaign, outcomes)
+        again = defaultdict[int, list[campaign_model.WaitingTaskRange]](list)
+        for retry in plan.again:
+            batch = campaign_model.WaitingTaskRange(
+                first=retry.task,
+                last=retry.task,
+                attempt=retry.attempt + 1,
+                priority=PRIORITIES.get(retry.outcome, campaign_model.PRIORITY_USUAL),
+                avoid=retry.avoid,
+                never=retry.never,
+            )
+            again[retry.campaign].append(batch)
+        for campaign, batches in again.items():
+            self._campaigns.wait_again(campaign, *batches)
+        self._count(select_final_task_ends(plan.ended, plan.again))
         for array in plan.over:
-            self._campaigns.array_is(array, ArraySubmissionState.OVER)
+            self._campaigns.array_is(array, campaign_model.ArraySubmissionState.OVER)
         for number in plan.finished:
-            self._campaigns.is_now(number, CampaignState.TERMINATED, self._clock.now())
+            self._campaigns.is_now(number, campaign_model.CampaignState.TERMINATED, self._clock.now())
         for number in plan.wound_up:
-            self._campaigns.is_now(number, CampaignState.CANCELLED, self._clock.now())
+            self._campaigns.is_now(number, campaign_model.CampaignState.CANCELLED, self._clock.now())
         self._events.put(plan.changes.events)
         self._events.put_records(plan.changes.records)
 
-    def _count(self, campaign: int, outcomes: Counter[TaskAttemptOutcome]) -> None:
-        stored_campaign = self._campaigns.find(campaign)
-        state = stored_campaign.state if stored_campaign else None
-        cancelled = sum(outcomes[outcome] for outcome in outcomes if is_task_cancelled_by_owner(outcome, state))
-        failed = outcomes.total() - outcomes[TaskAttemptOutcome.SUCCESS] - cancelled
-        self._campaigns.count(campaign, outcomes.total(), failed, cancelled)
+    def _count(self, ended: Iterable[campaign_model.TaskAttempt]) -> None:
+        outcomes = defaultdict[int, Counter[campaign_model.TaskAttemptOutcome]](Counter)
+        for attempt in ended:
+            outcomes[attempt.campaign][attempt.outcome] += 1
+        for campaign, counts in outcomes.items():
+            stored_campaign = self._campaigns.find(campaign)
+            state = stored_campaign.state if stored_campaign else None
+            is_cancelled = campaign_model.is_task_cancelled_by_owner
+            cancelled = sum(count for outcome, count in counts.items() if is_cancelled(outcome, state))
+            failed = counts.total() - counts[campaign_model.TaskAttemptOutcome.SUCCESS] - cancelled
+            self._campaigns.count(campaign, counts.total(), failed, cancelled)
 
-    def abandon(self, campaign: int) -> tuple[CampaignArray, ...]:
+    def abandon(self, campaign: int) -> tuple[campaign_model.CampaignArray, ...]:
         """Mark all arrays of a campaign as ended, even if tasks still run; return the arrays."""
         arrays = tuple(array for array in self._campaigns.open_arrays() if array.campaign == campaign)
         for array in arrays:
-            self.close(array, TaskAttemptOutcome.CANCELLED)
+            self.close(array, campaign_model.TaskAttemptOutcome.CANCELLED)
         return arrays
 
-    def close(self, array: CampaignArray, outcome: TaskAttemptOutcome) -> None:
+    def close(self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome) -> None:
         """Give all unfinished tasks of an array this outcome, and mark the array as ended."""
         with self._database.transaction():
             self.ends(self.none_ran(array, outcome))
 
-    def none_ran(self, array: CampaignArray, outcome: TaskAttemptOutcome) -> CampaignCyclePlan:
-        """Return the plan that gives all unfinished attempts of an array this outcome.
-
-        An attempt counts as a speculative copy if another attempt of its task is unfinished.
-        """
+    def none_ran(
+        self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome
+    ) -> CampaignCyclePlan:
+        """Plan this outcome for an array's unfinished attempts, or COPY beside another unfinished attempt."""
         marks = self._marks.all().get((array.campaign, array.number), NO_CANCELLATION_MARKS)
         attempts = close_attempts_without_end(self._campaigns.pending(array), outcome, marks)
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
@@ -172,38 +160,10 @@ class TaskAndCampaignEndRecorder:
             over=(array,),
         )
 
-    def rivals(self, array: CampaignArray) -> AttemptsByTask:
+    def rivals(self, array: campaign_model.CampaignArray) -> AttemptsByTask:
         """Return the competing attempts of a campaign's tasks, by task."""
         return group_attempts_by_task(self._copies.rivals([array.campaign]))
 
-
-def _by_campaign(again: Iterable[TaskRetry]) -> dict[int, list[TaskRetry]]:
-    retries: dict[int, list[TaskRetry]] = {}
-    for retry in again:
-        retries.setdefault(retry.campaign, []).append(retry)
-    return retries
-
-
-def _outcomes(over: Iterable[TaskAttempt]) -> dict[int, Counter[TaskAttemptOutcome]]:
-    outcomes: dict[int, Counter[TaskAttemptOutcome]] = defaultdict(Counter)
-    for attempt in over:
-        outcomes[attempt.campaign][attempt.outcome] += 1
-    return outcomes
-
-
-def _waiting(ended: TaskRetry) -> WaitingTaskRange:
-    return WaitingTaskRange(
-        first=ended.task,
-        last=ended.task,
-        attempt=ended.attempt + 1,
-        priority=PRIORITIES.get(ended.outcome, PRIORITY_USUAL),
-        avoid=ended.avoid,
-        never=ended.never,
-    )
-
-
-WINDOW = timedelta(hours=1)  # period in which ended tasks are counted for the rate, as in CiGri
-ANEW_S = 45.0  # greatest age of a forecast: a new forecast takes some milliseconds
 
 Elapsed = Mapping[tuple[int, str], tuple[float, ...]]
 
@@ -232,15 +192,24 @@ class CampaignCompletionForecasts:
 
     def look(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan, elapsed: Elapsed) -> None:
         """Compute outdated forecasts again, and store each campaign's first forecast after half of its tasks ended."""
-        self._there = {}
+        self._there = defaultdict(list)
         for view in situation.there:
-            self._there.setdefault(view.campaign, []).append(view)
+            self._there[view.campaign].append(view)
         ratios = {(record.campaign, record.cluster): record.ratio for record in situation.ratios}
         self._ratios = ratios | {(record.campaign, record.cluster): record.ratio for record in plan.predicted}
         now = self._clock.now()
         for campaign in situation.campaigns:
-            if campaign.state is CampaignState.IN_TREATMENT and self._is_old(campaign.number, now):
-                self._made[campaign.number] = self._make(campaign, situation, elapsed, now)
+            number, latest = campaign.number, self._made.get(campaign.number)
+            # a new forecast takes some milliseconds, so it is made after 45 s
+            is_new = (
+                latest and latest.forecast.p50_s is not None and timedelta() <= now - latest.at < timedelta(seconds=45)
+            )
+            if campaign.state is campaign_model.CampaignState.IN_TREATMENT and not is_new:
+                services = self._services(campaign, elapsed, now)
+                views = self._there.get(number, ())
+                tasks_left = situation.waiting.get(number, 0) + sum(view.waiting for view in views)
+                progress = CampaignProgressForForecast(left=tasks_left, services=services, pause_s=self._pause_s)
+                self._made[number] = _DatedForecast(at=now, forecast=forecast_campaign_end(progress), services=services)
                 self._keep(campaign, now)
         for number in plan.finished:
             stored = self._kept.get(number)
@@ -254,13 +223,10 @@ class CampaignCompletionForecasts:
             self._kept.pop(number, None)
 
     def add_to(self, shown: ShownCampaign) -> ShownCampaign:
-        """Return a published campaign with its task counts by cluster and its forecast.
-
-        Only running campaigns have a forecast.
-        """
+        """Return a published campaign with its task counts by cluster and, while it runs, its forecast."""
         latest = self._made.get(shown.number)
         stored = self._kept.get(shown.number)
-        if shown.state is not CampaignState.IN_TREATMENT or latest is None:
+        if shown.state is not campaign_model.CampaignState.IN_TREATMENT or latest is None:
             self._made.pop(shown.number, None)
             error = forecast_error_share(stored) if stored else None
             return replace(shown, forecast_error=error, at=self._at_each(shown, ()))
@@ -285,24 +251,11 @@ class CampaignCompletionForecasts:
         """Return the errors of the stored forecasts of all ended campaigns."""
         return summarize_forecast_errors(self._kept.values())
 
-    def _is_old(self, number: int, now: datetime) -> bool:
-        latest = self._made.get(number)
-        if latest is None or latest.forecast.p50_s is None:
-            return True
-        return not timedelta() <= now - latest.at < timedelta(seconds=ANEW_S)
-
-    def _make(
-        self, campaign: Campaign, situation: CampaignCycleSituation, elapsed: Elapsed, now: datetime
-    ) -> _DatedForecast:
-        services = self._services(campaign, elapsed, now)
-        views = self._there.get(campaign.number, ())
-        tasks_left = situation.waiting.get(campaign.number, 0) + sum(view.waiting for view in views)
-        progress = CampaignProgressForForecast(left=tasks_left, services=services, pause_s=self._pause_s)
-        return _DatedForecast(at=now, forecast=forecast_campaign_end(progress), services=services)
-
-    def _services(self, campaign: Campaign, elapsed: Elapsed, now: datetime) -> tuple[CampaignRunTimesAtCluster, ...]:
+    def _services(
+        self, campaign: campaign_model.Campaign, elapsed: Elapsed, now: datetime
+    ) -> tuple[CampaignRunTimesAtCluster, ...]:
         durations = self._campaigns.durations(campaign.number)
-        ended = self._predictions.ended_since(campaign.number, now - WINDOW)
+        ended = self._predictions.ended_since(campaign.number, now - timedelta(hours=1))  # CiGri's period
         counted = {name: ended.get(name, (0, now)) for name in campaign.jdl.clusters}
         return tuple(
             CampaignRunTimesAtCluster(
@@ -315,7 +268,7 @@ class CampaignCompletionForecasts:
             for name, (count, first) in counted.items()
         )
 
-    def _keep(self, campaign: Campaign, now: datetime) -> None:
+    def _keep(self, campaign: campaign_model.Campaign, now: datetime) -> None:
         forecast = self._made[campaign.number].forecast
         p50_at, p90_at = _after(now, forecast.p50_s), _after(now, forecast.p90_s)
         is_halfway = 2 * campaign.ended >= campaign.tasks

@@ -1,7 +1,4 @@
-"""Tracks attempts that are missing in job lists, and finds long-running attempts of campaigns near their end.
-
-The state file stores since when attempts are missing, because each cycle from cron is a new process.
-"""
+"""Tracks attempts that are missing in job lists, and finds long-running attempts of campaigns near their end."""
 
 import json
 import logging
@@ -107,11 +104,13 @@ class MissingAttemptTracker:
 
     def for_s(self, missing: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
         """Return for how many seconds each attempt has been missing."""
-        now_s = self._clock.steady_s()
+        now, now_s = self._clock.now(), self._clock.steady_s()
         durations_s = {}
         for attempt in missing:
-            since_s = self._since_s.setdefault((attempt.campaign, attempt.array), {})
-            durations_s[attempt] = now_s - since_s.setdefault(_position(attempt), now_s - self._before_s(attempt))
+            position = _position(attempt)
+            before_s = max(0.0, (now - self._known.get(position, now)).total_seconds())
+            since_s = self._since_s.setdefault(position[:2], {}).setdefault(position, now_s - before_s)
+            durations_s[attempt] = now_s - since_s
         return durations_s
 
     def settle(self, missing: Iterable[TaskAttempt], ended: Iterable[TaskAttempt]) -> None:
@@ -137,10 +136,6 @@ class MissingAttemptTracker:
         else:
             self._ran.pop(of, None)
 
-    def _before_s(self, attempt: TaskAttempt) -> float:
-        since = self._known.get(_position(attempt))
-        return max(0.0, (self._clock.now() - since).total_seconds()) if since else 0.0
-
     def _change(self, position: Place, *, is_missing: bool) -> None:
         campaign, array, index = position
         since = self._clock.now() if is_missing else None
@@ -153,19 +148,14 @@ def _position(attempt: TaskAttempt) -> Place:
 
 def _read(path: str) -> dict[Key, Set[int]]:
     try:
-        ran = json.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0])
-        return {_array(of): _indices(str(indices)) for of, indices in ran.items()}
+        ran: dict[Key, Set[int]] = {}
+        for of, text in json.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0]).items():
+            campaign, _, number = of.partition(".")
+            ranges = parse_array_index_ranges(str(text))
+            ran[int(campaign), int(number)] = frozenset(index for indices in ranges for index in indices)
+        return ran
     except (OSError, StateError, ParseError, ValueError, AttributeError):
         return {}
-
-
-def _array(of: str) -> Key:
-    campaign, _, number = of.partition(".")
-    return int(campaign), int(number)
-
-
-def _indices(text: str) -> frozenset[int]:
-    return frozenset(index for indices in parse_array_index_ranges(text) for index in indices)
 
 
 MOST = 1000  # at most this many attempts of a campaign are considered, the longest-running first
@@ -190,34 +180,21 @@ class CampaignStragglerFinder:
         now: datetime,
     ) -> tuple[CampaignStragglers, ...]:
         """Return the long-running attempts of each campaign near its end."""
-        able = [campaign for campaign in campaigns if self._may_copy(campaign)]
+        going = (campaign for campaign in campaigns if campaign.state is CampaignState.IN_TREATMENT)
+        able = [campaign for campaign in going if self._limits.copies and campaign.jdl.may_be_copied]
         waiting = self._campaigns.waiting() if able else {}
         of: dict[int, list[CampaignArray]] = {campaign.number: [] for campaign in able}
         for array in arrays:
             if array.campaign in of:
                 of[array.campaign].append(array)
-        tails = (
-            self._tail(campaign, of[campaign.number], answers, rivals, now)
-            for campaign in able
-            if of[campaign.number] and self._is_near(campaign, waiting, of[campaign.number], answers, now)
-        )
+        tails = []
+        for campaign in able:
+            ours, unsent, left = of[campaign.number], waiting.get(campaign.number, 0), campaign.tasks - campaign.ended
+            snapshots = [answers[name] for name in campaign.jdl.clusters if name in answers]
+            free = sum(max(snapshot.free_slots, snapshot.besteffort_slots or 0) for snapshot in snapshots)
+            if ours and is_campaign_near_end(left, unsent, free, _sent_s(ours, now), self._limits):
+                tails.append(self._tail(campaign, ours, answers, rivals, now))
         return tuple(tail for tail in tails if tail.live)
-
-    def _may_copy(self, campaign: Campaign) -> bool:
-        is_going = campaign.state is CampaignState.IN_TREATMENT
-        return bool(self._limits.copies) and is_going and campaign.jdl.may_be_copied
-
-    def _is_near(
-        self,
-        campaign: Campaign,
-        waiting: Mapping[int, int],
-        arrays: Iterable[CampaignArray],
-        answers: Answers,
-        now: datetime,
-    ) -> bool:
-        free = sum(_free(answers[name]) for name in campaign.jdl.clusters if name in answers)
-        unsent, sent_s = waiting.get(campaign.number, 0), _sent_s(arrays, now)
-        return is_campaign_near_end(campaign.tasks - campaign.ended, unsent, free, sent_s, self._limits)
 
     def _tail(
         self,
@@ -235,12 +212,13 @@ class CampaignStragglerFinder:
             for attempt in self._tries.pending_at(array, indices):
                 of_task = rivals.get((campaign.number, attempt.task), ())
                 if not is_prologue_or_epilogue_task(attempt.task) and not _has_won(of_task):
-                    candidates = _attempts(of_task) or ((attempt.attempt, array.number, attempt.place),)
+                    pending = [rival for rival in of_task if rival.outcome is TaskAttemptOutcome.PENDING]
+                    candidates: Sequence[TaskAttempt | CompetingAttempt] = pending or [attempt]
                     attempts.append(attempt)
                     late[attempt.task] = tuple(
-                        _live(attempt.task, number, by_number[at], index, answers, now)
-                        for number, at, index in candidates
-                        if at in by_number
+                        _live(live, by_number[live.array], answers, now)
+                        for live in candidates
+                        if live.array in by_number
                     )
         all_late = [live for live in late.values() if _least_s(live) >= self._limits.least_s]
         all_late.sort(key=lambda live: -_least_s(live))
@@ -273,20 +251,13 @@ class CampaignStragglerFinder:
             yield by_number[number], frozenset(indices)
 
 
-def _free(snapshot: ClusterSnapshot) -> int:
-    return max(snapshot.free_slots, snapshot.besteffort_slots or 0)
-
-
 def _sent_s(arrays: Iterable[CampaignArray], now: datetime) -> float:
     sent = (array.intended_at for array in arrays if not array.is_of_copies)
     return (now - max(sent, default=now)).total_seconds()
 
 
 def _elapsed_of(array: CampaignArray, answers: Answers, now: datetime) -> Iterator[tuple[int, float]]:
-    """Yield the array indices of running tasks with the elapsed seconds.
-
-    If the cluster does not answer, all tasks count as running, because their ends are unknown.
-    """
+    """Yield indices and elapsed seconds of running tasks; without an answer of the cluster all tasks run."""
     if array.state is not ArraySubmissionState.RELEASED:
         return
     if array.cluster not in answers:
@@ -309,18 +280,15 @@ def _elapsed_s(array: CampaignArray, index: int, answers: Answers, now: datetime
     return (snapshot.taken_at - row.since).total_seconds() if row and row.since and is_running else 0.0
 
 
-def _live(task: int, attempt: int, array: CampaignArray, index: int, answers: Answers, now: datetime) -> LiveAttempt:
-    elapsed_s = max(0.0, _elapsed_s(array, index, answers, now))
-    return LiveAttempt(task=task, attempt=attempt, cluster=array.cluster, elapsed_s=elapsed_s)
+def _live(
+    attempt: TaskAttempt | CompetingAttempt, array: CampaignArray, answers: Answers, now: datetime
+) -> LiveAttempt:
+    elapsed_s = max(0.0, _elapsed_s(array, attempt.place, answers, now))
+    return LiveAttempt(task=attempt.task, attempt=attempt.attempt, cluster=array.cluster, elapsed_s=elapsed_s)
 
 
 def _least_s(attempts: Iterable[LiveAttempt]) -> float:
     return min((attempt.elapsed_s for attempt in attempts), default=0.0)
-
-
-def _attempts(rivals: Iterable[CompetingAttempt]) -> tuple[tuple[int, int, int], ...]:
-    live = (rival for rival in rivals if rival.outcome is TaskAttemptOutcome.PENDING)
-    return tuple((rival.attempt, rival.array, rival.place) for rival in live)
 
 
 def _has_won(rivals: Iterable[CompetingAttempt]) -> bool:
@@ -328,10 +296,7 @@ def _has_won(rivals: Iterable[CompetingAttempt]) -> bool:
 
 
 def earlier_live_attempt_positions(rivals: Iterable[CompetingAttempt]) -> frozenset[tuple[int, int, int]]:
-    """Return the positions of unfinished attempts, except the last attempt of each task.
-
-    A position is (campaign, array, index). Forecasts count a task once, by the last attempt.
-    """
+    """Return (campaign, array, index) of unfinished attempts, except the last attempt of each task."""
     positions: set[tuple[int, int, int]] = set()
     for task_rivals in group_attempts_by_task(rivals).values():
         live = [rival for rival in task_rivals if rival.outcome is TaskAttemptOutcome.PENDING]

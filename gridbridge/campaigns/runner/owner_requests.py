@@ -12,10 +12,7 @@ from datetime import datetime
 from itertools import groupby
 
 from gridbridge.campaigns.runner import array_commands_as_owner
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import (
-    CycleStatisticsRecorder,
-    TaskAndCampaignEndRecorder,
-)
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_file_verification import CampaignNumberRegister
@@ -50,16 +47,11 @@ AS_IT_IS = {
     CampaignState.TERMINATED: CampaignOwnerRequestReply.TERMINATED,
     CampaignState.CANCELLED: CampaignOwnerRequestReply.CANCELLED,
 }
-NEXT = {
-    (CampaignState.IN_TREATMENT, CampaignOwnerRequestVerb.PAUSE): CampaignState.PAUSED,
-    (CampaignState.PAUSED, CampaignOwnerRequestVerb.RESUME): CampaignState.IN_TREATMENT,
-}
 OF_EVENTS = (CampaignOwnerRequestVerb.FIX, CampaignOwnerRequestVerb.RESUBMIT)
 TRUSTING = {
     CampaignEventCode.BLACKLIST: {"errors_in_row": 0, "error_host": ""},
     CampaignEventCode.SINK: {"is_trusted": True},
 }
-GIVEN_UP = (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED)  # events about tasks with unknown outcomes
 ROOT = 0
 TAKEN_UP_AT_ONCE = 20  # a request reopens at most this many ended campaigns: each needs a call of root's helper
 AT_ONCE = 200  # at most this many campaigns or events in a transaction, which then takes 1/6 s
@@ -69,9 +61,8 @@ _log = logging.getLogger(__name__)
 
 Act = Callable[[CampaignOwnerRequest, int], CampaignOwnerRequestReply]  # executes a request for one campaign or event
 Begin = Callable[[Iterable[int]], None]  # is called with the campaigns whose tasks will change
-Do = Callable[
-    [CampaignOwnerRequest], Mapping[int, CampaignOwnerRequestReply] | Mapping[str, object]
-]  # executes a request for all campaigns or events of the request, and returns the answer
+# executes a request for all campaigns or events of the request, and returns the answer
+Do = Callable[[CampaignOwnerRequest], Mapping[int, CampaignOwnerRequestReply] | Mapping[str, object]]
 
 
 class PartlyDoneOwnerRequest(GridbridgeError):
@@ -81,10 +72,7 @@ class PartlyDoneOwnerRequest(GridbridgeError):
 def execute_owner_request(
     request: CampaignOwnerRequest, does: Mapping[CampaignOwnerRequestVerb, Do], folder: str, published: str
 ) -> bool:
-    """Execute a request and publish the answer.
-
-    Returns False, and leaves the request in the inbox, if the request is unfinished or if `does` lacks the verb.
-    """
+    """Execute a request and publish the answer; return False for an unfinished or unsupported request."""
     if request.verb not in does:
         return False
     try:
@@ -96,22 +84,16 @@ def execute_owner_request(
     return True
 
 
-def ignore_campaigns_to_change(_: Iterable[int]) -> None:
-    """Ignore that tasks of these campaigns will change; the default of callers without a publication."""
-
-
 class CampaignOwnerRequestHandler:
     """Executes owners' requests about campaigns, tasks and events."""
 
     VERBS = (
-        *(
-            CampaignOwnerRequestVerb.CANCEL,
-            CampaignOwnerRequestVerb.CANCEL_TASK,
-            CampaignOwnerRequestVerb.ABANDON,
-            CampaignOwnerRequestVerb.PAUSE,
-            CampaignOwnerRequestVerb.RESUME,
-            CampaignOwnerRequestVerb.PURGE,
-        ),
+        CampaignOwnerRequestVerb.CANCEL,
+        CampaignOwnerRequestVerb.CANCEL_TASK,
+        CampaignOwnerRequestVerb.ABANDON,
+        CampaignOwnerRequestVerb.PAUSE,
+        CampaignOwnerRequestVerb.RESUME,
+        CampaignOwnerRequestVerb.PURGE,
         *OF_EVENTS,
     )
 
@@ -122,7 +104,7 @@ class CampaignOwnerRequestHandler:
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
         take_up: Callable[[int, str], None] = array_commands_as_owner.reopen_campaign_in_root_ledger,
-        begin: Begin = ignore_campaigns_to_change,
+        begin: Begin = lambda _: None,
         register: CampaignNumberRegister | None = None,
     ) -> None:
         self._begin = begin
@@ -150,70 +132,61 @@ class CampaignOwnerRequestHandler:
     def do(self, request: CampaignOwnerRequest) -> Mapping[int, CampaignOwnerRequestReply]:
         """Execute a request for each campaign or event, up to 200 in one transaction.
 
-        Other programs may write the state file between two transactions. Campaigns are purged one by one, because a
-        purge is slow and final. Retries are stored in several transactions; after a kill the request is executed again.
+        Campaigns are purged one by one, because a purge is slow and final. Retries are stored in several transactions;
+        after a kill the request is executed again.
         """
         act = self._do_event if request.verb in OF_EVENTS else self._do_campaign
+        is_retry = request.verb is CampaignOwnerRequestVerb.RESUBMIT
         if request.uid == ROOT:
-            numbers = ",".join(map(str, request.numbers))
-            _log.info("event=by_root verb=%s numbers=%s", request.verb, numbers)
-        if request.verb is CampaignOwnerRequestVerb.RESUBMIT and not self._begin_again(request):
+            _log.info("event=by_root verb=%s numbers=%s", request.verb, ",".join(map(str, request.numbers)))
+        if is_retry and not self._begin_again(request):
             return dict.fromkeys(request.numbers, CampaignOwnerRequestReply.NOT_TAKEN_UP)
-        is_whole = request.verb not in (CampaignOwnerRequestVerb.PURGE, CampaignOwnerRequestVerb.RESUBMIT)
+        is_whole = not is_retry and request.verb is not CampaignOwnerRequestVerb.PURGE
         replies: dict[int, CampaignOwnerRequestReply] = {}
         for begin in range(0, len(request.numbers), AT_ONCE):
-            portion = request.numbers[begin : begin + AT_ONCE]
             with self._database.transaction() if is_whole else nullcontext():
-                replies |= {number: self._in_turn(act, request, number) for number in portion}
-        if request.verb is CampaignOwnerRequestVerb.RESUBMIT:
-            self._note_again(
-                request.token, [number for number in replies if replies[number] is CampaignOwnerRequestReply.DONE]
-            )
+                for number in request.numbers[begin : begin + AT_ONCE]:
+                    replies[number] = act(request, number)
+                    program_runs.run_program_end_callback()
+        if is_retry:
+            done = [number for number, reply in replies.items() if reply is CampaignOwnerRequestReply.DONE]
+            self._note_again(request.token, done)
         return replies
-
-    @staticmethod
-    def _in_turn(act: Act, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
-        answer_owner_request = act(request, number)
-        program_runs.run_program_end_callback()
-        return answer_owner_request
 
     def _note_again(self, token: str, events: Iterable[int]) -> None:
         """Record a retry in the service's register, which survives a restore of the state file."""
         now = self._clock.now()
-        for campaign in sorted({event.campaign for event in map(self._events.find, events) if event}):
+        for campaign in self._campaigns_of(events):
             if not self._campaigns.has_done(token, campaign):
                 self._campaigns.note_done(token, campaign, now)
                 self._register.note_again(campaign, token, int(now.timestamp()))
 
+    def _campaigns_of(self, events: Iterable[int]) -> list[int]:
+        return sorted({event.campaign for event in map(self._events.find, events) if event})
+
     def _begin_again(self, request: CampaignOwnerRequest) -> bool:
-        """Prepare a retry of tasks: have root reopen the ended campaigns.
+        """Have root reopen the ended campaigns of a retry; refuse too many, because other requests would wait.
 
         The campaigns are first recorded as changing, so that after a kill all of their tasks are published again.
         """
-        numbers = {event.campaign for event in map(self._events.find, request.numbers) if event}
         campaigns = [
             campaign
-            for campaign in map(self._campaigns.find, sorted(numbers))
+            for campaign in map(self._campaigns.find, self._campaigns_of(request.numbers))
             if campaign
             and campaign.jdl.type is not CampaignType.TEST  # test campaigns have no retries
             and not self._is_refused(campaign.number)
         ]
         self._begin(campaign.number for campaign in campaigns)
-        return self._are_taken_up(request, campaigns)
-
-    def _are_taken_up(self, request: CampaignOwnerRequest, campaigns: Iterable[Campaign]) -> bool:
-        """Have root reopen ended campaigns; refuse too many campaigns, because other requests would wait."""
         theirs = (campaign for campaign in campaigns if request.uid in (campaign.uid, *self._rulers))
         ended = [campaign.number for campaign in theirs if campaign.state is CampaignState.TERMINATED]
-        if len(ended) > TAKEN_UP_AT_ONCE:
-            why = f"{len(ended)} ended campaigns to reopen; expected at most {TAKEN_UP_AT_ONCE} in one request"
-            _tell_not_taken_up(ended[0], why)
-            return False
         for number in ended:
             try:
+                if len(ended) > TAKEN_UP_AT_ONCE:
+                    few = f"expected at most {TAKEN_UP_AT_ONCE} in one request"
+                    raise GridbridgeError(f"{len(ended)} ended campaigns to reopen; {few}")
                 self._take_up(number, request.token)
             except GridbridgeError as error:
-                _tell_not_taken_up(number, str(error))
+                _log.warning("event=not_taken_up campaign=%d why=%r", number, str(error))
                 return False
             self._campaigns.end_is_noted(number, is_noted=False)
         return True
@@ -234,10 +207,10 @@ class CampaignOwnerRequestHandler:
             return CampaignOwnerRequestReply.NOT_THEIRS
         if request.verb is CampaignOwnerRequestVerb.PURGE:
             return self._purge(campaign, request.token)
-        answer_owner_request = self._change(campaign, request)
-        if answer_owner_request is CampaignOwnerRequestReply.DONE:
+        reply = self._change(campaign, request)
+        if reply is CampaignOwnerRequestReply.DONE:
             self._campaigns.note_done(request.token, number, self._clock.now())
-        return answer_owner_request
+        return reply
 
     def _change(self, campaign: Campaign, request: CampaignOwnerRequest) -> CampaignOwnerRequestReply:
         if request.verb is CampaignOwnerRequestVerb.CANCEL_TASK:
@@ -246,10 +219,13 @@ class CampaignOwnerRequestHandler:
             return self._abandon(campaign, request.uid)
         if request.verb is CampaignOwnerRequestVerb.CANCEL and (campaign.state.is_alive or campaign.is_winding_up):
             return self._cancel(campaign)
-        state = NEXT.get((campaign.state, request.verb))
-        if not state:
-            return AS_IT_IS[campaign.state]
-        self._campaigns.is_now(campaign.number, state)
+        match campaign.state, request.verb:
+            case CampaignState.IN_TREATMENT, CampaignOwnerRequestVerb.PAUSE:
+                self._campaigns.is_now(campaign.number, CampaignState.PAUSED)
+            case CampaignState.PAUSED, CampaignOwnerRequestVerb.RESUME:
+                self._campaigns.is_now(campaign.number, CampaignState.IN_TREATMENT)
+            case _:
+                return AS_IT_IS[campaign.state]
         return CampaignOwnerRequestReply.DONE
 
     def _cancel(self, campaign: Campaign) -> CampaignOwnerRequestReply:
@@ -262,10 +238,7 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _abandon(self, campaign: Campaign, uid: int) -> CampaignOwnerRequestReply:
-        """Mark a cancelled campaign as ended although some tasks cannot be deleted.
-
-        Only root may do this, because root must look after the remaining tasks.
-        """
+        """Mark a cancelled campaign as ended although root must delete remaining tasks; only root may do this."""
         if uid not in self._rulers:
             return CampaignOwnerRequestReply.NOT_ROOTS
         if campaign.state is not CampaignState.CANCELLED:
@@ -283,10 +256,7 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def purge_ended(self, before: datetime, most: int) -> None:
-        """Purge up to `most` campaigns that ended before a time, the oldest first.
-
-        Campaigns whose tasks may still run are skipped, and `most` does not include them.
-        """
+        """Purge up to `most` campaigns, the oldest first, that ended before a time and have no task at a cluster."""
         purged = 0
         for number in self._campaigns.ended_before(before):
             if purged == most:
@@ -313,14 +283,10 @@ class CampaignOwnerRequestHandler:
             return AS_IT_IS[campaign.state]
         if not 0 <= task < campaign.tasks:
             return CampaignOwnerRequestReply.NO_TASK
-        ended = self._tasks.cancel(campaign.number, task)
-        if ended:
+        if ended := self._tasks.cancel(campaign.number, task):
             self._touched.append(ended)
-        return (
-            CampaignOwnerRequestReply.DONE
-            if ended or self._marks.cancel(campaign.number, task)
-            else CampaignOwnerRequestReply.TASK_ENDED
-        )
+        is_done = ended or self._marks.cancel(campaign.number, task)
+        return CampaignOwnerRequestReply.DONE if is_done else CampaignOwnerRequestReply.TASK_ENDED
 
     def _do_event(self, request: CampaignOwnerRequest, number: int) -> CampaignOwnerRequestReply:
         event = self._events.find(number)
@@ -331,18 +297,20 @@ class CampaignOwnerRequestHandler:
             return CampaignOwnerRequestReply.NOT_THEIRS
         if event.closed_at:
             return self._do_closed(request, event)
-        if request.verb is CampaignOwnerRequestVerb.RESUBMIT and event.code is CampaignEventCode.SINK:
+        is_retry = request.verb is CampaignOwnerRequestVerb.RESUBMIT
+        if is_retry and event.code is CampaignEventCode.SINK:
             return CampaignOwnerRequestReply.NOT_AGAIN
-        if request.verb is CampaignOwnerRequestVerb.RESUBMIT and event.code in GIVEN_UP:
-            # the next cycle retries the tasks
+        if is_retry and event.code in (CampaignEventCode.DROPPED, CampaignEventCode.DISPUTED):
+            # tasks with unknown outcomes: the next cycle retries the tasks
             self._events.put([replace(event, until=self._clock.now())])
             return CampaignOwnerRequestReply.DONE
-        if request.verb is CampaignOwnerRequestVerb.RESUBMIT and campaign and (why := self._why_not(campaign, event)):
+        if is_retry and campaign and (why := self._why_not(campaign, event)):
             return why
-        waits = request.verb is CampaignOwnerRequestVerb.RESUBMIT and self._try_again(event, request.token)
+        waits = is_retry and self._try_again(event, request.token)
         with self._database.transaction():
-            if waits:
-                self._goes_on(event.campaign)
+            stored_campaign = self._campaigns.find(event.campaign)
+            if waits and stored_campaign and stored_campaign.state is CampaignState.TERMINATED:
+                self._campaigns.is_now(event.campaign, CampaignState.IN_TREATMENT)
             self._events.put([replace(event, closed_at=self._clock.now())])
             self._events.is_closed_by(number, request.token)
             self._trust(event)
@@ -350,12 +318,9 @@ class CampaignOwnerRequestHandler:
         return CampaignOwnerRequestReply.DONE
 
     def _do_closed(self, request: CampaignOwnerRequest, event: CampaignEvent) -> CampaignOwnerRequestReply:
-        """Clear a black-hole cluster for a campaign although the event is already closed.
-
-        A kill may repeat an executed request; the reply is then `DONE`.
-        """
+        """Clear a black-hole cluster for a campaign although the event is already closed."""
         if self._events.closed_by(event.number) == request.token:
-            return CampaignOwnerRequestReply.DONE
+            return CampaignOwnerRequestReply.DONE  # a kill repeated the request
         is_suspect = (event.campaign, event.cluster) in self._events.sinks()
         if request.verb is CampaignOwnerRequestVerb.FIX and event.code is CampaignEventCode.SINK and is_suspect:
             self._trust(event)
@@ -365,9 +330,9 @@ class CampaignOwnerRequestHandler:
     def _trust(self, event: CampaignEvent) -> None:
         if event.code not in TRUSTING:
             return
+        none = CampaignSuccessAtCluster(campaign=event.campaign, cluster=event.cluster)
         records = self._events.records([event.campaign])
-        of = [record for record in records if record.cluster == event.cluster]
-        record = of[0] if of else CampaignSuccessAtCluster(campaign=event.campaign, cluster=event.cluster)
+        record = next((record for record in records if record.cluster == event.cluster), none)
         self._events.put_records([replace(record, **TRUSTING[event.code])])  # type: ignore[arg-type]
 
     def _why_not(self, campaign: Campaign, event: CampaignEvent) -> CampaignOwnerRequestReply | None:
@@ -381,11 +346,7 @@ class CampaignOwnerRequestHandler:
         return self._events.find_open(CampaignEventCode.FILE_REFUSED, campaign, "") is not None
 
     def _try_again(self, event: CampaignEvent, token: str = "") -> bool:
-        """Queue the failed tasks of an event for a retry; return whether the event has failed tasks.
-
-        The earlier outcomes of the tasks no longer count, because the owner fixed the cause. Raises
-        PartlyDoneOwnerRequest when the cycle's time for retries is over.
-        """
+        """Queue the failed tasks of an event for a retry; return whether the event has failed tasks."""
         outcomes = _outcomes_of(event)
         waiting = self._campaigns.waiting_of(event.campaign)
         waits = {task for batch in waiting for task in range(batch.first, batch.last + 1)}
@@ -403,15 +364,6 @@ class CampaignOwnerRequestHandler:
                 self._reached[token, event.number] = after
                 raise PartlyDoneOwnerRequest(f"event {event.number}: tasks after {after} are not queued yet")
         return after >= 0
-
-    def _goes_on(self, campaign: int) -> None:
-        stored_campaign = self._campaigns.find(campaign)
-        if stored_campaign and stored_campaign.state is CampaignState.TERMINATED:
-            self._campaigns.is_now(campaign, CampaignState.IN_TREATMENT)
-
-
-def _tell_not_taken_up(campaign: int, why: str) -> None:
-    _log.warning("event=not_taken_up campaign=%d why=%r", campaign, why)
 
 
 def _outcomes_of(event: CampaignEvent) -> list[TaskAttemptOutcome]:

@@ -1,13 +1,9 @@
-"""Carries out a cycle's plan: each action is recorded before it is done.
-
-Ended campaigns are closed in root's ledger of submitted tasks, and root's ledger is compared with the state file.
-"""
+"""Carries out a cycle's plan, and keeps root's ledger of submitted tasks consistent with the state file."""
 
 import logging
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Protocol, TypeVar
 
 from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.array_submitter import (
@@ -16,10 +12,7 @@ from gridbridge.campaigns.runner.array_submitter import (
     OwnerCallPostponement,
     OwnerCallTimeBudget,
 )
-from gridbridge.campaigns.runner.cycle_results_and_forecasts import (
-    CycleStatisticsRecorder,
-    TaskAndCampaignEndRecorder,
-)
+from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder, TaskAndCampaignEndRecorder
 from gridbridge.campaigns.runner.submission_failure_events import (
     ArrayFailureEventRecorder,
     ArraySubmissionResultRecorder,
@@ -45,10 +38,7 @@ from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEven
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
 from gridbridge.model.campaigns.speculation import SupersededAttempts
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    ArrayTaskDeletion,
-    NikitaDeletionReason,
-)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import MAX_ARRAY_TASKS
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
@@ -66,10 +56,7 @@ class RootLedgerCampaignCloser:
         self._last = 0  # last closed campaign, after which the next cycle continues
 
     def close_ended(self) -> None:
-        """Close some ended campaigns; the next cycle closes further campaigns and retries failures.
-
-        A campaign whose file cannot be read does not delay other campaigns.
-        """
+        """Close some ended campaigns; the next cycle closes further campaigns and retries failures."""
         campaigns = self._campaigns.unnoted(self._last, AT_ONCE)
         for campaign in campaigns:
             try:
@@ -99,20 +86,19 @@ class RootLedgerStateComparison:
         self._waits, self.behind = {}, []
 
     def may_count(self, campaign: int) -> bool:
-        """Return whether the ends of a campaign's tasks may be recorded.
+        """Return whether ends of a campaign's tasks may be recorded, after one comparison in each cycle.
 
         The ends wait while root's ledger of submitted tasks is unreadable or has arrays that the state file lacks. If
-        the ledger is lost, the ends are recorded. The ledger is read once for each campaign and cycle.
+        the ledger is lost, the ends are recorded.
         """
         if campaign not in self._waits:
             self._waits[campaign] = self._must_wait(campaign)
         return not self._waits[campaign]
 
     def behind_campaigns(self, campaigns: Iterable[Campaign], events: Iterable[CampaignEvent]) -> tuple[int, ...]:
-        """Return campaigns of which root's ledger of submitted tasks has arrays that the state file lacks.
+        """Return the campaigns of which root's ledger has arrays that the state file lacks.
 
-        A restored campaign is compared even without an array in the state file. A paused campaign is compared only
-        after its owner resumes it, because it submits no task before.
+        A restored campaign is compared even without an array in the state file, once its owner has resumed it.
         """
         restored = {event.campaign for event in events if event.code is CampaignEventCode.RESTORED}
         for campaign in campaigns:
@@ -132,14 +118,6 @@ class RootLedgerStateComparison:
         if is_behind := is_ledger_ahead_of_state_file(self._campaigns.arrays_of(campaign), ledger_arrays):
             self.behind.append(campaign)
         return is_behind
-
-
-class _OfCampaign(Protocol):
-    @property
-    def campaign(self) -> int: ...
-
-
-Row = TypeVar("Row", bound=_OfCampaign)
 
 
 class CampaignPlanExecutor:
@@ -198,19 +176,15 @@ class CampaignPlanExecutor:
         self._ends.close_ended()
 
     def _caught_up(self, plan: CampaignCyclePlan) -> CampaignCyclePlan:
-        """Import arrays from root's ledger, and drop the planned submissions of the imported campaigns.
-
-        The plan was made without the imported arrays.
-        """
+        """Import arrays from root's ledger, and drop the planned submissions of the imported campaigns."""
         for campaign in plan.behind:
             self._answers.take_over(campaign)
-        up_to_date = partial(_not_of, plan.behind)
         return replace(
             plan,
-            resumed=up_to_date(plan.resumed),
-            sends=up_to_date(plan.sends),
-            steps=up_to_date(plan.steps),
-            copies=up_to_date(plan.copies),
+            resumed=tuple(array for array in plan.resumed if array.campaign not in plan.behind),
+            sends=tuple(send for send in plan.sends if send.campaign not in plan.behind),
+            steps=tuple(step for step in plan.steps if step.campaign not in plan.behind),
+            copies=tuple(copies for copies in plan.copies if copies.campaign not in plan.behind),
         )
 
     def _send(self, plan: CampaignCyclePlan) -> None:
@@ -244,14 +218,13 @@ class CampaignPlanExecutor:
             log_array_failure("event=not_ended", lost.array, error)
 
     def _delete(self, array: CampaignArray, unsent: TaskAttemptOutcome = TaskAttemptOutcome.CANCELLED) -> None:
-        """Delete an array; if it was never submitted, its tasks get the outcome `unsent`.
+        """Delete an array; tasks of a never submitted array get the outcome `unsent`.
 
-        No cluster reports an end of unsubmitted tasks. Root may have submitted an array that is only intended in the
-        state file. Its tasks may have finished, so the next cycle queries their ends.
+        Root may have submitted an array that is only intended in the state file. The next cycle queries the ends of its
+        tasks.
         """
         try:
-            leave = partial(self._leave_nothing, array)
-            job_id = self._turns.take(array, leave, lambda deleted_id: deleted_id is None)
+            job_id = self._turns.take(array, partial(self._leave_nothing, array), lambda deleted_id: deleted_id is None)
         except OwnerCallPostponement:
             return  # a later cycle deletes the array
         if job_id is None or array.state is ArraySubmissionState.RELEASED:
@@ -262,27 +235,17 @@ class CampaignPlanExecutor:
             self._noting.close(array, unsent)
 
     def _leave_nothing(self, array: CampaignArray) -> int | None:
-        """Delete every job with an array's name, even if the cluster accepted the job late.
-
-        Returns the job id; 0 if the array was never submitted, and None if the deletion failed.
-        """
+        """Delete every job with an array's name; return the job id, 0 without a job, None after a failure."""
         try:
-            job_id = self._delete_there(array)
+            try:
+                job_id = self._acts.delete(array)
+            except OwnerAccountGone:
+                if self._ownerless is None:
+                    raise
+                job_id = self._ownerless(array)
         except GridbridgeError as error:
             log_array_failure("event=not_deleted", array, error)
             self._troubles.note_undeleted(array, error)
             return None
         self._troubles.close(ROOT_EVENTS, array)
         return job_id
-
-    def _delete_there(self, array: CampaignArray) -> int:
-        try:
-            return self._acts.delete(array)
-        except OwnerAccountGone:
-            if self._ownerless is None:
-                raise
-            return self._ownerless(array)
-
-
-def _not_of(campaigns: Container[int], rows: Iterable[Row]) -> tuple[Row, ...]:
-    return tuple(row for row in rows if row.campaign not in campaigns)

@@ -22,11 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 def run_cluster_stress_scripts(clusters: Mapping[str, ClusterCampaignsSection]) -> dict[str, float]:
-    """Run the clusters' stress scripts in parallel; return the number that each script prints, by cluster.
-
-    The number is CiGri's stress_factor. A failed script counts as infinite stress. Clusters without a script are left
-    out.
-    """
+    """Run the clusters' stress scripts in parallel; return each printed number, infinite for a failed script."""
     scripts = {name: section.stress_script for name, section in clusters.items() if section.stress_script}
     with ThreadPoolExecutor(max_workers=max(1, len(scripts))) as threads:
         factors = threads.map(_query_stress_factor, scripts.values(), scripts)
@@ -36,44 +32,39 @@ def run_cluster_stress_scripts(clusters: Mapping[str, ClusterCampaignsSection]) 
 def _query_stress_factor(script: str, cluster: str) -> float:
     try:
         result = run_program((script, cluster), ENVIRONMENT, TIMEOUT_S).checked()
-    except CommandFailed as error:
-        why = str(error)
-    else:
         with suppress(ValueError):
             factor = float(result.stdout)
             if not math.isnan(factor):
                 return factor
-        why = CommandFailed(result.argv, result.status, result.stdout, result.stderr).reason
-        why = f"the script printed no number: {why}"
+        reason = CommandFailed(result.argv, result.status, result.stdout, result.stderr).reason
+        why = f"the script printed no number: {reason}"
+    except CommandFailed as error:
+        why = str(error)
     _log.warning("event=no_stress cluster=%s script=%s why=%r", cluster, script, why)
     return math.inf
 
 
-NOTIFY_TIMEOUT_S = 30.0
 LONGEST_S = privileged_helper_calls.PATIENCE_S + 5.0  # longer than any notification program may run
 MOST_BYTES = 1 << 16  # at most this many bytes of a notification program's output are read
-NOTIFY_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 NO_ANSWER = "\n-- \ngridnotify -l lists your subscriptions, and gridnotify -u ends a subscription.\n"
 
 
 def deliver_notification(message: CampaignNotification, policy: NotificationsSection) -> None:
-    """Send a notification to the subscriber; raises CommandFailed or OSError if sending failed.
-
-    The notification is sent by mail, by the site's notification command, or by the subscriber's own program.
-    """
+    """Send a notification by mail, the site's command or the subscriber's program; raises CommandFailed or OSError."""
     subscription = message.subscription
     if subscription.way is NotificationChannel.PROGRAM:
-        privileged_helper_calls.run_gridbridge_as_user(
-            "notify-owner", f"{WISH}{subscription.token}", *message.words
-        ).checked()
+        words = ("notify-owner", f"{WISH}{subscription.token}", *message.words)
+        privileged_helper_calls.run_gridbridge_as_user(*words).checked()
         return
     if subscription.way is NotificationChannel.MAIL:
         # -i: a line with a dot does not end the mail
         argv: tuple[str, ...] = (policy.mail, "-i", subscription.identity)
         text = notification_email(message)
     else:
-        argv, text = (policy.command, subscription.identity), _notification_text(message).encode()
-    run_program(argv, NOTIFY_ENVIRONMENT, NOTIFY_TIMEOUT_S, text, MOST_BYTES).checked()
+        argv = (policy.command, subscription.identity)
+        text = "".join(f"{line}\n" for line in (message.subject, *message.lines)).encode()
+    environment = {**ENVIRONMENT, "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    run_program(argv, environment, 30.0, text, MOST_BYTES).checked()
 
 
 def notification_email(message: CampaignNotification) -> bytes:
@@ -85,7 +76,3 @@ def notification_email(message: CampaignNotification) -> bytes:
     email["Auto-Submitted"] = "auto-generated"  # RFC 3834: prevents out-of-office replies
     email.set_content("".join(f"{line}\n" for line in message.lines) + NO_ANSWER)
     return email.as_bytes()
-
-
-def _notification_text(message: CampaignNotification) -> str:
-    return "".join(f"{line}\n" for line in (message.subject, *message.lines))

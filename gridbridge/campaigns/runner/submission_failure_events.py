@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from gridbridge import errors
 from gridbridge.campaigns.runner.array_commands_as_owner import (
     EndedCampaignRefusal,
     PermanentArrayRefusal,
@@ -30,23 +31,7 @@ from gridbridge.decisions.campaigns.task_retries_and_copies import (
     assign_retry_numbers_above_attempts,
     plan_task_retries,
 )
-from gridbridge.errors import (
-    ArrayTasksAlreadyInLedger,
-    CampaignFileUnreadable,
-    GridbridgeError,
-    OwnerAccountGone,
-    RootLedgerUnreadable,
-    StateError,
-)
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionResult,
-    ArraySubmissionState,
-    AttemptOutcomeAtCluster,
-    CampaignArray,
-    CampaignState,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.model.campaigns import campaign as campaign_model
 from gridbridge.model.campaigns.campaign_events import (
     ROOT_EVENTS,
     SUBMISSION_EVENTS,
@@ -63,7 +48,6 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
 MOST_WORDS = 200  # at most this many characters of an event's error message
-WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # prefix that is left out of events' messages
 
 
 class ArrayFailureEventRecorder:
@@ -74,48 +58,42 @@ class ArrayFailureEventRecorder:
         self._clock = clock
         self._failures = failures
 
-    def note(self, array: CampaignArray, code: CampaignEventCode, error: GridbridgeError) -> None:
+    def note(self, array: campaign_model.CampaignArray, code: CampaignEventCode, error: errors.GridbridgeError) -> None:
         """Record an array's failure at its cluster as an event, which delays the next attempt."""
-        pair = array.campaign, array.cluster
-        event = repeat_event_with_longer_pause(
-            self._open_event(array, code), code, pair, self._clock.now(), self._failures
-        )
-        tasks = event.tasks + array.size
-        self._events.put([replace(event, tasks=tasks, why=one_line_error_message(error))])
+        pair, now = (array.campaign, array.cluster), self._clock.now()
+        event = repeat_event_with_longer_pause(self._open_event(array, code), code, pair, now, self._failures)
+        self._events.put([replace(event, tasks=event.tasks + array.size, why=one_line_error_message(error))])
 
-    def note_undeleted(self, array: CampaignArray, error: GridbridgeError) -> None:
-        """Record a failed deletion of an array once, if root has to repair the cause.
-
-        A failure with another cause is already counted as a failure of the cluster.
-        """
+    def note_undeleted(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
+        """Record a failed deletion of an array once, if root has to repair the cause."""
         code = event_code_of_array_error(error)
         if code in ROOT_EVENTS and not self._open_event(array, code):
             self.note(array, code, error)
 
-    def close(self, codes: Iterable[CampaignEventCode], array: CampaignArray) -> None:
+    def close(self, codes: Iterable[CampaignEventCode], array: campaign_model.CampaignArray) -> None:
         """Close the open events with these codes for an array's campaign and cluster."""
         for code in codes:
             if event := self._open_event(array, code):
                 self._events.put([replace(event, closed_at=self._clock.now())])
 
-    def _open_event(self, array: CampaignArray, code: CampaignEventCode) -> CampaignEvent | None:
+    def _open_event(self, array: campaign_model.CampaignArray, code: CampaignEventCode) -> CampaignEvent | None:
         return self._events.find_open(code, array.campaign, array.cluster)
 
 
-def one_line_error_message(error: GridbridgeError | str) -> str:
+def one_line_error_message(error: errors.GridbridgeError | str) -> str:
     """Return an error message as one printable line of limited length."""
-    line = replace_control_characters(WHO.sub("", " ".join(str(error).split())))
+    line = replace_control_characters(re.sub(r"gridbridge-as-user: (c\.\d+: )?", "", " ".join(str(error).split())))
     return line if len(line) <= MOST_WORDS else f"{line[: MOST_WORDS - 3]}..."
 
 
-def event_code_of_array_error(error: GridbridgeError) -> CampaignEventCode:
+def event_code_of_array_error(error: errors.GridbridgeError) -> CampaignEventCode:
     """Return the event code for an error of a submission or deletion."""
     match error:
-        case RootLedgerUnreadable():
+        case errors.RootLedgerUnreadable():
             return CampaignEventCode.NO_LEDGER
-        case OwnerAccountGone():
+        case errors.OwnerAccountGone():
             return CampaignEventCode.OWNER_UNKNOWN
-        case CampaignFileUnreadable():
+        case errors.CampaignFileUnreadable():
             return CampaignEventCode.NO_FILE
     return CampaignEventCode.SUBMIT_JOB
 
@@ -145,24 +123,23 @@ class ArraySubmissionResultRecorder:
         self._noting = noting
         self._troubles = troubles
 
-    def settle(self, array: CampaignArray, sent: ArraySubmissionResult) -> None:
-        """Record the result of an array's submission; the next cycle continues from the recorded result.
-
-        If root's ledger of submitted tasks has other tasks under the array's number, the reported job id is not used.
-        """
+    def settle(self, array: campaign_model.CampaignArray, sent: campaign_model.ArraySubmissionResult) -> None:
+        """Record the result of an array's submission; the next cycle continues from the recorded result."""
         try:
-            if sent.job_id and not isinstance(sent.error, ArrayTasksAlreadyInLedger):
-                self._campaigns.array_is(array, ArraySubmissionState.SUBMITTED, sent.job_id)
-                array = replace(array, state=ArraySubmissionState.SUBMITTED, job_id=sent.job_id)
+            if sent.job_id and not isinstance(sent.error, errors.ArrayTasksAlreadyInLedger):
+                self._campaigns.array_is(array, campaign_model.ArraySubmissionState.SUBMITTED, sent.job_id)
+                array = replace(array, state=campaign_model.ArraySubmissionState.SUBMITTED, job_id=sent.job_id)
             if not sent.error:
-                self._is_released(array)
-        except StateError as error:  # the cause is the state file, not the cluster
+                with self._database.transaction():
+                    self._campaigns.array_is(array, campaign_model.ArraySubmissionState.RELEASED)
+                    self._troubles.close(SUBMISSION_EVENTS, array)
+        except errors.StateError as error:  # the cause is the state file, not the cluster
             log_array_failure("event=not_noted", array, error)
             return
         if sent.error:
             self._is_not_released(array, sent.error)
 
-    def _is_not_released(self, array: CampaignArray, error: GridbridgeError) -> None:
+    def _is_not_released(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
         match error:
             case RootCampaignRefusal():
                 log_array_failure("event=campaign_refused", array, error)
@@ -173,7 +150,7 @@ class ArraySubmissionResultRecorder:
             case PermanentArrayRefusal():
                 log_array_failure("event=array_refused", array, error)
                 self._try_elsewhere(array, error)
-            case ArrayTasksAlreadyInLedger():
+            case errors.ArrayTasksAlreadyInLedger():
                 log_array_failure("event=state_is_older", array, error)
                 self.take_over(array.campaign, array)
             case PauseAfterHungOwnerCall():
@@ -184,82 +161,72 @@ class ArraySubmissionResultRecorder:
                 log_array_failure("event=not_sent", array, error)
                 self._troubles.note(array, event_code_of_array_error(error), error)
 
-    def _is_released(self, array: CampaignArray) -> None:
-        with self._database.transaction():
-            self._campaigns.array_is(array, ArraySubmissionState.RELEASED)
-            self._troubles.close(SUBMISSION_EVENTS, array)
-
-    def _try_elsewhere(self, array: CampaignArray, error: GridbridgeError) -> None:
+    def _try_elsewhere(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
         with self._database.transaction():
             if not array.is_of_copies:
                 self._troubles.note(array, CampaignEventCode.RUNNER_SUBMIT_ERROR, error)
-            none = self._noting.none_ran(array, TaskAttemptOutcome.SETUP_ERROR)
+            none = self._noting.none_ran(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
             again, book = self._again(array, none.ended), OpenCampaignEventsInCycle(self._events.open())
-            ended, runs = ([(attempt, array.cluster) for attempt in none.ended], set(map(_task, again)))
-            record_failed_task_events(book, ended, runs, self._clock.now())
-            changes = EventsChangedInCycle(events=book.changed)
-            self._noting.ends(replace(none, again=again, changes=changes))
+            retried = {(retry.campaign, retry.task) for retry in again}
+            ended = [(attempt, array.cluster) for attempt in none.ended]
+            record_failed_task_events(book, ended, retried, self._clock.now())
+            self._noting.ends(replace(none, again=again, changes=EventsChangedInCycle(events=book.changed)))
 
-    def _again(self, array: CampaignArray, ended: tuple[TaskAttempt, ...]) -> tuple[TaskRetry, ...]:
-        tried = [AttemptOutcomeAtCluster.of(attempt, array.cluster) for attempt in ended]
+    def _again(
+        self, array: campaign_model.CampaignArray, ended: tuple[campaign_model.TaskAttempt, ...]
+    ) -> tuple[TaskRetry, ...]:
+        tried = [campaign_model.AttemptOutcomeAtCluster.of(attempt, array.cluster) for attempt in ended]
         campaign = self._campaigns.find(array.campaign)
         assert campaign  # campaigns with arrays are never deleted
         clusters = {} if campaign.jdl.type is CampaignType.TEST else {campaign.number: campaign.jdl.clusters.keys()}
         rivals = self._noting.rivals(array)
-        earlier = self._tries.earlier(ended, rivals)
-        return assign_retry_numbers_above_attempts(plan_task_retries(tried, earlier, clusters, self._failures), rivals)
+        retries = plan_task_retries(tried, self._tries.earlier(ended, rivals), clusters, self._failures)
+        return assign_retry_numbers_above_attempts(retries, rivals)
 
-    def _refuse_everywhere(self, array: CampaignArray, error: GridbridgeError) -> None:
-        """Mark a campaign and its unsent tasks as failed, because root refuses the campaign's file.
-
-        A task that waits for a retry gets back the outcome of its last attempt.
-        """
+    def _refuse_everywhere(self, array: campaign_model.CampaignArray, error: errors.GridbridgeError) -> None:
+        """Mark a campaign and its unsent tasks as failed, because root refuses the campaign's file."""
         with self._database.transaction():
             retried = self._tries.take_back(array, EVENT_OF_OUTCOME)
             self._noting.noted += retried
-            self._noting.close(array, TaskAttemptOutcome.SETUP_ERROR)
+            self._noting.close(array, campaign_model.TaskAttemptOutcome.SETUP_ERROR)
             failed = self._campaigns.waiting().get(array.campaign, 0) + len(retried)
             self._tries.judge_as_before(array.campaign)
             self._campaigns.drop_waiting(array.campaign)
             self._campaigns.count(array.campaign, failed, failed)
-            self._open_once(CampaignEventCode.FILE_REFUSED, array, one_line_error_message(error))
+            refusal = self._new_event(CampaignEventCode.FILE_REFUSED, array.campaign, one_line_error_message(error))
+            self._events.open_once(refusal)
 
-    def _end_as_before(self, array: CampaignArray) -> None:
-        """End a campaign that has ended according to root's ledger of submitted tasks but goes on in an old state file.
-
-        A campaign that has ended in the state file keeps its state.
-        """
+    def _end_as_before(self, array: campaign_model.CampaignArray) -> None:
+        """End a campaign that has ended in root's ledger of submitted tasks but goes on in an old state file."""
         with self._database.transaction():
             campaign = self._campaigns.find(array.campaign)
-            if not campaign or campaign.state is not CampaignState.TERMINATED:
-                self._campaigns.is_now(array.campaign, CampaignState.CANCELLED, self._clock.now())
-            self._noting.close(array, TaskAttemptOutcome.CANCELLED)
-            if campaign and campaign.state is CampaignState.TERMINATED:
-                return
-            self._campaigns.drop_waiting(array.campaign)
-            self._open_once(CampaignEventCode.RESTORED, array)
+            has_ended = campaign is not None and campaign.state is campaign_model.CampaignState.TERMINATED
+            if not has_ended:
+                self._campaigns.is_now(array.campaign, campaign_model.CampaignState.CANCELLED, self._clock.now())
+            self._noting.close(array, campaign_model.TaskAttemptOutcome.CANCELLED)
+            if not has_ended:
+                self._campaigns.drop_waiting(array.campaign)
+                self._events.open_once(self._new_event(CampaignEventCode.RESTORED, array.campaign))
 
-    def _open_once(self, code: CampaignEventCode, array: CampaignArray, why: str = "") -> None:
-        now = self._clock.now()
-        event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, array.campaign, "", now)
-        self._events.open_once(replace(event, why=why))
+    def _new_event(self, code: CampaignEventCode, campaign: int, why: str = "") -> CampaignEvent:
+        event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign, "", self._clock.now())
+        return replace(event, why=why)
 
-    def take_over(self, campaign: int, refused: CampaignArray | None = None) -> None:
+    def take_over(self, campaign: int, refused: campaign_model.CampaignArray | None = None) -> None:
         """Import the arrays of a campaign from root's ledger of submitted tasks into the state file.
 
-        The import takes several transactions. After a kill between two transactions, the next cycle finds arrays
-        missing and repeats the import.
+        The import takes several transactions; after a kill the next cycle repeats the import.
         """
         try:
             ledger_arrays = self._acts.ledger_arrays(campaign)
-        except GridbridgeError as error:
+        except errors.GridbridgeError as error:
             of = f"{campaign}.{refused.number}" if refused else str(campaign)
             _log.warning("event=no_ledger of=%s why=%r", of, str(error))
             return
-        now = self._clock.now()
-        event = new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.RESTORED, campaign, "", now)
+        event = self._new_event(CampaignEventCode.RESTORED, campaign)
+        stored_campaign = self._tries.stored_campaign(campaign)
         steps = plan_recovery_from_root_ledger(
-            campaign, self._tries.stored_campaign(campaign), ledger_arrays, now, refused=refused
+            campaign, stored_campaign, ledger_arrays, event.opened_at, refused=refused
         )
         for step in steps[:-1]:
             self._tries.adopt(step)
@@ -268,17 +235,12 @@ class ArraySubmissionResultRecorder:
                 self._tries.adopt(step)
             self._events.put([event])
         self._noting.noted += (attempt for step in steps for attempt in step.attempts)
-        arrays = sum(len(step.arrays) for step in steps)
-        tasks = sum(len(step.attempts) for step in steps)
+        arrays, tasks = (sum(len(step.arrays) for step in steps), sum(len(step.attempts) for step in steps))
         words = "event=taken_over campaign=%d arrays=%d tasks=%d why='root had submitted these arrays'"
         _log.warning(words, campaign, arrays, tasks)
 
 
-def log_array_failure(event: str, array: CampaignArray, error: Exception) -> None:
+def log_array_failure(event: str, array: campaign_model.CampaignArray, error: Exception) -> None:
     """Log why an operation on an array failed."""
     name = f"{array.campaign}.{array.number}"
     _log.warning("%s array=%s at=%s why=%r", event, name, array.cluster, str(error))
-
-
-def _task(retry: TaskRetry) -> tuple[int, int]:
-    return retry.campaign, retry.task

@@ -8,14 +8,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
-from gridbridge.campaigns.store.campaign_files_of_owners import (
-    HIGHEST,
-    ForeignOrMissingCampaignFile,
-)
+from gridbridge.campaigns.store.campaign_files_of_owners import HIGHEST, ForeignOrMissingCampaignFile
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
 from gridbridge.campaigns.submission.jdl_and_task_files import campaign_to_jdl_table
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
@@ -53,10 +50,8 @@ from gridbridge.state import published_json
 BY_SSH = f"or name the transfer host in {CONFIG} ([site] transfer_host)"
 WHERE = f"submit campaigns on the transfer host, or where its {{}} and {{}} are mounted; {BY_SSH}"
 MADE_BY = "an administrator creates the folder by `gridbridge setup host --apply`, or mounts it"
-NOBODY = "no gridbridge-runner takes campaigns now; nothing was stored"
 NOT_CHANGED = "no gridbridge-runner takes requests now; nothing is changed"
 NOT_TOLD = "no gridbridge-runner takes requests now; nobody has answered"
-NOT_ROOT = "campaigns never run as root; submit as another user"
 UNANSWERED = (
     "gridbridge-runner took the request and has not answered: the request may be carried out, now or later;"
     " look at gridstat before you repeat the command"
@@ -80,8 +75,8 @@ class CampaignSubmissionRefusal(GridbridgeError):
 def submit_campaign(parsed: ParsedJdl, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
     """Submit a campaign to the runner, and return the campaign's number.
 
-    Raises CampaignSubmissionRefusal if the service refuses the campaign, RunnerAnswerTimeout if the runner took the
-    campaign and did not answer, and NoRunnerForRequest if no runner took the campaign, so that it was withdrawn.
+    Raises CampaignSubmissionRefusal, RunnerAnswerTimeout if the runner took the campaign and did not answer, and
+    NoRunnerForRequest for a withdrawn campaign.
     """
     return _bring_to_inbox(asdict(parsed.jdl), parsed.parameters, folder, published)
 
@@ -94,22 +89,18 @@ def add_tasks_to_campaign(
 
 
 def _bring_to_inbox(fields: dict[str, object], parameters: tuple[str, ...], folder: str, published: str) -> int:
-    """Write a campaign file for the runner, and return the campaign's number from the runner's answer.
-
-    Each file has a random identifier, so that root accepts the file only once.
-    """
+    """Write a campaign file with a random identifier, which root accepts once; return the campaign's number."""
     _require_spool(folder, published)
     if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
-        raise CampaignSubmissionRefusal(NOT_ROOT)
+        raise CampaignSubmissionRefusal("campaigns never run as root; submit as another user")
     header = {**fields, UNIQUE: safe_files.random_file_name()}
     try:
-        token = campaign_files_of_owners.write_campaign_file_to_inbox(
-            campaign_files_of_owners.encode_campaign_file(header, parameters), folder
-        )
+        data = campaign_files_of_owners.encode_campaign_file(header, parameters)
+        token = campaign_files_of_owners.write_campaign_file_to_inbox(data, folder)
     except StateError as error:
         raise NoRunnerForRequest(str(error)) from error
     if not _is_answered(token, published, ANSWER_S) and campaign_files_of_owners.withdraw_campaign_file(token, folder):
-        raise NoRunnerForRequest(NOBODY)
+        raise NoRunnerForRequest("no gridbridge-runner takes campaigns now; nothing was stored")
     answer = _answer(token, published)
     if "campaign" not in answer:
         raise CampaignSubmissionRefusal(str(answer["refused"]))
@@ -126,8 +117,7 @@ def ask_runner_to_act_on_campaigns(
 ) -> dict[int, CampaignOwnerRequestReply]:
     """Ask the runner to act on campaigns or on their events; return the reply for each number.
 
-    Raises RunnerAnswerTimeout if the runner took the request and did not answer, and NoRunnerForRequest if no runner
-    took the request. Numbers above the service's maximum count as unknown.
+    Raises the errors of `send_request_to_runner`. Numbers above the service's maximum count as unknown.
     """
     possible = tuple(number for number in numbers if number <= campaign_files_of_owners.HIGHEST)
     if task > campaign_files_of_owners.HIGHEST:
@@ -146,10 +136,7 @@ def send_request_to_runner(
     subscription: Mapping[str, str] = campaign_files_of_owners.NO_WISH,
     of: tuple[int, ...] = (),
 ) -> dict[str, Any]:
-    """Send a request to the runner; return the answer.
-
-    Raises NoRunnerForRequest if no runner took the request, and RunnerAnswerTimeout if the answer is late.
-    """
+    """Return the runner's answer; raise NoRunnerForRequest, or RunnerAnswerTimeout if the answer is late."""
     _require_spool(folder, published)
     try:
         token = campaign_files_of_owners.write_owner_request_to_inbox(verb, numbers, folder, task, subscription, of)
@@ -161,7 +148,6 @@ def send_request_to_runner(
 
 
 def _require_spool(folder: str, published: str) -> None:
-    """Raise NoRunnerForRequest on a host without the service's folder, such as a login node."""
     if os.path.isdir(folder):
         return
     if os.path.isdir(published):
@@ -203,9 +189,6 @@ def published_forecast_errors(folder: str = PUBLISHED) -> ShownForecastErrors | 
     return shown.errors if shown else None
 
 
-ONE = "0"  # the reply's key for requests without a number
-
-
 def require_valid_notify_address(way: NotificationChannel, identity: str) -> None:
     """Raise ParseError if an address has the wrong form for its notification channel."""
     form = IDENTITIES[way]
@@ -223,22 +206,19 @@ def change_own_subscription(
 ) -> CampaignOwnerRequestReply:
     """Add or remove a subscription of the calling user; raises the errors of `send_request_to_runner`."""
     subscription = {"way": way.value, "identity": identity, "severity": severity.value}
-    return CampaignOwnerRequestReply(
-        send_request_to_runner(verb, (), folder, published, subscription=subscription)[ONE]
-    )
+    answer = send_request_to_runner(verb, (), folder, published, subscription=subscription)
+    return CampaignOwnerRequestReply(answer["0"])
 
 
 def own_notify_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED) -> list[dict[str, str]]:
     """Return the calling user's subscriptions, each with channel, address and severity."""
-    subscriptions: list[dict[str, str]] = send_request_to_runner(
-        CampaignOwnerRequestVerb.SUBSCRIPTIONS, (), folder, published
-    )["subscriptions"]
+    answer = send_request_to_runner(CampaignOwnerRequestVerb.SUBSCRIPTIONS, (), folder, published)
+    subscriptions: list[dict[str, str]] = answer["subscriptions"]
     return subscriptions
 
 
 POLLED_FOR = timedelta(minutes=10)  # greatest age of the poller's snapshot at the time of the runner's cycle
 TAIL_BYTES, TAIL_LINES = 4096, 5  # at most this many bytes and lines of a task's standard error are shown
-MOST_DIGITS = 1000  # at most this many digits are parsed as a number
 
 
 def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
@@ -253,39 +233,29 @@ def describe_event_to_user(event: CampaignEvent, states: Mapping[int, CampaignSt
 
 
 def published_campaign_clusters(folder: str = PUBLISHED) -> tuple[ShownCampaignCluster, ...]:
-    """Return the clusters that campaigns may use, sorted by name."""
+    """Return the clusters that campaigns may use, sorted by name; the poller's snapshots fill in missing slots."""
     grid = published_campaign_files.read_campaign_value_by_class(ShownCampaignClusters, folder)
-    if not grid:
-        return ()
-    return tuple(
-        _as_polled(cluster, grid.at, folder) if cluster.slots is None else cluster for cluster in grid.clusters
-    )
-
-
-def _as_polled(cluster: ShownCampaignCluster, at: datetime, folder: str) -> ShownCampaignCluster:
-    polled = published_json.read_published_value(
-        f"{folder}/{published_json.CLUSTERS}/{cluster.name}.json", PublishedClusterAnswer
-    )
-    if not polled or polled.trouble or not polled.taken_at or polled.taken_at < at - POLLED_FOR:
-        return cluster
-    free = polled.free_slots if polled.besteffort_slots is None else polled.besteffort_slots
-    return replace(
-        cluster,
-        answered_at=polled.taken_at,
-        slots=polled.slots,
-        used=polled.used,
-        free=free,
-        free_for_normal=polled.free_slots,
-    )
+    clusters = list[ShownCampaignCluster]()
+    for cluster in grid.clusters if grid else ():
+        path = f"{folder}/{published_json.CLUSTERS}/{cluster.name}.json"
+        polled = published_json.read_published_value(path, PublishedClusterAnswer) if cluster.slots is None else None
+        if grid and polled and not polled.trouble and polled.taken_at and polled.taken_at >= grid.at - POLLED_FOR:
+            cluster = replace(
+                cluster,
+                answered_at=polled.taken_at,
+                slots=polled.slots,
+                used=polled.used,
+                free=polled.free_slots if polled.besteffort_slots is None else polled.besteffort_slots,
+                free_for_normal=polled.free_slots,
+            )
+        clusters.append(cluster)
+    return tuple(clusters)
 
 
 def select_published_events(
     events: Iterable[CampaignEvent], campaign: int | None, number: int | None, *, is_global: bool, is_all: bool
 ) -> tuple[CampaignEvent, ...]:
-    """Return the events of one campaign, the events of all clusters, or the event with one number.
-
-    Closed events are left out, except with `is_all` or a number.
-    """
+    """Return the open events of one campaign or of all clusters, closed events too with `is_all` or a number."""
     return tuple(
         event
         for event in events
@@ -304,17 +274,13 @@ def cluster_silence_and_closures(events: Iterable[CampaignEvent], cluster: str) 
 
 
 def first_failed_task_details(event: CampaignEvent, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, ...]]:
-    """Return the parameters and last error lines of an event's first task.
-
-    Both are empty if the campaign belongs to another user, or if this host lacks the owner's output folder.
-    """
+    """Return parameters and last error lines of an event's first task; empty without access to the owner's files."""
     if event.first_task is None:
         return "", ()
     try:
         lines, directory = _brought(event, folder)
         home = os.path.expanduser("~")
-        directory = directory.replace("$HOME", home, 1)
-        outputs = f"{os.path.join(home, directory)}/campaign.{event.campaign}"
+        outputs = f"{os.path.join(home, directory.replace('$HOME', home, 1))}/campaign.{event.campaign}"
         is_ours = campaign_files_of_owners.uid_of_campaign_owner(event.campaign, folder) == os.geteuid()
         words = _last_words(outputs, event) if is_ours else ()  # root opens no path that a user chose
         return _plain(lines[event.first_task]), words
@@ -366,7 +332,7 @@ def list_published_tasks(
         sent = published_campaign_files.read_published_task_file(campaign.number, part, folder)
         low, high = part * A_FILE, min(campaign.tasks, (part + 1) * A_FILE)
         for number in range(max(first, low), high):
-            task = sent.get(number) or _never_sent(campaign, number)
+            task = sent.get(number) or PublishedCampaignTask(number=number, is_waiting=campaign.state.is_alive)
             is_suspect = task.outcome is TaskAttemptOutcome.SUCCESS and task.cluster in campaign.sinks
             yield replace(task, is_suspect=True) if is_suspect else task
 
@@ -385,9 +351,8 @@ def finally_failed_tasks(campaign: ShownCampaign, folder: str = PUBLISHED) -> tu
 
 def campaign_with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
     """Return a campaign with the number of ended tasks at each cluster."""
-    return campaign_progress_and_forecast.campaign_with_ended_task_counts(
-        campaign, task_end_times_and_clusters(campaign, folder)
-    )
+    ends = task_end_times_and_clusters(campaign, folder)
+    return campaign_progress_and_forecast.campaign_with_ended_task_counts(campaign, ends)
 
 
 def task_end_times_and_clusters(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[CampaignTaskEndCounts, ...]:
@@ -404,10 +369,7 @@ def own_task_parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
 
 
 def read_own_jdl(number: int, folder: str = CAMPAIGNS) -> object:
-    """Return the JDL of the calling user's campaign.
-
-    Raises ForeignOrMissingCampaignFile for another user's campaign.
-    """
+    """Return the JDL of the calling user's campaign; raise ForeignOrMissingCampaignFile for another user's campaign."""
     header, parameters = campaign_files_of_owners.read_own_campaign_file(number, folder)
     return campaign_to_jdl_table(model_value_from_json(header, Jdl), parameters)
 
@@ -422,8 +384,4 @@ def parse_cigri_job_id(text: str) -> tuple[int, int]:
 
 def parse_campaign_number(digits: str) -> int:
     """Parse a campaign's number; too many digits give a number that no campaign has."""
-    return int(digits) if len(digits) <= MOST_DIGITS else HIGHEST + 1
-
-
-def _never_sent(campaign: ShownCampaign, number: int) -> PublishedCampaignTask:
-    return PublishedCampaignTask(number=number, is_waiting=campaign.state.is_alive)
+    return int(digits) if len(digits) <= 1000 else HIGHEST + 1

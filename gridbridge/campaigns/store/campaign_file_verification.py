@@ -1,14 +1,14 @@
 """Reads a campaign's files for root, verified by root's ledger and by the service's register of files.
 
-Root's ledger has the digest of a file once a task of the file was submitted. Before, the file must match the service's
-register of campaign files, which proves that the service numbered the file: any user may create a file of the same
-name. The register includes the campaigns that a restored state file lacks.
+Before the first submission, the file must match the service's register of numbered files, because any user may create a
+file of the same name. The register includes the campaigns that a restored state file lacks.
 """
 
 import hashlib
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 
 from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable, StateError, describe_error
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, campaign_file_name
@@ -38,10 +38,7 @@ class RootVerifiedCampaignFiles:
         self._whole, self.uid = self._read(self.file)
 
     def note(self, ledger: "RootLedgerOfSubmittedTasks") -> None:
-        """Record the campaign's owner and first file in root's ledger of submitted tasks.
-
-        Raises CampaignFileChanged if the file was replaced.
-        """
+        """Record owner and first file in root's ledger; raise CampaignFileChanged for a replaced file."""
         digest = _digest(self._whole)
         if not ledger.has_file:
             self._require_given(digest)
@@ -76,7 +73,10 @@ class RootVerifiedCampaignFiles:
     def _part(self, part: int, ledger: "RootLedgerOfSubmittedTasks") -> bytes:
         name = campaign_file_name(self._campaign, part)
         whole, uid = self._read(name)
-        if uid != self.uid or _header_value(whole, ADDS_TO) != self._campaign:
+        number = None
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
+            number = json.loads(first_line_of_campaign_file(whole))[ADDS_TO]
+        if uid != self.uid or number != self._campaign:
             raise CampaignFileChanged(f"{name}: not a file of tasks that the campaign's owner added")
         digest = _digest(whole)
         if ledger.tasks_of(part) is None:
@@ -108,13 +108,6 @@ def uid_blocking_campaign_file(campaign: int, folder: str = CAMPAIGNS) -> int | 
     return None if safe_files.does_only_owner_write_file(path, facts, MAX_BYTES) else facts.st_uid
 
 
-def _header_value(whole: bytes, key: str) -> object:
-    try:
-        return json.loads(first_line_of_campaign_file(whole))[key]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
 def _digest(whole: bytes) -> str:
     return hashlib.sha256(whole).hexdigest()
 
@@ -132,10 +125,7 @@ def _count(whole: bytes) -> int:
 
 
 def _lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
-    """Return the task lines with these ascending numbers, up to the first missing line.
-
-    The file may have a hundred million lines, so only these lines are split off.
-    """
+    """Return the task lines with these ascending numbers, up to the first missing line, without splitting the file."""
     lines: dict[int, bytes] = {}
     at, number = _after(whole, 0, 1), 0
     for index in numbers:
@@ -148,10 +138,7 @@ def _lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
 
 
 def _after(whole: bytes, at: int, lines: int) -> int:
-    """Return the byte offset that is `lines` lines after `at`; -1 if the file has fewer lines.
-
-    Each line has at least one byte, so a step of n bytes skips at most n lines.
-    """
+    """Return the offset `lines` lines after `at`, or -1; each line has a byte, so n bytes are at most n lines."""
     while lines > FEW and 0 <= at < len(whole):
         at, lines = at + lines, lines - whole.count(b"\n", at, at + lines)
     while lines and at >= 0:
@@ -161,9 +148,6 @@ def _after(whole: bytes, at: int, lines: int) -> int:
 
 NAME = "given"
 AGAIN = "again"
-MOST_REGISTER_BYTES = 512 << 20
-
-Brought = tuple[int, str]  # uid and digest of a file
 
 
 class CampaignNumberRegister:
@@ -173,7 +157,9 @@ class CampaignNumberRegister:
         """Read the register; a register file of another user counts as empty."""
         self._path = f"{folder}/{NAME}"
         self._owner = os.geteuid() if owner is None else owner
-        self._known: dict[tuple[int, int], Brought] = {}  # registered files by campaign number and part number
+        self._known: dict[
+            tuple[int, int], tuple[int, str]
+        ] = {}  # registered files uid and digest by campaign number and part number
         # times of retries in seconds, by campaign number and request token
         self._again: dict[tuple[int, str], int] = {}
         self._is_whole = True
@@ -199,10 +185,7 @@ class CampaignNumberRegister:
         return recorded is not None and recorded != (uid, digest)
 
     def note(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
-        """Register a campaign file before the file gets its number; repeatable.
-
-        A registered number keeps its file. Raises StateError if the disk is full.
-        """
+        """Register a file before it gets its number, which is never replaced; raise StateError on a full disk."""
         if (campaign, part) in self._known:
             return
         self._add(f"{campaign_file_name(campaign, part)} {uid} {digest}\n")
@@ -218,37 +201,32 @@ class CampaignNumberRegister:
         return (pair for pair, noted_s in self._again.items() if noted_s >= at_s)
 
     def _add(self, line: str) -> None:
+        data = (line if self._is_whole else f"\n{line}").encode("ascii")
         try:
             if not self._is_ours:  # another user made the file
                 self._move_aside()
-            self._append(line if self._is_whole else f"\n{line}")
+            end = self._opened()
+            try:
+                if os.write(end, data) != len(data):
+                    raise OSError(28, "No space left on device")
+                os.fsync(end)
+            finally:
+                os.close(end)
         except OSError as error:
             self._is_whole = False
             raise StateError(f"{self._path}: {error.strerror}") from error
         self._is_whole = True
 
-    def _append(self, line: str) -> None:
-        end = self._opened()
-        try:
-            if os.write(end, line.encode("ascii")) != len(line):
-                raise OSError(28, "No space left on device")
-            os.fsync(end)
-        finally:
-            os.close(end)
-
     def _opened(self) -> int:
-        """Open the register for appending; a foreign file of the same name is renamed.
-
-        The call never blocks, even if the foreign file is a pipe.
-        """
-        options = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        """Open the register for appending, without blocking on a pipe; rename a foreign file of the same name."""
+        options = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_CREAT
         if self._is_there:
-            return os.open(self._path, options | os.O_CREAT, 0o600)
+            return os.open(self._path, options, 0o600)
         try:
-            end = os.open(self._path, options | os.O_CREAT | os.O_EXCL, 0o600)
+            end = os.open(self._path, options | os.O_EXCL, 0o600)
         except FileExistsError:
             self._move_aside()
-            end = os.open(self._path, options | os.O_CREAT | os.O_EXCL, 0o600)
+            end = os.open(self._path, options | os.O_EXCL, 0o600)
         self._is_there = True
         return end
 
@@ -258,17 +236,15 @@ class CampaignNumberRegister:
 
     def _load(self) -> None:
         try:
-            text = safe_files.read_file_only_owner_writes(self._path, MOST_REGISTER_BYTES, self._owner)[0].decode(
-                "ascii", "replace"
-            )
+            data, _ = safe_files.read_file_only_owner_writes(self._path, MAX_BYTES, self._owner)
         except FileNotFoundError:
             self._is_there = False
             return
         except StateError:
             self._is_ours = False
             return
-        self._is_whole = text.endswith("\n")
-        for line in text.split("\n")[:-1]:
+        self._is_whole = data.endswith(b"\n")
+        for line in data.decode("ascii", "replace").split("\n")[:-1]:
             name, _, remainder = line.partition(" ")
             uid, _, digest = remainder.partition(" ")
             numbers = name.split(".")[1:]

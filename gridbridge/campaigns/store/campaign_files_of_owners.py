@@ -1,8 +1,8 @@
 """Files of campaigns and requests: owners write them, and the service reads and renames them.
 
-Owners put files into their own folders, below a folder of mode 3733 (sticky, setgid) in which everybody may create a
-folder. The files get the service's group, so that the service may read and move them. The service moves a file into its
-own folder before processing, so that the owner can no longer withdraw the file.
+Owners put files into their own folders, below a folder of mode 3733 (sticky, setgid). The files get the service's
+group. The service moves a file into its own folder before processing, so that the owner can no longer withdraw the
+file.
 """
 
 import hashlib
@@ -17,10 +17,7 @@ from itertools import count
 from typing import Any
 
 from gridbridge.campaigns.store import campaign_inbox
-from gridbridge.campaigns.store.campaign_file_verification import (
-    MAX_FIRST_BYTES,
-    first_line_of_campaign_file,
-)
+from gridbridge.campaigns.store.campaign_file_verification import MAX_FIRST_BYTES, first_line_of_campaign_file
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, campaign_file_name
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
@@ -32,7 +29,6 @@ NEW, BEGUN = "new.", f"{campaign_inbox.BEGUN}/in."
 ASKED, TAKEN = "ask.", TAKEN_REQUEST
 KINDS = (NEW, ASKED, "in.", "took.")
 MAX_BYTES = 512 << 20
-ASKED_BYTES = 1 << 16
 NO_WISH: Mapping[str, str] = {}
 HIGHEST = 999_999_999  # highest number of a campaign, an event or a task
 
@@ -68,14 +64,19 @@ def encode_campaign_file(header: object, parameters: tuple[str, ...]) -> bytes:
 
 def write_campaign_file_to_inbox(data: bytes, folder: str = CAMPAIGNS) -> str:
     """Write a campaign file into this user's inbox folder; return the file's random token."""
+    return _write_to_inbox(NEW, data, folder)
+
+
+def _write_to_inbox(kind: str, data: bytes, folder: str) -> str:
     token = safe_files.random_file_name()
-    safe_files.replace_file_atomically(f"{campaign_inbox.make_own_inbox_folder(folder)}/{NEW}{token}", data, mode=0o640)
+    path = f"{campaign_inbox.make_own_inbox_folder(folder)}/{kind}{token}"
+    safe_files.replace_file_atomically(path, data, mode=0o640)
     return token
 
 
 def withdraw_campaign_file(token: str, folder: str = CAMPAIGNS) -> bool:
     """Delete a campaign file from this user's inbox; False if the service has already taken the file."""
-    return _unlink(f"{campaign_inbox.make_own_inbox_folder(folder)}/{NEW}{token}")
+    return _withdraw(f"{NEW}{token}", folder)
 
 
 def list_campaign_inbox_files(folder: str = CAMPAIGNS) -> list[str]:
@@ -86,10 +87,7 @@ def list_campaign_inbox_files(folder: str = CAMPAIGNS) -> list[str]:
 def take_new_campaign_files(
     listed: Iterable[str], folder: str = CAMPAIGNS
 ) -> Iterator[tuple[str, NewCampaignOrAddedTasksFile | str]]:
-    """Take new campaign files from the inbox; yield each file's token, and the content or an error message.
-
-    Owners can no longer withdraw these files.
-    """
+    """Take new campaign files from the inbox; yield each file's token, and the content or an error message."""
     for token in campaign_inbox.take_new_inbox_files(listed, NEW, BEGUN, folder):
         try:
             yield token, _read(f"{folder}/{BEGUN}{token}", token)
@@ -115,39 +113,22 @@ def write_owner_request_to_inbox(
     subscription: Mapping[str, str] = NO_WISH,
     of: tuple[int, ...] = (),
 ) -> str:
-    """Write a request about this user's campaigns or events into the inbox; return the request's token.
-
-    For a request about events, `of` has the campaigns of the events, which root's helper needs.
-    """
-    token = safe_files.random_file_name()
-    request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of}
-    data = json.dumps({**request, **subscription}).encode()
-    safe_files.replace_file_atomically(
-        f"{campaign_inbox.make_own_inbox_folder(folder)}/{ASKED}{token}", data, mode=0o640
-    )
-    return token
+    """Write a request into this user's inbox folder, and return its token; root needs the campaigns `of` events."""
+    request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of, **subscription}
+    return _write_to_inbox(ASKED, json.dumps(request).encode(), folder)
 
 
 def list_request_files_of_verb(
     listed: Iterable[str], verb: CampaignOwnerRequestVerb, folder: str = CAMPAIGNS
 ) -> list[str]:
     """Return the names of inbox files whose requests have this verb; no file is moved."""
-    names = list(listed)
-    kinds = (ASKED, TAKEN.removeprefix(f"{campaign_inbox.BEGUN}/"))
-    paths = [path for kind in kinds for path in campaign_inbox.select_inbox_files_fairly(names, kind, folder)]
-    return [path for path in paths if _asks(f"{folder}/{path}", verb)]
-
-
-def _asks(path: str, verb: CampaignOwnerRequestVerb) -> bool:
-    request = _request(path)
-    return request is not None and request.verb is verb
+    names, kinds = list(listed), (ASKED, TAKEN.removeprefix(f"{campaign_inbox.BEGUN}/"))
+    paths = (path for kind in kinds for path in campaign_inbox.select_inbox_files_fairly(names, kind, folder))
+    return [path for path in paths if (request := _request(f"{folder}/{path}")) and request.verb is verb]
 
 
 def take_owner_requests(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[CampaignOwnerRequest]:
-    """Take the owners' requests from the inbox, and remove invalid requests.
-
-    Owners can no longer withdraw these requests.
-    """
+    """Take the owners' requests from the inbox, and remove invalid requests."""
     for token in campaign_inbox.take_new_inbox_files(listed, ASKED, TAKEN, folder):
         if request := _request(f"{folder}/{TAKEN}{token}"):
             yield request
@@ -158,7 +139,7 @@ def take_owner_requests(listed: Iterable[str], folder: str = CAMPAIGNS) -> Itera
 def _request(path: str) -> CampaignOwnerRequest | None:
     token = path.rpartition(".")[2]
     try:
-        data, facts = safe_files.read_file_only_owner_writes(path, ASKED_BYTES)
+        data, facts = safe_files.read_file_only_owner_writes(path, 1 << 16)
         table = json.loads(data)
         numbers = tuple(dict.fromkeys(_number(number) for number in table.get("campaigns", ())))
         verb, task = CampaignOwnerRequestVerb(table["verb"]), _number(table.get("task", 0))
@@ -205,7 +186,15 @@ def remove_root_subscription_file(token: str, folder: str = CAMPAIGNS) -> None:
 
 def withdraw_owner_request(token: str, folder: str = CAMPAIGNS) -> bool:
     """Delete a request from this user's inbox; False if the service has already taken the request."""
-    return _unlink(f"{campaign_inbox.make_own_inbox_folder(folder)}/{ASKED}{token}")
+    return _withdraw(f"{ASKED}{token}", folder)
+
+
+def _withdraw(name: str, folder: str) -> bool:
+    try:
+        os.unlink(f"{campaign_inbox.make_own_inbox_folder(folder)}/{name}")
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def is_campaign_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
@@ -214,10 +203,7 @@ def is_campaign_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
 
 
 def rename_file_to_campaign_number(token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> None:
-    """Rename a processed file to the campaign's number, and to the part's number if it adds tasks; repeatable.
-
-    A foreign file of the same name is renamed.
-    """
+    """Rename a processed file to its campaign's and part's number, and a foreign file of that name; repeatable."""
     begun, numbered = f"{folder}/{BEGUN}{token}", f"{folder}/{campaign_file_name(campaign, part)}"
     try:
         if os.path.lexists(begun) and os.path.lexists(numbered):
@@ -241,10 +227,10 @@ def read_numbered_campaign_file(
 
 
 def read_own_campaign_file(campaign: int, folder: str = CAMPAIGNS, *, is_run: bool = False) -> tuple[Any, list[str]]:
-    """Return the header and all task parameters of this user's campaign.
+    """Return the header and all task parameters of this user's campaign; root reads the files of all users.
 
-    Raises ForeignOrMissingCampaignFile for another user's file, because after the removal of a campaign's file anybody
-    may create a file of the same name. Root may read the files of all users; with `is_run`, only root's own files.
+    Raises ForeignOrMissingCampaignFile, because anybody may create a file with the name of a removed campaign file.
+    With `is_run` root reads only its own files.
     """
     uid = os.geteuid()
     owner = uid if uid or is_run else None
@@ -284,11 +270,7 @@ def uid_of_campaign_owner(campaign: int, folder: str = CAMPAIGNS) -> int:
 def measure_person_campaign_files(
     parts: Iterable[tuple[int, int]], uid: int, folder: str = CAMPAIGNS
 ) -> tuple[int, int]:
-    """Return the number and total bytes of a person's campaign files.
-
-    `parts` has the campaign number and part number of each file; a campaign's first file is part 0. The folder is not
-    listed, because a user may have created a million files in the folder.
-    """
+    """Return number and total bytes of a person's files, given as campaign and part numbers; part 0 is first."""
     sizes = []
     for campaign, part in parts:
         with suppress(OSError):
@@ -382,11 +364,3 @@ def _remove(path: str) -> None:
     """Remove a file; a folder that a user created under the same name stays."""
     with suppress(IsADirectoryError):
         safe_files.remove_file(path)
-
-
-def _unlink(path: str) -> bool:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return False
-    return True

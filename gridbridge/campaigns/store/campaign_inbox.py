@@ -1,8 +1,7 @@
 """Inbox folders, one for each person, from which the service takes campaign files and requests.
 
 Only the person and the service's group may write into `u.UID`, so the folder proves which person sent a file. If
-another user has created `u.UID`, the person uses `u.UID.TOKEN`, with a random token from the person's home directory.
-Only the service can list the folders.
+another user has created `u.UID`, the person uses `u.UID.TOKEN`, with a random token from the home directory.
 """
 
 import os
@@ -96,14 +95,16 @@ def _is_persons(facts: os.stat_result, uid: int, folder: str) -> bool:
 
 
 def list_inbox_files_of_all_users(folder: str) -> list[str]:
-    """Return relative paths of inbox files that are new or in process.
-
-    Only the first files of each kind and person are returned: the next scan finds the remaining files.
-    """
+    """Return relative paths of new files, the first of each kind and person, and of files in process."""
     paths = [f"{BEGUN}/{name}" for name in safe_files.list_folder_or_empty(f"{folder}/{BEGUN}")]
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, _):
-            paths += [f"{person}/{name}" for name in _first(_some_names(end))]
+            of_each = Counter[str]()
+            for name in sorted(_some_names(end)):
+                kind, _, token = name.partition(".")
+                if TOKEN.fullmatch(token) and of_each[kind] < A_FOLDER:
+                    of_each[kind] += 1
+                    paths.append(f"{person}/{name}")
     return paths
 
 
@@ -136,15 +137,6 @@ def _some_names(end: int) -> list[str]:
         return [entry.name for entry in islice(entries, A_LISTING)]
 
 
-def _first(listed: Iterable[str]) -> Iterator[str]:
-    of_each = Counter[str]()
-    for name in sorted(listed):
-        kind, _, token = name.partition(".")
-        if TOKEN.fullmatch(token) and of_each[kind] < A_FOLDER:
-            of_each[kind] += 1
-            yield name
-
-
 @contextmanager
 def _opened(person: str, folder: str) -> Iterator[tuple[int, int]]:
     """Open an inbox folder; yield descriptor and uid. Raises OSError if other users can write."""
@@ -162,8 +154,7 @@ def _opened(person: str, folder: str) -> Iterator[tuple[int, int]]:
 def take_new_inbox_files(listed: Iterable[str], brought: str, taken_prefix: str, folder: str) -> list[str]:
     """Move new inbox files of a kind into the service's folder; return the tokens of all moved files.
 
-    `brought` and `taken_prefix` are the prefixes of a file's name before and after the move. Owners can't change moved
-    files.
+    `brought` and `taken_prefix` are the prefixes of a file's name before and after the move.
     """
     paths = list(listed)
     for path in select_inbox_files_fairly(paths, brought, folder):
@@ -200,31 +191,25 @@ def _admit(path: str, brought: str, taken_prefix: str, folder: str) -> None:
 
 
 def select_inbox_files_fairly(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
-    """Return the first files of a kind for each person, limited by number and bytes.
-
-    So one person's many or large files do not delay another person's files.
-    """
+    """Return the first files of a kind for each person, limited by number and bytes."""
     # Files are grouped by person, because a person may have several folders.
     of_each: dict[tuple[bool, int], list[tuple[str, int]]] = {}
     for path in listed:
-        if not is_inbox_file_name(path.rpartition("/")[2], prefix):
-            continue
-        with suppress(OSError):
-            facts = os.lstat(f"{folder}/{path}")
-            if not stat.S_ISDIR(facts.st_mode):
-                key = path.startswith(f"{BEGUN}/"), facts.st_uid
-                of_each.setdefault(key, []).append((path, facts.st_size))
-    most = A_SCAN_BYTES[prefix.rstrip(".")]
-    return [path for sized in of_each.values() for path in _first_of(sorted(sized), most)]
-
-
-def _first_of(sized: list[tuple[str, int]], most: int) -> Iterator[str]:
-    yield sized[0][0]
-    total = 0
-    for path, size in sized[1:A_SCAN]:
-        if total + size <= most:
-            total += size
-            yield path
+        if is_inbox_file_name(path.rpartition("/")[2], prefix):
+            with suppress(OSError):
+                facts = os.lstat(f"{folder}/{path}")
+                if not stat.S_ISDIR(facts.st_mode):
+                    key = path.startswith(f"{BEGUN}/"), facts.st_uid
+                    of_each.setdefault(key, []).append((path, facts.st_size))
+    chosen = list[str]()
+    for sized in map(sorted, of_each.values()):
+        chosen.append(sized[0][0])
+        room = A_SCAN_BYTES[prefix.rstrip(".")]
+        for path, size in sized[1:A_SCAN]:
+            if size <= room:
+                room -= size
+                chosen.append(path)
+    return chosen
 
 
 def is_inbox_file_name(name: str, prefix: str) -> bool:

@@ -1,70 +1,59 @@
 """Tables of campaigns' job ratios, ended tasks per minute, forecasts and past slot usage."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import datetime, timedelta
 
-from sqlalchemy import BigInteger, Column, Float, Table, and_, bindparam, delete, select, update
+from sqlalchemy import Column, Table, and_, bindparam, delete, select, update
 
 from gridbridge.model.campaigns.cycle_plan import DecayedCampaignUsage, JobRatio, JobRatioUpdate
 from gridbridge.model.campaigns.forecast import HalfwayForecast
-from gridbridge.state.column_types import METADATA, PrintableTextColumn, UtcTimeColumn
+from gridbridge.state import column_types
 from gridbridge.state.state_file import StateFile
 
 RATIOS = Table(
     "campaign_ratios",
-    METADATA,
-    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", PrintableTextColumn, primary_key=True),
-    Column("ratio", Float, nullable=False),
-    Column("free", BigInteger, nullable=False),
-    Column("submitted", BigInteger, nullable=False),
+    column_types.METADATA,
+    *column_types.integer_key_columns("campaign"),
+    *column_types.text_key_columns("cluster"),
+    *column_types.float_columns("ratio"),
+    *column_types.integer_columns("free", "submitted"),
 )
 
 ENDS = Table(  # one row for each minute in which tasks ended
     "campaign_ends",
-    METADATA,
-    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", PrintableTextColumn, primary_key=True),
-    Column("minute", UtcTimeColumn, primary_key=True),
-    Column("ended", BigInteger, nullable=False),
+    column_types.METADATA,
+    *column_types.integer_key_columns("campaign"),
+    *column_types.text_key_columns("cluster"),
+    Column("minute", column_types.UtcTimeColumn, primary_key=True),
+    *column_types.integer_columns("ended"),
 )
 
 FORECASTS = Table(
     "campaign_forecasts",
-    METADATA,
-    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("made_at", UtcTimeColumn, nullable=False),
-    Column("p50_at", UtcTimeColumn, nullable=False),
-    Column("p90_at", UtcTimeColumn, nullable=False),
-    Column("ended_at", UtcTimeColumn),
+    column_types.METADATA,
+    *column_types.integer_key_columns("campaign"),
+    *column_types.time_columns("made_at", "p50_at", "p90_at"),
+    *column_types.time_columns("ended_at", nullable=True),
 )
-
-_OF_CAMPAIGNS = RATIOS.c.campaign.in_(bindparam("campaigns", expanding=True))
-_RATIOS = select(*(RATIOS.c[field.name] for field in fields(JobRatio))).where(_OF_CAMPAIGNS)
-_FORECASTS = select(*(FORECASTS.c[field.name] for field in fields(HalfwayForecast))).order_by(FORECASTS.c.campaign)
+_RATIOS = select(RATIOS).where(RATIOS.c.campaign.in_(bindparam("campaigns", expanding=True)))
 _SINCE = (
     select(ENDS.c.cluster, ENDS.c.minute, ENDS.c.ended)
     .where(ENDS.c.campaign == bindparam("of_campaign"), ENDS.c.minute >= bindparam("since"))
     .order_by(ENDS.c.minute)
 )
 MINUTE = timedelta(minutes=1)
-_THIS_MINUTE = and_(
-    ENDS.c.campaign == bindparam("of_campaign"),
-    ENDS.c.cluster == bindparam("at_cluster"),
-    ENDS.c.minute == bindparam("in_minute"),
+_THIS_MINUTE = select(ENDS.c.ended).where(
+    *(ENDS.c[name] == bindparam(f"of_{name}") for name in ("campaign", "cluster", "minute"))
 )
 USAGE = Table(
     "campaign_usage",
-    METADATA,
-    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", PrintableTextColumn, primary_key=True),
-    Column("at", UtcTimeColumn, nullable=False),
-    Column("used_s", Float, nullable=False),
-    Column("success_s", Float, nullable=False),
-    Column("successes", Float, nullable=False),
+    column_types.METADATA,
+    *column_types.integer_key_columns("campaign"),
+    *column_types.text_key_columns("cluster"),
+    *column_types.time_columns("at"),
+    *column_types.float_columns("used_s", "success_s", "successes"),
 )
-_ALL = select(*(USAGE.c[field.name] for field in fields(DecayedCampaignUsage)))
 
 
 class CampaignStatisticsRows:
@@ -75,8 +64,7 @@ class CampaignStatisticsRows:
 
     def ratios(self, campaigns: Iterable[int]) -> tuple[JobRatio, ...]:
         """Return the stored job ratios of these campaigns at all clusters."""
-        rows = self._database.rows(_RATIOS, campaigns=list(campaigns))
-        return tuple(JobRatio(**row) for row in map(dict, rows))
+        return self._database.read(JobRatio, _RATIOS, campaigns=list(campaigns))
 
     def keep(self, predicted: Iterable[JobRatioUpdate]) -> None:
         """Store job ratios of campaigns at clusters for the next cycle."""
@@ -95,17 +83,13 @@ class CampaignStatisticsRows:
     def tasks_ended(self, campaign: int, cluster: str, tasks: int, at: datetime) -> None:
         """Count tasks that ended at a cluster in the minute of `at`."""
         key = {"campaign": campaign, "cluster": cluster, "minute": at.replace(second=0, microsecond=0)}
-        of = {"of_campaign": campaign, "at_cluster": cluster, "in_minute": key["minute"]}
         with self._database.transaction():
-            rows = self._database.rows(select(ENDS.c.ended).where(_THIS_MINUTE), **of)
+            rows = self._database.rows(_THIS_MINUTE, **{f"of_{name}": value for name, value in key.items()})
             before = rows[0]["ended"] if rows else 0
             self._database.execute(self._database.upsert(ENDS), key | {"ended": before + tasks})
 
     def ended_since(self, campaign: int, since: datetime) -> dict[str, tuple[int, datetime]]:
-        """Return, by cluster, the number of ended tasks of a campaign and the start of the count.
-
-        The count starts after the first minute in which a task ended.
-        """
+        """Return, by cluster, how many tasks ended after the first minute with an end, and the start of the count."""
         by_cluster: dict[str, tuple[int, datetime]] = {}
         for row in self._database.rows(_SINCE, of_campaign=campaign, since=since):
             ended, first = by_cluster.get(row["cluster"], (-row["ended"], row["minute"] + MINUTE))
@@ -116,12 +100,11 @@ class CampaignStatisticsRows:
         """Delete counts of tasks that ended before a time, in one transaction for each campaign."""
         is_old = ENDS.c.minute < before
         for row in self._database.rows(select(ENDS.c.campaign).where(is_old).distinct()):
-            of = ENDS.c.campaign == row["campaign"]
-            self._database.execute(delete(ENDS).where(of, is_old))
+            self._database.execute(delete(ENDS).where(ENDS.c.campaign == row["campaign"], is_old))
 
     def forecasts(self) -> tuple[HalfwayForecast, ...]:
         """Return the stored forecast of each campaign, ordered by campaign."""
-        return tuple(HalfwayForecast(**row) for row in map(dict, self._database.rows(_FORECASTS)))
+        return self._database.read(HalfwayForecast, select(FORECASTS).order_by(FORECASTS.c.campaign))
 
     def keep_forecast(self, forecast: HalfwayForecast) -> None:
         """Store the forecast of a campaign."""
@@ -141,7 +124,7 @@ class CampaignSlotUsageRows:
 
     def all(self) -> tuple[DecayedCampaignUsage, ...]:
         """Return the stored slot usage of every campaign at every cluster."""
-        return tuple(DecayedCampaignUsage(**row) for row in map(dict, self._database.rows(_ALL)))
+        return self._database.read(DecayedCampaignUsage, select(USAGE))
 
     def keep(self, usages: Iterable[DecayedCampaignUsage]) -> None:
         """Replace the stored slot usage of these campaigns at these clusters."""

@@ -1,7 +1,4 @@
-"""Publishes campaigns and the states of their tasks for all users, and reads the published files.
-
-Task parameters are never published.
-"""
+"""Publishes campaigns and task states for all users, without task parameters, and reads the published files."""
 
 import os
 import shutil
@@ -40,7 +37,6 @@ MAX_BYTES = 64 << 20  # at most this many bytes of a published file: a task may 
 ENDS = "ends"
 TOUCHING = "campaigns/touching"
 NONE = "-"
-OUTCOMES = {outcome.value: outcome for outcome in TaskAttemptOutcome}
 
 
 def publish_campaign_value_by_class(value: object, folder: str = PUBLISHED) -> None:
@@ -59,32 +55,34 @@ def publish_campaign_task_file(
     campaign: int, part: int, tasks: Iterable[PublishedCampaignTask], folder: str = PUBLISHED
 ) -> None:
     """Publish up to 1000 tasks of a campaign in one file, in place of the old file."""
-    text = "".join(map(_line, tasks))
-    safe_files.replace_file_atomically(f"{_made_folder(campaign, folder)}/tasks.{part}", text.encode(), durable=False)
+    path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
+    published_files.publish_file(path, "".join(map(_line, tasks)).encode())
 
 
 def read_published_task_file(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedCampaignTask]:
     """Return the submitted tasks in one published file of a campaign, by task number."""
     path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
-    with suppress(FileNotFoundError):
-        try:
-            lines = safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0].decode().splitlines()
-            return {task.number: task for task in map(_task, lines)}
-        except (ValueError, IndexError, KeyError) as error:
-            raise StateError(f"{path}: not what this version of gridbridge publishes") from error
-    return {}
+    try:
+        lines = safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0].decode().splitlines()
+        return {task.number: task for task in map(_task, lines)}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, IndexError, KeyError) as error:
+        raise StateError(f"{path}: not what this version of gridbridge publishes") from error
 
 
 def append_published_task_end_counts(
     campaign: int, ends: Iterable[CampaignTaskEndCounts], folder: str = PUBLISHED
 ) -> None:
     """Append counts of ended tasks to a campaign's published file; negative counts undo earlier counts."""
-    lines = map(_end_line, ends)
-    path = f"{_made_folder(campaign, folder)}/{ENDS}"
+    path = f"{_campaign_folder(campaign, folder)}/{ENDS}"
+    published_files.make_published_folder(os.path.dirname(path))
     try:
         with open(path, "a", encoding="ascii") as file:
             os.fchmod(file.fileno(), 0o644)
-            file.write("".join(lines))
+            for end in ends:
+                numbers = f"{end.tasks} {end.failed} {end.timed} {end.wallclock_s} {end.cancelled}"
+                file.write(f"{end.at.timestamp():.0f} {end.cluster} {numbers}\n")
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
 
@@ -137,48 +135,49 @@ def _campaign_folder(campaign: int, folder: str) -> str:
     return f"{folder}/campaigns/{campaign}"
 
 
-def _made_folder(campaign: int, folder: str) -> str:
-    path = _campaign_folder(campaign, folder)
-    published_files.make_published_folder(path)
-    return path
-
-
 def _line(task: PublishedCampaignTask) -> str:
     identity = (task.number, task.attempt, task.outcome.value, int(task.is_waiting))
     location = (task.cluster or NONE, task.job_id, task.place)
-    figures = (task.exit_status, task.wallclock_s, task.beyond_s)
-    numbers = (NONE if figure is None else figure for figure in figures)
-    copies = ",".join(map(_copy_words, task.copies)) or NONE
-    ways = ",".join(map(_way_words, task.made_way)) or NONE
-    moves = ",".join(map(_move_words, task.moved)) or NONE
-    return f"{' '.join(map(str, (*identity, *location, *numbers, copies, ways, moves)))}\n"
+    numbers = map(_number_or_none, (task.exit_status, task.wallclock_s, task.beyond_s))
+    copies = (
+        f"{copy.attempt}:{copy.cluster}:{copy.outcome.value}:{_number_or_none(copy.beyond_s)}" for copy in task.copies
+    )
+    ways = (f"{way.attempt}:{way.cluster}:{way.job}:{'+'.join(way.lacked)}" for way in task.made_way)
+    moves = (f"{move.attempt}:{move.cluster}:{move.to}" for move in task.moved)
+    lists = (",".join(words) or NONE for words in (copies, ways, moves))
+    return f"{' '.join(map(str, (*identity, *location, *numbers, *lists)))}\n"
+
+
+def _number_or_none(number: int | None) -> int | str:
+    return NONE if number is None else number
 
 
 def _task(line: str) -> PublishedCampaignTask:
-    """Parse a published line; the last columns are mostly empty, and a campaign may have 100,000 lines."""
     words = line.split(" ")
-    number, attempt, outcome, waits, cluster, job, index, status, wallclock, beyond = words[:10]
-    copies, ways, moves = words[10:]
+    number, attempt, outcome, waits, cluster, job, index, *figures = words[:10]
+    copies, ways, moves = ([] if column == NONE else column.split(",") for column in words[10:])
+    exit_status, wallclock_s, beyond_s = (None if figure == NONE else int(figure) for figure in figures)
     return PublishedCampaignTask(
         number=int(number),
         attempt=int(attempt),
-        outcome=OUTCOMES[outcome],
+        outcome=TaskAttemptOutcome(outcome),
         is_waiting=waits == "1",
         cluster="" if cluster == NONE else cluster,
         job_id=int(job),
         place=int(index),
-        exit_status=None if status == NONE else int(status),
-        wallclock_s=None if wallclock == NONE else int(wallclock),
-        beyond_s=None if beyond == NONE else int(beyond),
-        copies=() if copies == NONE else tuple(map(_copy, copies.split(","))),
-        made_way=() if ways == NONE else tuple(map(_way, ways.split(","))),
-        moved=() if moves == NONE else tuple(map(_move, moves.split(","))),
+        exit_status=exit_status,
+        wallclock_s=wallclock_s,
+        beyond_s=beyond_s,
+        copies=tuple(map(_copy, copies)),
+        made_way=tuple(
+            TaskPreemption(attempt=int(attempt), cluster=cluster, job=int(job), lacked=tuple(lacked.split("+")))
+            for attempt, cluster, job, lacked in (way.split(":") for way in ways)
+        ),
+        moved=tuple(
+            RebalancedTaskAttempt(attempt=int(attempt), cluster=cluster, to=to)
+            for attempt, cluster, to in (move.split(":") for move in moves)
+        ),
     )
-
-
-def _copy_words(copy: ShownCompetingAttempt) -> str:
-    beyond = NONE if copy.beyond_s is None else copy.beyond_s
-    return f"{copy.attempt}:{copy.cluster}:{copy.outcome.value}:{beyond}"
 
 
 def _copy(text: str) -> ShownCompetingAttempt:
@@ -189,29 +188,6 @@ def _copy(text: str) -> ShownCompetingAttempt:
         outcome=TaskAttemptOutcome(outcome),
         beyond_s=None if beyond == NONE else int(beyond),
     )
-
-
-def _way_words(preemption: TaskPreemption) -> str:
-    return f"{preemption.attempt}:{preemption.cluster}:{preemption.job}:{'+'.join(preemption.lacked)}"
-
-
-def _way(text: str) -> TaskPreemption:
-    attempt, cluster, job, lacked = text.split(":")
-    return TaskPreemption(attempt=int(attempt), cluster=cluster, job=int(job), lacked=tuple(lacked.split("+")))
-
-
-def _move_words(move: RebalancedTaskAttempt) -> str:
-    return f"{move.attempt}:{move.cluster}:{move.to}"
-
-
-def _move(text: str) -> RebalancedTaskAttempt:
-    attempt, cluster, to = text.split(":")
-    return RebalancedTaskAttempt(attempt=int(attempt), cluster=cluster, to=to)
-
-
-def _end_line(end: CampaignTaskEndCounts) -> str:
-    numbers = f"{end.tasks} {end.failed} {end.timed} {end.wallclock_s} {end.cancelled}"
-    return f"{end.at.timestamp():.0f} {end.cluster} {numbers}\n"
 
 
 def _ends(lines: Iterable[str]) -> Iterator[CampaignTaskEndCounts]:

@@ -10,13 +10,7 @@ import stat
 from bisect import bisect_left, insort
 from contextlib import contextmanager, suppress
 
-from gridbridge.errors import (
-    ArrayTasksAlreadyInLedger,
-    CampaignEndInRootLedger,
-    CampaignFileChanged,
-    RootLedgerUnreadable,
-    SpeculativeCopyRefusal,
-)
+from gridbridge import errors
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_attempt_ranges
 from gridbridge.model.fixed_paths import LEDGER, LEDGER_CUT
 
@@ -110,11 +104,7 @@ class RootLedgerOfSubmittedTasks:
     """Root's ledger of one campaign's submitted tasks; a file lock admits one process at a time."""
 
     def __init__(self, campaign: int, folder: str = LEDGER) -> None:
-        """Open and lock the ledger file; a missing file counts as empty.
-
-        Raises RootLedgerUnreadable if the file cannot be read, or if users other than root can write the ledger's
-        folder.
-        """
+        """Open and lock the ledger file; raise RootLedgerUnreadable if users other than root could write it."""
         self._folder, self._name = folder, f"c.{campaign}"
         self._path = f"{folder}/{self._name}"
         self._file: list[str] = []  # words of the ledger line with the campaign's file
@@ -134,7 +124,7 @@ class RootLedgerOfSubmittedTasks:
             if isinstance(error, OSError) and error.errno == NO_ROOM:
                 raise  # a full disk is no fault of the ledger
             why = error.strerror if isinstance(error, OSError) else "no ledger of gridbridge"
-            raise RootLedgerUnreadable(f"{self._path}: {why}") from error
+            raise errors.RootLedgerUnreadable(f"{self._path}: {why}") from error
 
     def _read(self) -> list[list[str]]:
         fcntl.flock(self._end, fcntl.LOCK_EX)
@@ -142,7 +132,8 @@ class RootLedgerOfSubmittedTasks:
             whole, end, cut = file.read().rpartition(b"\n")
         if cut:  # part of a last line, cut by a power failure
             os.ftruncate(self._end, len(whole + end))
-            _warn(f"{LEDGER_CUT} {self._name} {len(cut)}\n")
+            with suppress(OSError):  # standard error may be closed
+                os.write(2, f"{LEDGER_CUT} {self._name} {len(cut)}\n".encode("ascii"))
         return [line.split() for line in whole.decode("ascii").split("\n") if line]
 
     def _note(self, rows: list[list[str]]) -> None:
@@ -188,10 +179,7 @@ class RootLedgerOfSubmittedTasks:
             self._add([END])
 
     def take_up(self, request: str) -> None:
-        """Record that the owner's request reopens an ended campaign; repeatable.
-
-        Raises CampaignEndInRootLedger if the campaign ended again after this request.
-        """
+        """Record that a request reopens the campaign; raise CampaignEndInRootLedger if the campaign ended again."""
         if request not in self._requests:
             self._add([TAKEN_UP, request])
         self.require_going()
@@ -199,45 +187,36 @@ class RootLedgerOfSubmittedTasks:
     def require_going(self) -> None:
         """Raise CampaignEndInRootLedger if the campaign has ended."""
         if self.has_ended:
-            raise CampaignEndInRootLedger(f"{self._path}: the campaign has ended")
+            raise errors.CampaignEndInRootLedger(f"{self._path}: the campaign has ended")
 
     def require(self, uid: int, digest: str) -> None:
-        """Record the owner and the digest of the campaign's file.
-
-        Raises CampaignFileChanged if the ledger has a different file for this campaign, or has the file for another
-        campaign.
-        """
+        """Record owner and digest of the campaign's file; raise CampaignFileChanged for another file."""
         now = [FILE, str(uid), digest]
         if not self._file:
             self._claim(f"{FILE}.{uid}.{digest}")
             self._add(now)
         if self._file != now:
-            raise CampaignFileChanged(f"{self._path}: the file has changed since the service accepted it")
+            raise errors.CampaignFileChanged(f"{self._path}: the file has changed since the service accepted it")
 
     def _claim(self, file: str) -> None:
-        """Create a symlink from the file's digest to the campaign's ledger file.
-
-        The fsync of the next ledger line makes the symlink durable.
-        """
+        """Link the file's digest to the campaign's ledger; the fsync of the next line makes the link durable."""
         path = f"{self._folder}/{file}"
         try:
             os.symlink(self._name, path)  # an existing symlink must point to the same campaign
         except FileExistsError:
             if (target := os.readlink(path)) != self._name:
-                raise CampaignFileChanged(f"{self._path}: the campaign's file already belongs to {target}") from None
+                raise errors.CampaignFileChanged(
+                    f"{self._path}: the campaign's file already belongs to {target}"
+                ) from None
 
     def require_part(self, part: int, digest: str, tasks: int) -> None:
-        """Record the digest and the number of tasks of a file of added tasks.
-
-        Raises CampaignFileChanged if the ledger has a different file under this part number, or has the file under
-        another part number.
-        """
+        """Record digest and task count of a file of added tasks; raise CampaignFileChanged for another file."""
         now = [PART, str(part), digest, str(tasks)]
         if now == self._parts.get(str(part)):
             return
         is_known = any(digest in row for row in (self._file, *self._parts.values()))
         if is_known or self.tasks_of(part) is not None:
-            raise CampaignFileChanged(f"{self._path}: the file of part {part} has changed")
+            raise errors.CampaignFileChanged(f"{self._path}: the file of part {part} has changed")
         self._add(now)
 
     def tasks_of(self, part: int) -> int | None:
@@ -250,9 +229,8 @@ class RootLedgerOfSubmittedTasks:
         return self._jobs.get(str(array), "")
 
     def intend(self, array: int, cluster: str, tasks: str, is_of_copies: bool = False) -> None:
-        """Record an array of tasks before its submission.
+        """Record an array before its submission; a repeated record means that the array may be submitted twice.
 
-        A repeated record marks the array as possibly submitted twice, because the first answer may have been lost.
         Raises ArrayTasksAlreadyInLedger if another array has one of the attempts, SpeculativeCopyRefusal for invalid or
         too many speculative attempts, and CampaignEndInRootLedger if the campaign has ended.
         """
@@ -261,15 +239,16 @@ class RootLedgerOfSubmittedTasks:
         if now == before:
             if not self.job(array):
                 self.require_going()
-            self._once_more(array)
+            if not (self.job(array) or self.was_repeated(array)):
+                self._add([AGAIN, str(array)])
             return
         if before:
-            raise ArrayTasksAlreadyInLedger(f"{self._path}: array {array} has other tasks")
+            raise errors.ArrayTasksAlreadyInLedger(f"{self._path}: array {array} has other tasks")
         numbers = [task for task, _ in parse_attempt_ranges(tasks)]
         if self._sent_tasks.have(tasks):
-            raise ArrayTasksAlreadyInLedger(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
+            raise errors.ArrayTasksAlreadyInLedger(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
         if len(set(numbers)) < len(numbers) and not is_of_copies:
-            raise ArrayTasksAlreadyInLedger(f"{self._path}: a task comes twice in {tasks[:40]}")
+            raise errors.ArrayTasksAlreadyInLedger(f"{self._path}: a task comes twice in {tasks[:40]}")
         if is_of_copies:
             self._require_copies(numbers)
         self.require_going()
@@ -295,18 +274,15 @@ class RootLedgerOfSubmittedTasks:
     def _require_copies(self, tasks: list[int]) -> None:
         for task in sorted(set(tasks)):
             if not self._sent_tasks.has_task(task):
-                raise SpeculativeCopyRefusal(f"{self._path}: task {task} was not submitted before")
+                raise errors.SpeculativeCopyRefusal(f"{self._path}: task {task} was not submitted before")
         times = self.copies_before()
         for task in tasks:
             times[task] = times.get(task, 0) + 1
             if times[task] > MOST_COPIES:
-                raise SpeculativeCopyRefusal(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
+                raise errors.SpeculativeCopyRefusal(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
 
     def copies_before(self, array: int = 0) -> dict[int, int]:
-        """Return the number of speculative attempts of each task.
-
-        Only arrays numbered below `array` count; if `array` is 0, all arrays count.
-        """
+        """Count each task's speculative attempts, in arrays numbered below `array` unless that is 0."""
         counts: dict[int, int] = {}
         for number, row in self._arrays.items():
             if row[4:] == [COPIES] and (not array or int(number) < array):
@@ -314,19 +290,12 @@ class RootLedgerOfSubmittedTasks:
                     counts[task] = counts.get(task, 0) + 1
         return counts
 
-    def _once_more(self, array: int) -> None:
-        if not (self.job(array) or self.was_repeated(array)):
-            self._add([AGAIN, str(array)])
-
     def was_repeated(self, array: int) -> bool:
         """Return whether an array may have been submitted twice because an answer was lost."""
         return str(array) in self._again
 
     def arrays(self) -> tuple[tuple[str, ...], ...]:
-        """Return number, cluster, tasks and job id of each array; an unknown id is empty.
-
-        Arrays of speculative attempts have the word `copies` as a fifth item.
-        """
+        """Return number, cluster, tasks and job id (may be empty) of each array, and `copies` for such arrays."""
         rows = self._arrays.values()
         return tuple((*row[1:4], self.job(int(row[1])), *row[4:]) for row in rows)
 
@@ -341,10 +310,9 @@ class RootLedgerOfSubmittedTasks:
 
     @contextmanager
     def batch(self) -> "Iterator[None]":
-        """Write all ledger lines of a `with` block together at the block's end, with one fsync.
+        """Write all ledger lines of a `with` block at the block's end, with one fsync.
 
-        No line is durable before the block's end. If the disk is full, the end raises OSError, no line is written, and
-        this object must not be used further.
+        If the disk is full, the end raises OSError, no line is written, and this object must not be used further.
         """
         self._unwritten = []
         try:
@@ -389,15 +357,10 @@ def _opened(path: str) -> int:
         return NONE
 
 
-def _warn(line: str) -> None:
-    with suppress(OSError):  # standard error may be closed
-        os.write(2, line.encode("ascii"))
-
-
 def _own(folder: str) -> None:
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         facts = os.lstat(folder)
         if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
-            raise RootLedgerUnreadable(f"{folder}: not a folder that only its owner can open") from None
+            raise errors.RootLedgerUnreadable(f"{folder}: not a folder that only its owner can open") from None

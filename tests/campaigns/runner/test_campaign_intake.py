@@ -39,10 +39,7 @@ from gridbridge.model.campaigns.owner_request import (
     CampaignOwnerRequestReply,
     CampaignOwnerRequestVerb,
 )
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    NikitaDeletionReason,
-    TaskDeletionMark,
-)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, TaskDeletionMark
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LINES
 from gridbridge.state.campaign_tables import CAMPAIGNS, PARTS, WAITING

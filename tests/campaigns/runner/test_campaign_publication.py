@@ -13,7 +13,7 @@ import pytest
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, EventAndCapacityPublisher
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
-from gridbridge.campaigns.store import campaign_and_attempt_tables, published_campaign_files
+from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
@@ -367,7 +367,7 @@ def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.Monk
         read.append(kept)
         return decode(kept)
 
-    monkeypatch.setattr(campaign_and_attempt_tables, "jdl_from_json", noted)
+    monkeypatch.setattr(campaign_tables, "jdl_from_json", noted)
     site.publication.show(())
     site.campaigns.add(replace(SWEEP, jdl=Jdl(name="later", clusters=SWEEP.jdl.clusters)), "t")
     site.campaigns.is_now(1, CampaignState.PAUSED)

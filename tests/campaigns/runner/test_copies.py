@@ -7,13 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.array_commands_as_owner import (
-    PermanentArrayRefusal,
-    RootCampaignRefusal,
-)
-from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
-    elapsed_seconds_of_running_tasks,
-)
+from gridbridge.campaigns.runner.array_commands_as_owner import PermanentArrayRefusal, RootCampaignRefusal
+from gridbridge.campaigns.runner.cluster_queries_and_capacities import elapsed_seconds_of_running_tasks
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.missing_and_straggling_attempts import (
     CampaignStragglerFinder,

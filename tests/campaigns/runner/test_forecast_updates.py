@@ -33,10 +33,7 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.campaigns.forecast import HalfwayForecast
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    ShownCampaign,
-    ShownForecastErrors,
-)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownForecastErrors
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 

@@ -12,11 +12,7 @@ from gridbridge.campaigns.nikita import task_deletion_cycle
 from gridbridge.campaigns.nikita.task_deletion_cycle import NikitaDeletionCycle
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import (
-    CampaignTaskRows,
-    LocalJobPreemptionRows,
-    TaskDeletionMarkRows,
-)
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, LocalJobPreemptionRows, TaskDeletionMarkRows
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,

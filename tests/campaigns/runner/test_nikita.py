@@ -40,11 +40,7 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, Queue
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
-from gridbridge.program.cluster_observer import (
-    ClusterSnapshotSharing,
-    identify_cluster_query,
-    query_result_to_share,
-)
+from gridbridge.program.cluster_observer import ClusterSnapshotSharing, identify_cluster_query, query_result_to_share
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
@@ -348,10 +344,7 @@ def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
     assert not TaskDeletionMarkRows(nikita.database).all()
 
 
-CLOSED = [
-    QueueInstanceState([QueueStartBlocker.DISABLED], "d"),
-    QueueInstanceState([QueueStartBlocker.LOADED], "a"),
-]
+CLOSED = [QueueInstanceState([QueueStartBlocker.DISABLED], "d"), QueueInstanceState([QueueStartBlocker.LOADED], "a")]
 
 
 @pytest.mark.parametrize("state", CLOSED, ids=["disabled", "in alarm"])

@@ -394,7 +394,7 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
     number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     monkeypatch.setattr(owner_requests, "ENDS_PER_TRANSACTION", 1)
-    monkeypatch.setattr(CampaignOwnerRequestHandler, "_goes_on", lambda *_: 1 / 0)
+    monkeypatch.setattr(type(site.campaigns), "is_now", lambda *_: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
         site.ask(CampaignOwnerRequestVerb.RESUBMIT, number)

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.array_commands_as_owner import (
-    PermanentArrayRefusal,
-    RootCampaignRefusal,
-)
+from gridbridge.campaigns.runner.array_commands_as_owner import PermanentArrayRefusal, RootCampaignRefusal
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignPlanExecutor
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.runner.plan_execution_and_root_ledger import (
-    AT_ONCE,
-    RootLedgerCampaignCloser,
-)
+from gridbridge.campaigns.runner.plan_execution_and_root_ledger import AT_ONCE, RootLedgerCampaignCloser
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState

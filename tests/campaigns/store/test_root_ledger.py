@@ -156,10 +156,7 @@ def test_another_file_is_refused(folder: str, uid: int, digest: str) -> None:
     with brought(folder):
         pass
 
-    with (
-        RootLedgerOfSubmittedTasks(12, folder) as ledger,
-        pytest.raises(CampaignFileChanged, match="file has changed"),
-    ):
+    with RootLedgerOfSubmittedTasks(12, folder) as ledger, pytest.raises(CampaignFileChanged, match="file has changed"):
         ledger.require(uid, digest)
 
 

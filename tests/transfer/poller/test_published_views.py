@@ -11,6 +11,7 @@ from gridbridge.batch.configured_cluster_routes import configured_cluster_addres
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.published_status_and_reports import (
+    PublishedClusterAnswer,
     PublishedClusterDrain,
     PublishedOpenTransfers,
 )
@@ -224,9 +225,7 @@ def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folde
     views = TransferStatePublisher(POLICY, Clock(), folder)
     views.answer(ClusterQueryResult(cluster="beta", trouble="qstat: no answer in time"), None)
 
-    seen = published_json.read_published_value(
-        f"{folder}/{published_json.CLUSTERS}/beta.json", published_json.PublishedClusterAnswer
-    )
+    seen = published_json.read_published_value(f"{folder}/{published_json.CLUSTERS}/beta.json", PublishedClusterAnswer)
 
     assert seen is not None
     assert (seen.trouble, seen.taken_at) == ("qstat: no answer in time", None)
