@@ -11,18 +11,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.ganeti_cluster import (
-    DEFAULT_POLICY,
-    NO_NODE,
-    GanetiCluster,
-    GanetiDiskTemplate,
-    GanetiInstance,
-    GanetiInstancePolicy,
-    GanetiInstanceSize,
-    GanetiInstanceStatus,
-    GanetiNode,
-    GanetiNodeGroup,
-)
+from gridbridge.model.elastic import ganeti_cluster
 
 SECTIONS = ("groups", "nodes", "instances", "tags", "policies")
 ALLOCATIONS = ("preferred", "last_resort", "unallocable")
@@ -109,7 +98,7 @@ def _bare(text: str) -> str:
     return text
 
 
-def read_ganeti_file(path: str) -> GanetiCluster:
+def read_ganeti_file(path: str) -> ganeti_cluster.GanetiCluster:
     """Read a Ganeti cluster from a file; raises ParseError for an invalid file."""
     try:
         with open(path, "rb") as file:
@@ -124,7 +113,7 @@ def read_ganeti_file(path: str) -> GanetiCluster:
     return parse_ganeti_text(text, path)
 
 
-def parse_ganeti_text(text: str, path: str) -> GanetiCluster:
+def parse_ganeti_text(text: str, path: str) -> ganeti_cluster.GanetiCluster:
     """Parse the text of a Ganeti cluster file; `path` is for error messages."""
     sections = _sections(text, path)
     groups = [_group(row) for row in _rows(sections["groups"], path, 4, ("",))]
@@ -134,7 +123,7 @@ def parse_ganeti_text(text: str, path: str) -> GanetiCluster:
     at_node = _places(node.name for node in nodes)
     rows = _rows(sections["instances"], path, 10, INSTANCE_LATER)
     instances = tuple(_instance(row, at_node) for row in rows)
-    policy = DEFAULT_POLICY
+    policy = ganeti_cluster.DEFAULT_POLICY
     for row in _rows(sections["policies"], path, 6, ()):
         group_policy = _policy(row)
         if not row.fields[0]:
@@ -143,10 +132,12 @@ def parse_ganeti_text(text: str, path: str) -> GanetiCluster:
         at = _owner(row, groups)
         groups[at] = replace(groups[at], policy=group_policy)
     tags = tuple(line for _, line in sections["tags"])
-    return GanetiCluster(groups=tuple(groups), nodes=nodes, instances=instances, tags=tags, policy=policy)
+    return ganeti_cluster.GanetiCluster(
+        groups=tuple(groups), nodes=nodes, instances=instances, tags=tags, policy=policy
+    )
 
 
-def _owner(row: GanetiTextLine, groups: Sequence[GanetiNodeGroup]) -> int:
+def _owner(row: GanetiTextLine, groups: Sequence[ganeti_cluster.GanetiNodeGroup]) -> int:
     owner = row.fields[0]
     indices = [at for at, group in enumerate(groups) if owner in (group.name, group.uuid)]
     if len(indices) != 1:
@@ -194,11 +185,11 @@ def _listed(text: str, separator: str = ",") -> tuple[str, ...]:
     return tuple(text.split(separator)) if text else ()
 
 
-def _group(row: GanetiTextLine) -> GanetiNodeGroup:
+def _group(row: GanetiTextLine) -> ganeti_cluster.GanetiNodeGroup:
     allocation = row.fields[2]
     if allocation not in ALLOCATIONS:
         raise row.wrong(f"the allocation policy is {allocation!r}", f"one of {', '.join(ALLOCATIONS)}")
-    return GanetiNodeGroup(
+    return ganeti_cluster.GanetiNodeGroup(
         name=row.fields[0],
         uuid=row.text(1, "the group's uuid"),
         allocation=allocation,
@@ -207,7 +198,7 @@ def _group(row: GanetiTextLine) -> GanetiNodeGroup:
     )
 
 
-def _node(row: GanetiTextLine, groups: Mapping[str, int]) -> GanetiNode:
+def _node(row: GanetiTextLine, groups: Mapping[str, int]) -> ganeti_cluster.GanetiNode:
     name, group = row.text(0, "the node's name"), row.place(8, "group", groups)
     if "?" in row.fields[1:7]:
         unknown = ("0", "0", "0", "0", "0", "0", "Y", row.fields[8], "0", "", "N", "0", "0", "1.0")
@@ -215,9 +206,9 @@ def _node(row: GanetiTextLine, groups: Mapping[str, int]) -> GanetiNode:
     return _told_node(row, name, group)
 
 
-def _told_node(row: GanetiTextLine, name: str, group: int) -> GanetiNode:
+def _told_node(row: GanetiTextLine, name: str, group: int) -> ganeti_cluster.GanetiNode:
     role = row.fields[7]
-    return GanetiNode(
+    return ganeti_cluster.GanetiNode(
         name=name,
         mem=row.number(1, "the node's memory"),
         own_mem=row.whole(2, "its own memory"),
@@ -237,22 +228,22 @@ def _told_node(row: GanetiTextLine, name: str, group: int) -> GanetiNode:
     )
 
 
-def _instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> GanetiInstance:
+def _instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> ganeti_cluster.GanetiInstance:
     primary = row.place(6, "node", nodes)
-    secondary = row.place(7, "node", nodes) if row.fields[7] else NO_NODE
-    template = row.word(row.fields[8], "the disk template", GanetiDiskTemplate)
-    if template is GanetiDiskTemplate.DRBD and secondary == primary:
+    secondary = row.place(7, "node", nodes) if row.fields[7] else ganeti_cluster.NO_NODE
+    template = row.word(row.fields[8], "the disk template", ganeti_cluster.GanetiDiskTemplate)
+    if template is ganeti_cluster.GanetiDiskTemplate.DRBD and secondary == primary:
         raise row.wrong("primary and secondary node are equal", "two nodes")
-    if template is GanetiDiskTemplate.DRBD and secondary == NO_NODE:
+    if template is ganeti_cluster.GanetiDiskTemplate.DRBD and secondary == ganeti_cluster.NO_NODE:
         raise row.wrong("a drbd instance has no secondary node", "two nodes")
     if row.is_yes(12, "whether it is forthcoming"):
         raise row.wrong("the instance is forthcoming", "an instance that exists")
-    return GanetiInstance(
+    return ganeti_cluster.GanetiInstance(
         name=row.fields[0],
         mem=row.whole(1, "its memory"),
         disk=row.whole(2, "its disk space"),
         vcpus=row.whole(3, "its number of processors"),
-        status=row.word(row.fields[4], "its status", GanetiInstanceStatus),
+        status=row.word(row.fields[4], "its status", ganeti_cluster.GanetiInstanceStatus),
         is_balanced=row.is_yes(5, "whether it is balanced"),
         primary=primary,
         secondary=secondary,
@@ -263,21 +254,23 @@ def _instance(row: GanetiTextLine, nodes: Mapping[str, int]) -> GanetiInstance:
     )
 
 
-def _policy(row: GanetiTextLine) -> GanetiInstancePolicy:
+def _policy(row: GanetiTextLine) -> ganeti_cluster.GanetiInstancePolicy:
     specs = _listed(row.fields[2], ";")
     if len(specs) % 2:
         raise row.wrong(f"the policy has {len(specs)} limits", "pairs of a least and a most")
     limits = [_spec(row, text) for text in specs]
-    return GanetiInstancePolicy(
+    return ganeti_cluster.GanetiInstancePolicy(
         standard=_spec(row, row.fields[1]),
         limits=tuple(zip(limits[::2], limits[1::2], strict=True)),
-        templates=tuple(row.word(text, "a disk template", GanetiDiskTemplate) for text in _listed(row.fields[3])),
+        templates=tuple(
+            row.word(text, "a disk template", ganeti_cluster.GanetiDiskTemplate) for text in _listed(row.fields[3])
+        ),
         vcpu_ratio=row.number(4, "the ratio of processors"),
         spindle_ratio=row.number(5, "the ratio of spindles"),
     )
 
 
-def _spec(row: GanetiTextLine, text: str) -> GanetiInstanceSize:
+def _spec(row: GanetiTextLine, text: str) -> ganeti_cluster.GanetiInstanceSize:
     numbers = [value for value in map(_whole, text.split(",")[:6]) if value is not None]
     if len(numbers) < 6:
         raise row.wrong(
@@ -285,10 +278,10 @@ def _spec(row: GanetiTextLine, text: str) -> GanetiInstanceSize:
             "six whole numbers: memory, processors, disk space, disks, network cards, spindles",
         )
     mem, vcpus, disk, disks, nics, spindles = numbers
-    return GanetiInstanceSize(mem=mem, vcpus=vcpus, disk=disk, disks=disks, nics=nics, spindles=spindles)
+    return ganeti_cluster.GanetiInstanceSize(mem=mem, vcpus=vcpus, disk=disk, disks=disks, nics=nics, spindles=spindles)
 
 
-def format_ganeti_text(cluster: GanetiCluster) -> str:
+def format_ganeti_text(cluster: ganeti_cluster.GanetiCluster) -> str:
     """Format a Ganeti cluster as htools(1) writes the file."""
     names = [node.name for node in cluster.nodes]
     policies = [("", cluster.policy), *((group.name, group.policy) for group in cluster.groups)]
@@ -302,11 +295,11 @@ def format_ganeti_text(cluster: GanetiCluster) -> str:
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in sections)
 
 
-def _group_line(group: GanetiNodeGroup) -> str:
+def _group_line(group: ganeti_cluster.GanetiNodeGroup) -> str:
     return "|".join((group.name, group.uuid, group.allocation, ",".join(group.tags), ",".join(group.networks)))
 
 
-def _node_line(node: GanetiNode, groups: tuple[GanetiNodeGroup, ...]) -> str:
+def _node_line(node: ganeti_cluster.GanetiNode, groups: tuple[ganeti_cluster.GanetiNodeGroup, ...]) -> str:
     role = "Y" if node.is_offline else "M" if node.is_master else "N"
     numbers = (f"{node.mem:.0f}", node.own_mem, node.free_mem, f"{node.disk:.0f}", node.free_disk)
     exclusive = "Y" if node.has_own_spindles else "N"
@@ -315,8 +308,8 @@ def _node_line(node: GanetiNode, groups: tuple[GanetiNodeGroup, ...]) -> str:
     return _line(*(node.name, *numbers, f"{node.cpus:.0f}", role, group), *(node.spindles, ",".join(node.tags), *later))
 
 
-def _instance_line(instance: GanetiInstance, nodes: list[str]) -> str:
-    secondary = "" if instance.secondary == NO_NODE else nodes[instance.secondary]
+def _instance_line(instance: ganeti_cluster.GanetiInstance, nodes: list[str]) -> str:
+    secondary = "" if instance.secondary == ganeti_cluster.NO_NODE else nodes[instance.secondary]
     balanced = "Y" if instance.is_balanced else "N"
     spindles = "-" if instance.spindles is None else instance.spindles
     return _line(
@@ -326,14 +319,14 @@ def _instance_line(instance: GanetiInstance, nodes: list[str]) -> str:
     )
 
 
-def _policy_line(owner: str, policy: GanetiInstancePolicy) -> str:
+def _policy_line(owner: str, policy: ganeti_cluster.GanetiInstancePolicy) -> str:
     limits = ";".join(_spec_text(spec) for pair in policy.limits for spec in pair)
     ratios = (_number_text(policy.vcpu_ratio), _number_text(policy.spindle_ratio))
     templates = ",".join(template.value for template in policy.templates)
     return _line(owner, _spec_text(policy.standard), limits, templates, *ratios)
 
 
-def _spec_text(spec: GanetiInstanceSize) -> str:
+def _spec_text(spec: ganeti_cluster.GanetiInstanceSize) -> str:
     numbers = (spec.mem, spec.vcpus, spec.disk, spec.disks, spec.nics, spec.spindles)
     return ",".join(str(number) for number in numbers)
 

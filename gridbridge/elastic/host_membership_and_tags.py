@@ -9,28 +9,15 @@ from functools import partial
 from threading import Lock
 from typing import Protocol, cast
 
+from gridbridge import errors
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
 from gridbridge.batch.configured_cluster_routes import configured_cluster_address
-from gridbridge.batch.gridengine import (
-    cell_configuration_reader,
-    execution_hosts,
-    task_rescheduling,
-)
+from gridbridge.batch.gridengine import cell_configuration_reader, execution_hosts, task_rescheduling
 from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
 from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.privileged_helper_calls import run_gridbridge_as_root
 from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap, resolve_host_address
 from gridbridge.elastic.oar_nodes import OarNodePower
-from gridbridge.errors import (
-    ClusterStateUnknown,
-    CommandFailed,
-    CommandLineMistake,
-    ConfigError,
-    GridbridgeError,
-    NewHostInNoQueue,
-    NewMachineAddressInUse,
-    TasksOnLostHost,
-)
 from gridbridge.model.elastic.elastic_nodes import (
     BalancerOwnedNode,
     ElasticNodeState,
@@ -154,7 +141,7 @@ class GridEngineHostMembership:
             return HostJoinStep.ADMITTED
         instances = execution_hosts.query_host_queue_instances(self.cell, node.name)
         if not instances:
-            raise NewHostInNoQueue(node.name, node.hostgroups)
+            raise errors.NewHostInNoQueue(node.name, node.hostgroups)
         usual = tuple(instance.queue for instance in instances if not instance.is_best_effort)
         with self.turn:
             for queue in node.queues or usual:
@@ -259,7 +246,7 @@ class GridEngineHostMembership:
             used = self._used(host)
         tasks = dict.fromkeys(task for instance in used for task in instance.tasks)
         if is_dead and tasks:
-            raise TasksOnLostHost(host, tuple(tasks))
+            raise errors.TasksOnLostHost(host, tuple(tasks))
         if not used:
             return ""
         queues = " ".join(instance.queue for instance in used)
@@ -275,7 +262,7 @@ class GridEngineHostMembership:
             self.root("name", node.name, node.address)
         if (address := resolve_host_address(node.name)) != node.address:
             why = f"{node.name} leads to {address or 'no address'}, and not to {node.address}"
-            raise CommandFailed((AS_ROOT,), 1, stderr=why.encode())
+            raise errors.CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
     def _require_its_own(self, node: MachineToJoinCell, admitted: tuple[str, ...]) -> None:
         """Raise NewMachineAddressInUse if the node's address belongs to another host.
@@ -289,7 +276,7 @@ class GridEngineHostMembership:
         fixed = (socket.gethostname(), *self.preparing.servers())
         conflicts += [host for host in fixed if resolve_host_address(host) == node.address]
         if conflicts:
-            raise NewMachineAddressInUse(node.name, node.address, conflicts[0])
+            raise errors.NewMachineAddressInUse(node.name, node.address, conflicts[0])
 
     def _admit(self, node: MachineToJoinCell) -> None:
         execution_hosts.add_execution_host(self.cell, node.name)
@@ -330,8 +317,8 @@ def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]
         return {}
     try:
         return keeps.query_host_tags(cluster)
-    except GridbridgeError as error:
-        raise ClusterStateUnknown(f"{policy.site.cluster}: {error}") from error
+    except errors.GridbridgeError as error:
+        raise errors.ClusterStateUnknown(f"{policy.site.cluster}: {error}") from error
 
 
 def require_home_execution_host(policy: Policy, host: str) -> None:
@@ -345,10 +332,10 @@ def require_home_execution_host(policy: Policy, host: str) -> None:
         return
     try:
         hosts = keeps.list_execution_hosts(cluster)
-    except GridbridgeError as error:
-        raise ClusterStateUnknown(f"{policy.site.cluster}: {error}") from error
+    except errors.GridbridgeError as error:
+        raise errors.ClusterStateUnknown(f"{policy.site.cluster}: {error}") from error
     if not any(is_same_host(name, host) for name in hosts):
-        raise CommandLineMistake((f"{host}: cluster {policy.site.cluster} has no such execution host",))
+        raise errors.CommandLineMistake((f"{host}: cluster {policy.site.cluster} has no such execution host",))
 
 
 def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
@@ -360,7 +347,7 @@ def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_want
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         name = policy.site.cluster
-        raise ConfigError((f"[cluster.{name}] kind: an embedded cluster keeps no tags",))
+        raise errors.ConfigError((f"[cluster.{name}] kind: an embedded cluster keeps no tags",))
     host_tags = query_home_cluster_host_tags(policy)
     name = next((listed for listed in host_tags if is_same_host(listed, host)), host)
     before = host_tags.get(name, ())
@@ -373,5 +360,5 @@ def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_want
 
 def _own(policy: Policy) -> str:
     if not policy.site.cluster:
-        raise ConfigError(("[site] cluster is empty: no cluster is the site's own",))
+        raise errors.ConfigError(("[site] cluster is empty: no cluster is the site's own",))
     return policy.site.cluster

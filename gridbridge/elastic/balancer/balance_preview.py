@@ -8,10 +8,7 @@ from typing import Any
 from gridbridge.decisions.elastic.node_acts_from_balance_plan import node_with_idle_time
 from gridbridge.decisions.elastic.nodes_needing_administrator import explain_how_to_wake_host, is_site_owned_host
 from gridbridge.elastic import host_membership_and_tags
-from gridbridge.elastic.balancer import (
-    balance_situation_sources,
-    balancer_round_decision,
-)
+from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_decision
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection

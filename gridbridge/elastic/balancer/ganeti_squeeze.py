@@ -2,10 +2,7 @@
 
 from dataclasses import dataclass
 
-from gridbridge.decisions.elastic.ganeti_hsqueeze import (
-    ganeti_squeeze_shell_commands,
-    plan_ganeti_power_changes,
-)
+from gridbridge.decisions.elastic.ganeti_hsqueeze import ganeti_squeeze_shell_commands, plan_ganeti_power_changes
 from gridbridge.decisions.elastic.ganeti_node_load import describe_unaccounted_ganeti_use
 from gridbridge.elastic import ganeti_text_file
 from gridbridge.errors import StandardOutputUnwritable

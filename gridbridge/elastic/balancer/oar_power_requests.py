@@ -12,10 +12,7 @@ from gridbridge.decisions.elastic.host_standby_and_waking import (
     latest_oar_power_request_by_node,
     unfinished_oar_power_requests,
 )
-from gridbridge.elastic.host_membership_and_tags import (
-    ExecutionHostMembership,
-    home_cluster_host_membership,
-)
+from gridbridge.elastic.host_membership_and_tags import ExecutionHostMembership, home_cluster_host_membership
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol_and_validation import HostPowerControl
 from gridbridge.errors import GridbridgeError, ProviderOutcomeUnknown, StateError

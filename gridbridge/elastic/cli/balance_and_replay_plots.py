@@ -19,10 +19,7 @@ from gridbridge.elastic.simulation.replay_policy_comparison import ReplayPolicyC
 from gridbridge.elastic.simulation.simulated_nodes_and_queue import replay_seconds_to_datetime
 from gridbridge.errors import StandardOutputUnwritable
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
-from gridbridge.model.elastic.replay_tasks_and_results import (
-    ComparedReplayRules,
-    PolicyReplayResult,
-)
+from gridbridge.model.elastic.replay_tasks_and_results import ComparedReplayRules, PolicyReplayResult
 
 mpl.use("Agg")
 SIZE_INCHES, DOTS = (9.0, 4.0), 110

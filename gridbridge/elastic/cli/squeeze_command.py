@@ -6,17 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gridbridge.cli import output_and_errors
-from gridbridge.cli.command_groups_and_options import (
-    CONFIG_FILE,
-    FROM,
-    JSON,
-    FiniteNumberRange,
-    add_options,
-    config_path_unless_from_folder,
-    exit_75_without_cluster_answer,
-    refuse_empty_option_value,
-)
+from gridbridge.cli import command_groups_and_options, output_and_errors
 
 if TYPE_CHECKING:  # each call needs only one module; loading takes half a second
     from gridbridge.elastic.balancer.ganeti_squeeze import GanetiSqueezeResult
@@ -33,14 +23,14 @@ ABOUT_A_MODEL = (
         metavar="[FILE]",
         is_flag=False,
         flag_value=ON_SCREEN,
-        callback=refuse_empty_option_value,
+        callback=command_groups_and_options.refuse_empty_option_value,
         help="Print the commands for the changes, or write the commands to FILE (-CFILE).",
     ),
     click.option(
         *("-S", "--save", "prefix"),
         metavar="FILE",
         default="",
-        callback=refuse_empty_option_value,
+        callback=command_groups_and_options.refuse_empty_option_value,
         help="Save the cluster before and after the changes as FILE.original and FILE.squeezed.",
     ),
     click.option("--no-headers", "is_bare", is_flag=True, help="Print only names."),
@@ -74,27 +64,27 @@ class GanetiSqueezeOutputOptions:
     "--model",
     metavar="FILE",
     default="",
-    callback=refuse_empty_option_value,
+    callback=command_groups_and_options.refuse_empty_option_value,
     help="Decide about this Ganeti text file.",
 )
-@FROM
+@command_groups_and_options.FROM
 @click.option(
     "--minimal-resources",
     "minimal",
     metavar="FACTOR",
-    type=FiniteNumberRange(-MOST_FACTOR, MOST_FACTOR),
+    type=command_groups_and_options.FiniteNumberRange(-MOST_FACTOR, MOST_FACTOR),
     help="The reserve that each node must have, in standard instances.",
 )
 @click.option(
     "--target-resources",
     "target",
     metavar="FACTOR",
-    type=FiniteNumberRange(-MOST_FACTOR, MOST_FACTOR),
+    type=command_groups_and_options.FiniteNumberRange(-MOST_FACTOR, MOST_FACTOR),
     help="The reserve that each node keeps when other nodes are switched off.",
 )
-@add_options(ABOUT_A_MODEL)
-@CONFIG_FILE
-@JSON
+@command_groups_and_options.add_options(ABOUT_A_MODEL)
+@command_groups_and_options.CONFIG_FILE
+@command_groups_and_options.JSON
 def squeeze(
     model: str, folder: str, minimal: float | None, target: float | None, path: str, is_json: bool, **options: Any
 ) -> None:
@@ -132,8 +122,8 @@ def squeeze(
         return
     from gridbridge.elastic.balancer import squeeze_preview
 
-    now, path = datetime.now(UTC), config_path_unless_from_folder(folder, path)
-    decision = exit_75_without_cluster_answer(
+    now, path = datetime.now(UTC), command_groups_and_options.config_path_unless_from_folder(folder, path)
+    decision = command_groups_and_options.exit_75_without_cluster_answer(
         lambda: squeeze_preview.preview_squeeze(now, folder=folder, path=path, minimal=minimal, target=target)
     )
     _tell_site(decision, is_json=is_json)

@@ -13,10 +13,7 @@ from datetime import UTC, datetime
 from threading import RLock
 from typing import Any
 
-from gridbridge.elastic.providers import (
-    provider_protocol_and_validation,
-    site_program_and_secret_files,
-)
+from gridbridge.elastic.providers import provider_protocol_and_validation, site_program_and_secret_files
 from gridbridge.errors import (
     ParseError,
     ProviderOutcomeUnknown,

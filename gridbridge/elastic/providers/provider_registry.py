@@ -5,17 +5,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from gridbridge.elastic.providers import (
-    ec2,
-    host_power_provider,
-    libcloud,
-    site_program_and_secret_files,
-)
+from gridbridge.elastic.providers import ec2, host_power_provider, libcloud, site_program_and_secret_files
 from gridbridge.elastic.providers.host_power_provider import ReportUnknownPower, log_unknown_power_state
-from gridbridge.elastic.providers.provider_protocol_and_validation import (
-    HostPowerControl,
-    MachineProvider,
-)
+from gridbridge.elastic.providers.provider_protocol_and_validation import HostPowerControl, MachineProvider
 from gridbridge.elastic.providers.site_program_and_secret_files import SiteProgramProvider
 from gridbridge.errors import GridbridgeError, ProviderPermanentFailure
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection, ProviderKind

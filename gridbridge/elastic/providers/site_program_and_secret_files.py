@@ -9,17 +9,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gridbridge import errors
 from gridbridge.elastic.providers import provider_protocol_and_validation
-from gridbridge.errors import (
-    CommandFailed,
-    FileWritableByOthers,
-    ParseError,
-    ProviderOutcomeUnknown,
-    ProviderOutOfMachines,
-    ProviderPermanentFailure,
-    ProviderRequestRepeatable,
-    StateError,
-)
 from gridbridge.model.elastic.elastic_nodes import POOL_TAG, ProviderMachine
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.shell import local_host_facts, program_runs, safe_files
@@ -44,9 +35,9 @@ def require_trusted_provider_file(path: str) -> str:
     is_other = bool(balancer) and me not in (0, balancer)
     try:
         safe_files.require_trusted_path(path, owner=me)
-    except FileWritableByOthers as error:
+    except errors.FileWritableByOthers as error:
         if not is_other:
-            raise ProviderPermanentFailure(str(error)) from error
+            raise errors.ProviderPermanentFailure(str(error)) from error
         _require_balancers(path, balancer)
     except OSError:
         return path
@@ -56,23 +47,23 @@ def require_trusted_provider_file(path: str) -> str:
 def _require_balancers(path: str, balancer: int) -> None:
     try:
         safe_files.require_trusted_path(path, owner=balancer)
-    except FileWritableByOthers as error:
-        raise ProviderPermanentFailure(f"others could have written {path}, for {error.wrong}") from error
+    except errors.FileWritableByOthers as error:
+        raise errors.ProviderPermanentFailure(f"others could have written {path}, for {error.wrong}") from error
 
 
 def run_provider_program(argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, stdin: bytes = b"") -> bytes:
     """Run a provider's program, and return the output; the exit status decides which error is raised."""
     try:
         return program_runs.run_program(argv, dict(env), timeout_s, stdin, MOST_BYTES).checked().stdout
-    except CommandFailed as failed:
+    except errors.CommandFailed as failed:
         message = f"{join_command_words(argv)}: {printable_program_output(failed.words)}"
         if failed.status == NO_CAPACITY:
-            raise ProviderOutOfMachines(message) from failed
+            raise errors.ProviderOutOfMachines(message) from failed
         if failed.status == LATER:
-            raise ProviderRequestRepeatable(message) from failed
+            raise errors.ProviderRequestRepeatable(message) from failed
         if failed.transient:
-            raise ProviderOutcomeUnknown(message) from failed
-        raise ProviderPermanentFailure(message) from failed
+            raise errors.ProviderOutcomeUnknown(message) from failed
+        raise errors.ProviderPermanentFailure(message) from failed
 
 
 def join_command_words(argv: tuple[str, ...]) -> str:
@@ -102,12 +93,12 @@ class SiteProgramProvider:
             machine = provider_protocol_and_validation.parse_provider_machine(
                 provider_protocol_and_validation.parse_json_document(printed)
             )
-        except ParseError as error:
-            raise ProviderPermanentFailure(f"{self._call_text('create')}: {error}") from error
+        except errors.ParseError as error:
+            raise errors.ProviderPermanentFailure(f"{self._call_text('create')}: {error}") from error
         if machine.name != name or not tags.items() <= machine.tags.items():
             problem = f"it tells of {machine.name}, {machine.id}, another machine than requested"
             mend = f"`{self.program} destroy` ends an unused node"
-            raise ProviderPermanentFailure(f"{self._call_text('create')}: {problem}; {mend}")
+            raise errors.ProviderPermanentFailure(f"{self._call_text('create')}: {problem}; {mend}")
         return machine
 
     def destroy(self, machine: ProviderMachine) -> None:
@@ -119,8 +110,8 @@ class SiteProgramProvider:
         printed = self._call("list", {})
         try:
             return provider_protocol_and_validation.parse_provider_machine_list(printed, self.cluster)
-        except ParseError as error:
-            raise ProviderPermanentFailure(f"{self._call_text('list')}: {error}") from error
+        except errors.ParseError as error:
+            raise errors.ProviderPermanentFailure(f"{self._call_text('list')}: {error}") from error
 
     def _call(self, verb: str, request: Mapping[str, object]) -> bytes:
         stdin = json.dumps(request).encode() + b"\n"
@@ -147,7 +138,7 @@ def read_private_credentials(path: str) -> dict[str, str]:
         return dict(parser["default"])
     except (configparser.Error, KeyError) as error:
         right = "a line [default], and lines NAME = VALUE below it"
-        raise ProviderPermanentFailure(f"{path}: wrong format; expected {right}") from error
+        raise errors.ProviderPermanentFailure(f"{path}: wrong format; expected {right}") from error
 
 
 def read_secret_file(path: str) -> str:
@@ -155,11 +146,11 @@ def read_secret_file(path: str) -> str:
     try:
         raw, facts = safe_files.read_file_only_owner_writes(path, MOST_SECRET_BYTES, os.geteuid())
         if facts.st_mode & OTHERS:
-            raise ProviderPermanentFailure(f"{path}: readable by others; run chmod 600 {path}")
+            raise errors.ProviderPermanentFailure(f"{path}: readable by others; run chmod 600 {path}")
         return raw.decode().rstrip("\n")
     except FileNotFoundError as error:
-        raise ProviderPermanentFailure(f"{path}: {error.strerror}") from error
-    except StateError as error:
-        raise ProviderPermanentFailure(str(error)) from error
+        raise errors.ProviderPermanentFailure(f"{path}: {error.strerror}") from error
+    except errors.StateError as error:
+        raise errors.ProviderPermanentFailure(str(error)) from error
     except UnicodeDecodeError as error:
-        raise ProviderPermanentFailure(f"{path}: no UTF-8") from error
+        raise errors.ProviderPermanentFailure(f"{path}: no UTF-8") from error
