@@ -29,10 +29,9 @@ USUAL_QUEUE = BalanceSection().queue
 
 
 def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
-    """Query the status programs of the home cluster; return their raw output and the time before the query.
+    """Return the raw output of the home cluster's status programs, and the time before the query.
 
-    Raises ClusterStateUnknown if a program does not answer, and ConfigError if the site has no cluster that the
-    balancer can manage.
+    Raises ClusterStateUnknown if a program does not answer, and ConfigError if the balancer can't manage the cluster.
     """
     name = policy.site.cluster
     if not name:
@@ -107,10 +106,7 @@ STEPS = 32  # at most this many steps of 8 MiB in a round; 32 steps take three s
 
 
 def read_stored_task_ends(path: str) -> RecentlyEndedTasks:
-    """Return the stored recent ends of tasks; empty for a missing or unreadable file.
-
-    After an empty result the next round reads the accounting file from the start.
-    """
+    """Return the stored recent ends of tasks; empty, so that all is read again, for a missing or unreadable file."""
     with suppress(StateError):
         return published_json.read_published_value(path, RecentlyEndedTasks) or RecentlyEndedTasks()
     return RecentlyEndedTasks()
@@ -122,10 +118,7 @@ def write_stored_task_ends(path: str, ends: RecentlyEndedTasks) -> None:
 
 
 def add_task_ends_from_accounting(path: str, ends: RecentlyEndedTasks, now: datetime) -> RecentlyEndedTasks:
-    """Return the recent ends of tasks, extended by the lines of the accounting file since the last call.
-
-    A new cell has no accounting file before its first task ends. Raises StateError for an unreadable file.
-    """
+    """Return the ends, extended by new lines of the accounting file; raise StateError for an unreadable file."""
     if not ends.place.inode and not os.path.exists(path):
         return ends
     for _ in range(STEPS):

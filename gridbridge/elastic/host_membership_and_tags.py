@@ -44,10 +44,7 @@ class ExecutionHostMembership(Protocol):
     """
 
     def join(self, node: MachineToJoinCell) -> HostJoinStep:
-        """Do the missing steps by which a machine joins the cluster; return the step that is reached.
-
-        The host's queues are enabled last, after the execution daemon has reported.
-        """
+        """Do the missing steps by which a machine joins; the queues are enabled after the daemon has reported."""
         ...
 
     def close(self, host: str) -> None:
@@ -55,10 +52,7 @@ class ExecutionHostMembership(Protocol):
         ...
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
-        """Enable a host's queues, and resume the host's best-effort queues.
-
-        Queues in `closed` stay disabled; the result is CLOSED if the host has a queue in `closed`.
-        """
+        """Enable a host's queues except those in `closed`; return CLOSED if the host has one of these."""
         ...
 
     def opening(self, host: str) -> str:
@@ -94,10 +88,7 @@ class ExecutionHostMembership(Protocol):
         ...
 
     def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
-        """Remove a closed and idle host from the cluster, and the host's name from the hosts files.
-
-        The execution daemon of a dead host is not contacted.
-        """
+        """Remove a closed and idle host and its names; the execution daemon of a dead host is not contacted."""
         ...
 
 
@@ -265,11 +256,7 @@ class GridEngineHostMembership:
             raise errors.CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
     def _require_its_own(self, node: MachineToJoinCell, admitted: tuple[str, ...]) -> None:
-        """Raise NewMachineAddressInUse if the node's address belongs to another host.
-
-        Otherwise the bootstrap would run on that host. Silent hosts of the cell are ignored, because a cloud
-        may have given its address to the new machine.
-        """
+        """Raise NewMachineAddressInUse if a living host, on which the bootstrap would run, has the node's address."""
         other_hosts = [host for host in admitted if not is_same_host(host, node.name)]
         conflicts = [host for host in other_hosts if resolve_host_address(host) == node.address]
         conflicts = [host for host in conflicts if execution_hosts.is_execd_up(self.cell, host)]
@@ -322,10 +309,7 @@ def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]
 
 
 def require_home_execution_host(policy: Policy, host: str) -> None:
-    """Raise CommandLineMistake unless a host is an execution host of the home cluster.
-
-    Raises ClusterStateUnknown if the cell does not answer.
-    """
+    """Raise CommandLineMistake unless a host is in the home cluster, ClusterStateUnknown without an answer."""
     cluster = configured_cluster_address(policy, _own(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
@@ -339,10 +323,7 @@ def require_home_execution_host(policy: Policy, host: str) -> None:
 
 
 def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
-    """Add a tag to a host, or remove a tag; return all tags of the host.
-
-    Raises ClusterStateUnknown if the cell does not answer, and CommandFailed if the cell refuses the change.
-    """
+    """Add or remove a tag, and return all tags; raise ClusterStateUnknown or, if refused, CommandFailed."""
     cluster = configured_cluster_address(policy, _own(policy))
     keeps = batch_adapter_of_cluster(cluster).keeps_tags
     if keeps is None:

@@ -69,10 +69,7 @@ class HostPowerActRunner:
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
 
     def do(self, due: DueNodeAct) -> BalancerOwnedNode:
-        """Carry out a due act, and return the node in its new state.
-
-        Raises GridbridgeError if the next round has to retry the act.
-        """
+        """Carry out a due act, and return the node in its new state; raise GridbridgeError for a retry."""
         assert due.act
         return POWER_ACTS[due.act](self, due)
 
@@ -175,10 +172,7 @@ class NodeActRunner:
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
 
     def do(self, due: DueNodeAct) -> BalancerOwnedNode:
-        """Carry out a due act, and return the node in its new state.
-
-        Raises GridbridgeError if the next round has to retry the act.
-        """
+        """Carry out a due act, and return the node in its new state; raise GridbridgeError for a retry."""
         if due.act is None:
             return due.node
         if due.act in POWER_ACTS:
@@ -186,10 +180,7 @@ class NodeActRunner:
         return ACTS[due.act](self, due.node)
 
     def end(self, pool: str, machine: ProviderMachine) -> None:
-        """Destroy a machine that belongs to no node, such as the master's machine.
-
-        Raises GridbridgeError if a later round has to retry.
-        """
+        """Destroy a machine that belongs to no node, such as the master's; raise GridbridgeError for a retry."""
         self.providers[pool].destroy(machine)
 
     @property

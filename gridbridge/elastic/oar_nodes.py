@@ -72,10 +72,7 @@ class OarNodePower:
             self.root("undrain", host)
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
-        """Set a node Alive and undrain it; OAR itself recovers suspected nodes.
-
-        OAR has no queues on nodes, so `closed` is ignored.
-        """
+        """Set a node Alive and undrain it; OAR recovers suspected nodes, and has no queues for `closed`."""
         del closed
         facts = self.look_at(host)
         if facts.is_halted:

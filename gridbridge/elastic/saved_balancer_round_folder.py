@@ -7,6 +7,7 @@ the time, the master, the last change and the nodes.
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from stat import S_ISREG
 from typing import TypeVar
@@ -42,18 +43,13 @@ def write_saved_balancer_round(
     by rename, because the folder may contain symlinks or pipes of another account.
     """
     os.makedirs(folder, exist_ok=True)
-    content = {
-        "now": saved_round.now.isoformat(),
-        "master": saved_round.master,
-        "last_change": saved_round.last_change.isoformat() if saved_round.last_change else None,
-        "nodes": {node.name: _node_row(node) for node in saved_round.nodes},
-    } | _more_content(saved_round)
+    content = _required_content(saved_round) | {k: v for k, v in _optional_content(saved_round).items() if v}
     for name, data in (
         (QSTAT, documents.qstat),
         (QHOST, documents.qhost),
         (QCONF, documents.qconf),
         (OAR, documents.oar),
-        (STATE, f"{json.dumps(content, indent=2)}\n".encode()),
+        (STATE, f"{json.dumps(content, indent=2, default=datetime.isoformat)}\n".encode()),
     ):
         if data:
             safe_files.replace_file_atomically(os.path.join(folder, name), data, _mode(), durable=False)
@@ -67,9 +63,9 @@ def _mode() -> int:
 
 
 def read_saved_balancer_round(folder: str) -> tuple[SavedBatchProgramOutputs, SavedBalancerRoundInput]:
-    """Read a folder with a round's inputs; raises ParseError with each missing or invalid value.
+    """Read a round's inputs; raise ParseError with each missing or invalid value.
 
-    Without state.json the round's time is that of the last change of qstat.xml, and the balancer has no nodes.
+    Without state.json the time is that of the last change of qstat.xml, and the balancer has no nodes.
     """
     documents = _documents(folder)
     path = os.path.join(folder, STATE)
@@ -99,47 +95,47 @@ def _bytes(folder: str, name: str) -> bytes:
         raise ParseError(f"{path}: {error.strerror}") from error
 
 
+def _required_content(saved_round: SavedBalancerRoundInput) -> dict[str, object]:
+    return {
+        "now": saved_round.now,
+        "master": saved_round.master,
+        "last_change": saved_round.last_change,
+        "nodes": {node.name: _node_row(node) for node in saved_round.nodes},
+    }
+
+
+def _optional_content(saved_round: SavedBalancerRoundInput) -> dict[str, object]:
+    runtimes = dict[str, dict[str, float]]()
+    for (owner, name), time_s in saved_round.runtimes.items():
+        runtimes.setdefault(owner, {})[name] = time_s
+    return {
+        "best_effort": sorted(saved_round.best_effort),
+        "eligible": dict(saved_round.eligible_since),
+        "watched": {job: _watched_row(observation) for job, observation in saved_round.watched.items()},
+        "runtimes": runtimes,
+        "elsewhere": dict(saved_round.elsewhere),
+        "elsewhere_free": dict(saved_round.elsewhere_free),
+        "failed": dict(saved_round.failed),
+        "spent": saved_round.spent,
+    }
+
+
 def _node_row(node: ElasticNode) -> dict[str, object]:
-    since = node.up_since.isoformat() if node.up_since else None
-    more = {
-        "since": node.since.isoformat() if node.since else None,
-        "idle_since": node.idle_since.isoformat() if node.idle_since else None,
-        "failed_at": node.failed_at.isoformat() if node.failed_at else None,
+    optional = {
+        "since": node.since,
+        "idle_since": node.idle_since,
+        "failed_at": node.failed_at,
         "pool": node.pool,
         "group": node.group,
         "kept": node.is_kept,
         "drained": node.is_drained,
         "machine": node.has_machine,
     }
-    row = {"up_since": since, "state": node.state.value}
-    return row | {key: value for key, value in more.items() if value}
-
-
-def _more_content(saved_round: SavedBalancerRoundInput) -> dict[str, object]:
-    runtimes = dict[str, dict[str, float]]()
-    for (owner, name), time_s in saved_round.runtimes.items():
-        runtimes.setdefault(owner, {})[name] = time_s
-    content = {
-        "best_effort": sorted(saved_round.best_effort),
-        "eligible": {str(job): since.isoformat() for job, since in saved_round.eligible_since.items()},
-        "watched": {str(job): _watched_row(observation) for job, observation in saved_round.watched.items()},
-        "runtimes": runtimes,
-        "elsewhere": dict(saved_round.elsewhere),
-        "elsewhere_free": dict(saved_round.elsewhere_free),
-        "failed": {pool: at.isoformat() for pool, at in saved_round.failed.items()},
-        "spent": saved_round.spent,
-    }
-    return {key: value for key, value in content.items() if value}
+    return {"up_since": node.up_since, "state": node.state.value} | {k: v for k, v in optional.items() if v}
 
 
 def _watched_row(observation: WaitingJobsHistory) -> dict[str, object]:
-    row = {
-        "at": observation.at.isoformat(),
-        "tasks": observation.tasks,
-        "room_since": observation.room_since.isoformat() if observation.room_since else None,
-        "stuck_since": observation.stuck_since.isoformat() if observation.stuck_since else None,
-    }
-    return {key: value for key, value in row.items() if value is not None}
+    return {key: value for key, value in asdict(observation).items() if value is not None}
 
 
 def _job(text: str) -> int:
@@ -171,23 +167,21 @@ class _State:
 
     def kept(self) -> SavedBalancerRoundInput:
         """Return the saved round; raises ParseError with a line for each invalid key."""
-        saved_round = self._kept()
+        saved_round = self._round()
         if self._mistakes:
             lines = [f"{self._path}: {mistake}" for mistake in self._mistakes]
             more = [f"{self._path}: {len(lines) - MOST_TOLD} more"] if lines[MOST_TOLD:] else []
             raise ParseError("\n".join(lines[:MOST_TOLD] + more))
         return saved_round
 
-    def _kept(self) -> SavedBalancerRoundInput:
-        now = self._time(self._told, "now")
-        if now is None:
-            self._wrong("now", self._told.get("now"), A_TIME)
+    def _round(self) -> SavedBalancerRoundInput:
+        now = self._required_time(self._told, "now")
         nodes = self._told.get("nodes", {})
         if not isinstance(nodes, dict):
             self._wrong("nodes", nodes, "a table of nodes by their names")
             nodes = {}
         return SavedBalancerRoundInput(
-            now=now or datetime.min.replace(tzinfo=UTC),
+            now=now,
             master=self._text(self._told.get("master", ""), "master"),
             last_change=self._time(self._told, "last_change"),
             nodes=tuple(self._node(name, row) for name, row in nodes.items()),
@@ -198,23 +192,22 @@ class _State:
                 for job, row in self._all("watched").items()
             },
             runtimes={
-                (owner, name): self._number(seconds, f"runtimes.{owner}.{name}")
-                for owner, names in self._all("runtimes").items()
-                for name, seconds in self._table(names, f"runtimes.{owner}.", ()).items()
+                (owner, name): seconds
+                for owner in self._all("runtimes")
+                for name, seconds in self._numbers(owner, self._all("runtimes"), "runtimes.").items()
             },
-            elsewhere={
-                queue: self._number(seconds, f"elsewhere.{queue}") for queue, seconds in self._all("elsewhere").items()
-            },
-            elsewhere_free={
-                queue: int(self._number(slots, f"elsewhere_free.{queue}"))
-                for queue, slots in self._all("elsewhere_free").items()
-            },
+            elsewhere=self._numbers("elsewhere"),
+            elsewhere_free={queue: int(slots) for queue, slots in self._numbers("elsewhere_free").items()},
             failed=self._times("failed"),
             spent=self._number(self._told.get("spent", 0), "spent"),
         )
 
     def _all(self, key: str) -> Mapping[str, object]:
         return self._table(self._told.get(key, {}), f"{key}.", ())
+
+    def _numbers(self, key: str, table: Mapping[str, object] | None = None, where: str = "") -> dict[str, float]:
+        numbers = self._table((table or self._told).get(key, {}), f"{where}{key}.", ())
+        return {name: self._number(number, f"{where}{key}.{name}") for name, number in numbers.items()}
 
     def _times(self, key: str) -> dict[str, datetime]:
         moments = ((name, self._time(self._all(key), name, f"{key}.")) for name in self._all(key))
@@ -239,9 +232,8 @@ class _State:
     def _node(self, name: str, row: object) -> ElasticNode:
         where = f"nodes.{name}."
         table = self._table(row, where, OF_NODE)
-        words = ", ".join(member.value for member in ElasticNodeState)
-        told_state = table.get("state", ElasticNodeState.READY.value)
-        state = self._as(ElasticNodeState, told_state, f"{where}state", f"one of {words}")
+        right = f"one of {', '.join(state.value for state in ElasticNodeState)}"
+        state = self._as(ElasticNodeState, table.get("state", ElasticNodeState.READY.value), f"{where}state", right)
         return ElasticNode(
             name=name,
             state=state or ElasticNodeState.READY,
@@ -261,11 +253,8 @@ class _State:
 
     def _watched(self, where: str, row: object) -> WaitingJobsHistory:
         table = self._table(row, where, OF_WATCHED)
-        at = self._time(table, "at", where)
-        if at is None:
-            self._wrong(f"{where}at", table.get("at"), A_TIME)
         return WaitingJobsHistory(
-            at=at or datetime.min.replace(tzinfo=UTC),
+            at=self._required_time(table, "at", where),
             tasks=int(self._number(table.get("tasks", 0), f"{where}tasks")),
             room_since=self._time(table, "room_since", where),
             stuck_since=self._time(table, "stuck_since", where),
@@ -279,6 +268,12 @@ class _State:
     def _time(self, table: Mapping[str, object], key: str, where: str = "") -> datetime | None:
         text = table.get(key)
         return None if text is None else self._as(_moment, text, where + key, A_TIME)
+
+    def _required_time(self, table: Mapping[str, object], key: str, where: str = "") -> datetime:
+        at = self._time(table, key, where)
+        if at is None:
+            self._wrong(f"{where}{key}", table.get(key), A_TIME)
+        return at or datetime.min.replace(tzinfo=UTC)
 
     def _text(self, text: object, key: str) -> str:
         if not isinstance(text, str):

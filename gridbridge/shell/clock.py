@@ -18,10 +18,7 @@ def _steady() -> float:
 
 
 class ClockShiftedDictionary(dict[K, V]):
-    """A dictionary of recorded times, which are shifted when someone sets the clock.
-
-    The ages of the recorded times stay right.
-    """
+    """A dictionary of recorded times that shift when someone sets the clock, so that ages stay right."""
 
     __slots__ = ("__weakref__", "_moved")
 
@@ -72,10 +69,7 @@ class Clock:
         return values
 
     def step(self) -> timedelta:
-        """Return the step by which the clock was set since the last call, and shift all recorded times.
-
-        The step is zero if nobody has set the clock.
-        """
+        """Return the step by which the clock was set since the last call, and shift all recorded times by it."""
         offset_s = self._wall() - self._steady()
         moved_s, self._offset_s = offset_s - self._offset_s, offset_s
         if abs(moved_s) < LEAST_S:

@@ -31,10 +31,7 @@ class AppendedLines:
 def read_appended_lines(
     path: str, position: AccountingFilePosition, now: float, most: int = STEP_BYTES
 ) -> AppendedLines:
-    """Read the whole lines after a position; raise StateError if the file can't be read.
-
-    An incomplete last line waits for the next read. A line longer than `most` bytes is skipped.
-    """
+    """Read whole lines, without lines longer than `most`; raise StateError if the file can't be read."""
     try:
         return _read_on(path, position, now, most)
     except OSError as error:

@@ -135,10 +135,7 @@ def _ask(
 def _channel(
     line: SshLoginConnection, configured_login: LoginWithSshConfig, deadline: float, command: str = FAR_SHELL
 ) -> paramiko.Channel:
-    """Open a channel with the remote shell, and send nothing of a request yet.
-
-    The remote host may have closed a kept connection, for instance when sshd restarted.
-    """
+    """Open a channel without sending a request; connect again if the remote host has closed the connection."""
     return retry_once(partial(_open, line, configured_login, deadline, command), StaleSshConnection)
 
 

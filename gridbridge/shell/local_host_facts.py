@@ -135,10 +135,7 @@ def free_bytes_and_files_of_folder(folder: str) -> FolderFreeSpace:
 
 
 def count_subfolders_by_owner(path: str) -> dict[str, int]:
-    """Count the subfolders of a folder by owner, without the subfolders of the folder's owner.
-
-    The result is empty if the folder can't be read.
-    """
+    """Count the subfolders that the folder's owner does not own, by owner; empty if unreadable."""
     try:
         ours = os.stat(path).st_uid
         with os.scandir(path) as entries:
@@ -182,11 +179,7 @@ def last_log_line(path: str) -> str:
 
 
 def find_root_daemon(program: str) -> RunningExecd | None:
-    """Find the process of a daemon that root started; return None if the daemon does not run.
-
-    The caller, as root, may restart the daemon's program. So a process of another user with the daemon's
-    name must not be found.
-    """
+    """Return a daemon's process, only if root started it, because root may restart its program; else None."""
     for pid in _pids():
         if read_text_or_empty(f"/proc/{pid}/comm").strip() == program and _is_roots(pid):
             executable = _executable(pid) or program
@@ -196,10 +189,7 @@ def find_root_daemon(program: str) -> RunningExecd | None:
 
 
 def _is_roots(pid: int) -> bool:
-    """Say whether a process runs as root, by its real uid, which no daemon changes.
-
-    The owner of /proc/PID proves nothing: root owns the folder of each process that is not dumpable.
-    """
+    """Say whether a process has root's real uid; the owner of /proc/PID is root for undumpable processes, too."""
     # the kernel escapes newlines in the name of the process
     lines = read_text_or_empty(f"/proc/{pid}/status").split("\n")
     return any(line.split()[:2] == ["Uid:", "0"] for line in lines)

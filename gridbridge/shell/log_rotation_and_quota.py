@@ -32,20 +32,14 @@ def prefix_lines_with_time(text: str, stream: TextIO | None) -> str:
 
 
 class StreamLogFile:
-    """The log file to which a stream of this process writes, if the stream writes to a file.
-
-    The parent process opened the file, and logrotate may have renamed it.
-    """
+    """The log file to which a stream of this process writes; logrotate may have renamed the file."""
 
     def __init__(self, stream: int) -> None:
         self._stream = stream
         self._path = _path(stream)
 
     def follow(self) -> None:
-        """After a rotation, write to the new file of the same name; complete a cut last line.
-
-        If the new file can't be opened, the stream goes on writing to the old file, so that no event is lost.
-        """
+        """After a rotation, write to the new file if the file can be opened; complete a cut last line."""
         if self._path:
             _follow(self._path, self._stream)
             _end_line(self._path, self._stream)

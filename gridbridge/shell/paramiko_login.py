@@ -63,10 +63,7 @@ def read_ssh_config_of_login(login: SshLogin) -> LoginWithSshConfig:
 
 
 def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
-    """Return a host's settings in an ssh_config file; None if a `Match` condition may run a program.
-
-    paramiko would run the program of `Match exec` as the account of this process (ssh_config(5)).
-    """
+    """Return a host's settings; None for `Match`, whose `exec` paramiko would run as this process (ssh_config(5))."""
     text = ""
     try:
         if os.path.exists(path):
@@ -78,10 +75,7 @@ def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
 
 
 def connect_with_paramiko(configured_login: LoginWithSshConfig, limit_s: float) -> paramiko.SSHClient:
-    """Log in with paramiko, with the user's key files and known hosts, and with the site's known hosts.
-
-    Raises SSHException or OSError if the login fails; openssh_message_for_error explains the error.
-    """
+    """Log in with the user's keys and known hosts and the site's known hosts; raise SSHException or OSError."""
     keys = _keys(configured_login)
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
@@ -135,10 +129,7 @@ def _keys(configured_login: LoginWithSshConfig) -> list[str]:
 
 
 def _is_usable(path: str, uid: int, most_bytes: int) -> bool:
-    """Say whether a path is a regular file that the account itself can read.
-
-    Root reads the file for the account, which could have replaced it by a FIFO or a symlink to root's key.
-    """
+    """Say whether an account itself can read a regular file; root must not read what a symlink of a user leads to."""
     try:
         facts = os.stat(path)
     except OSError:
@@ -190,10 +181,7 @@ class NewMachineLogin:
 
 @contextmanager
 def log_in_to_new_machine_by_ssh(machine: NewMachineLogin) -> Iterator[paramiko.SSHClient]:
-    """Log in to a new machine by ssh, without any known_hosts file.
-
-    Raises SshAccessRejected if the machine has another host key, HostNotReached if the login fails.
-    """
+    """Log in without known_hosts; raise SshAccessRejected for another host key, else HostNotReached."""
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     client.get_host_keys().add(machine.known_as, *_key(machine))
@@ -228,10 +216,7 @@ def _connect(client: paramiko.SSHClient, machine: NewMachineLogin) -> None:
 
 
 def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) -> bytes:
-    """Run a command on a new machine, with a text as its input; return the command's output.
-
-    Raises CommandFailed if the command fails or is too slow. The connection is closed at the time limit.
-    """
+    """Run a command with `text` as input, and return the output; raise CommandFailed, also at the time limit."""
     transport, deadline = client.get_transport(), time.monotonic() + limit_s
     if transport is None:
         raise HostNotReached((CLIENT,), FAILED, stderr=b"the connection is closed")

@@ -55,10 +55,7 @@ def _note(end: int, version: str) -> None:
 
 
 def poller_lock_holder_version(path: str) -> str | None:
-    """Return the version of a lock's holder; None if no process holds the lock, or if the lock file is unreadable.
-
-    The version is empty if the lock file contains no version.
-    """
+    """Return the holder's version, perhaps empty; None if no process holds the lock or the file is unreadable."""
     if not is_poller_lock_held(path):
         return None
     try:
@@ -73,11 +70,7 @@ def _open(path: str, flags: int) -> int:
 
 
 class MomentaryPollerLock:
-    """Holds a program's lock in a `with` block, if no other process holds the lock.
-
-    `with MomentaryPollerLock(path) as is_ours` says whether the block holds the lock. Several processes
-    can hold the lock at once with `is_shared`.
-    """
+    """Holds a lock in `with MomentaryPollerLock(path) as is_ours`, if free; with `is_shared` several may."""
 
     def __init__(self, path: str, *, is_shared: bool = False) -> None:
         self._path = path
@@ -122,10 +115,7 @@ def _locked(end: int) -> bool:
 
 
 def renew_poller_heartbeat(path: str, ahead_s: float = 0) -> None:
-    """Renew the heartbeat in a program's lock file; the next heartbeat is due within `ahead_s` seconds.
-
-    A heartbeat only sets the time of the lock file, which also works on a full disk.
-    """
+    """Set the lock file's time, which works on a full disk; the next heartbeat is due within `ahead_s` seconds."""
     until = time.time() + ahead_s
     try:
         os.utime(path, (until, until), follow_symlinks=False)
@@ -142,10 +132,7 @@ def last_poller_heartbeat(path: str) -> float:
 
 
 def is_poller_lock_held(path: str) -> bool | None:
-    """Say whether a process holds a program's lock; None if this process may not open the lock file.
-
-    The test takes a shared lock, so that two tests at once do not find each other.
-    """
+    """Say, by a shared lock, whether a process holds a lock; None if this process may not open the file."""
     try:
         end = os.open(path, os.O_RDONLY | OPTIONS)
     except PermissionError:

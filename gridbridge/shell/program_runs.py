@@ -118,10 +118,7 @@ def open_memory_file(data: bytes) -> int:
 def run_with_file_as_input(
     argv: tuple[str, ...], env: dict[str, str], timeout_s: float, source: int, most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
-    """Run a program as `run_program` does, with an open file as its standard input.
-
-    The program and the caller share the position in the file.
-    """
+    """Run a program as `run_program` does, with an open file, whose position is shared, as its input."""
     deadline = time.monotonic() + timeout_s
     ours, theirs = open_output_pipes()
     try:
@@ -214,10 +211,7 @@ def remaining_ms(deadline: float) -> float:
 
 
 def reap_program(pid: int, deadline: float) -> int:
-    """Wait for the end of a program that has closed its outputs; return its exit status or signal.
-
-    The wait is short, except for a daemon, which closes its outputs and runs on.
-    """
+    """Wait for a program that has closed its outputs, briefly except for a daemon; return status or signal."""
     while not (result := os.waitpid(pid, os.WNOHANG))[0]:
         remaining_ms(deadline)
         time.sleep(0.001)
@@ -225,10 +219,7 @@ def reap_program(pid: int, deadline: float) -> int:
 
 
 def kill_program_session(pid: int) -> None:
-    """Kill all processes of a program's session.
-
-    A program that has changed its user (sudo), or that is stuck in the kernel, is left alone.
-    """
+    """Kill a program's session, except programs that changed their user (sudo) or hang in the kernel."""
     try:
         os.killpg(pid, SIGKILL)
         reap_program(pid, time.monotonic() + REAP_S)

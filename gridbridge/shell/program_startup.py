@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
 
 def print_help_or_version_if_asked(text: str, version: "Callable[[], str] | None" = None) -> None:
-    """Print the help or the version, and exit with 0, if the command line asks for it.
-
-    `text` begins with the program's name. Programs that start often know no version.
-    """
+    """Print help, which begins with the program's name, or version, and exit with 0, if asked."""
     if sys.argv[1:] in (["--help"], ["-h"]):
         answer = text
     elif version and sys.argv[1:] == ["--version"]:
@@ -35,11 +32,7 @@ MOST_FILES, FEWEST_FILES = 4096, 256  # limits of open files
 
 
 def switch_process_to_account(name: str, remedy: str = "") -> None:
-    """Switch this process to an account for good.
-
-    Raises StateError if the process runs neither as root nor as the account. `remedy` says in the error
-    how to make a missing account.
-    """
+    """Switch this process to an account for good; raise StateError with `remedy` if this is impossible."""
     try:
         account = pwd.getpwnam(name)
     except KeyError as error:
@@ -62,11 +55,7 @@ def drop_root_to_account(name: str) -> None:
 
 
 def setpriv_command_prefix(name: str) -> tuple[str, ...]:
-    """Return the setpriv(1) command prefix with which root runs a program as an account.
-
-    The program also gets the account's groups. The prefix is empty if this process is not root's, or if
-    the account does not exist.
-    """
+    """Return setpriv(1) and options for a run with an account's rights; empty if not root, or no account."""
     if os.geteuid() != 0:
         return ()
     try:
@@ -78,10 +67,7 @@ def setpriv_command_prefix(name: str) -> tuple[str, ...]:
 
 
 def raise_resource_limits() -> int:
-    """Raise the resource limits of this process as far as possible; return the limit of open files.
-
-    sudo passes on the caller's limits, and low limits would make queries of clusters and accounts fail.
-    """
+    """Raise the limits that sudo passed on as far as possible; return the limit of open files."""
     for name in ("AS", "CPU", "DATA", "FSIZE", "NPROC", "STACK", "NOFILE"):
         limit = getattr(resource, f"RLIMIT_{name}")
         highest = MOST_FILES if name == "NOFILE" else resource.RLIM_INFINITY
@@ -101,10 +87,7 @@ GIT_S = 5.0
 
 @cache
 def version_with_commit(package: str = PACKAGE) -> str:
-    """Return the version as `1.0.0+COMMIT`; without COMMIT if the commit is unknown.
-
-    The result is stored, so that a running program reports its old version after an upgrade.
-    """
+    """Return and remember the version as `1.0.0+COMMIT`; without COMMIT if the commit is unknown."""
     commit = _built(package) or _checked_out(package)
     return f"{__version__}+{commit}" if commit else __version__
 

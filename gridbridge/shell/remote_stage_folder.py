@@ -143,10 +143,7 @@ def restore_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) 
 
 
 def find_remote_files(login: SshLogin, folder: str, names: tuple[str, ...], timeout_s: float) -> dict[str, bool] | None:
-    """Return the names that exist in a remote folder, and whether each is a symlink; None if the folder is gone.
-
-    Raises CommandFailed if the parent folder is not mounted now.
-    """
+    """Return which names exist, True for symlinks; None if the folder is gone, CommandFailed if not mounted."""
     lines = _ask(login, LOOK, (_checked(folder), *names), timeout_s).splitlines()
     if lines == [b"gone"]:
         return None
@@ -165,10 +162,7 @@ def remove_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -
 
 
 def remove_remote_transfer_folder(login: SshLogin | None, folder: str, transfer: str, timeout_s: float) -> None:
-    """Remove the remote folder that a starter's record names.
-
-    Raises ParseError if the folder does not have the transfer's name.
-    """
+    """Remove the folder that a starter's record names; raise ParseError for the name of no transfer."""
     if login is None or folder.rpartition("/")[2] != transfer:
         raise ParseError(f"{folder!r} is no remote folder of {transfer}")
     remove_remote_stage_folder(login, folder, timeout_s)

@@ -46,10 +46,7 @@ REMOVAL_S = 600.0
 
 
 class RsyncLimitAndProgress:
-    """The bandwidth limit of a copy, and a function that gets the progress.
-
-    The files are written in place, so that a killed copy is resumed at its last byte.
-    """
+    """The bandwidth limit and the progress of a copy in place, which continues at its last byte after a kill."""
 
     __slots__ = ("kib_per_s", "tell")
 
@@ -151,10 +148,7 @@ def _carry(
 
 
 def _reason(lines: list[str], host: str) -> str:
-    """Return the line of rsync's output that names the cause of a failure, and not a consequence.
-
-    If a copy from or to another host shows only consequences, the connection was lost.
-    """
+    """Return the line that names a failure's cause; without such a line, the connection of a remote copy was lost."""
     telling = [line for line in lines if not line.startswith(DANGLING)]
     causes = [line for line in telling if not any(words in line for words in FOLLOWS)]
     if telling and host and not causes:

@@ -110,10 +110,7 @@ def does_only_owner_write_file(path: str, facts: os.stat_result, max_bytes: int)
 
 
 def forbid_others_to_write(folder: str) -> None:
-    """Remove the write permission of other users from a folder.
-
-    Raises StateError if another user owns the folder.
-    """
+    """Remove other users' write permission from a folder; raise StateError if another user owns the folder."""
     facts = os.lstat(folder)
     if not _is_own_folder(facts):
         raise StateError(f"{folder}: not a folder of uid {os.geteuid()}; remove {folder}")
@@ -122,10 +119,7 @@ def forbid_others_to_write(folder: str) -> None:
 
 
 def make_private_folder(path: str) -> None:
-    """Make a folder that only its owner can enter.
-
-    A folder of the same name that other users could have written is renamed.
-    """
+    """Make a folder that only its owner can enter; rename an old one that other users could have written."""
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -137,10 +131,7 @@ def make_private_folder(path: str) -> None:
 
 
 def list_folder_or_empty(folder: str) -> list[str]:
-    """Return the names in a folder; empty if the folder does not exist.
-
-    Raises StateError if the folder can't be read.
-    """
+    """Return the names in a folder, none if it is missing; raise StateError if the folder can't be read."""
     try:
         return os.listdir(folder)
     except FileNotFoundError:
@@ -219,10 +210,7 @@ def require_trusted_path(path: str, opened: int | None = None, owner: int = ROOT
 
 
 def write_risks_along_path(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
-    """Yield the permissions by which other users can change what a path leads to.
-
-    A sticky parent folder is no risk, because nobody can rename or remove root's files in it.
-    """
+    """Yield permissions by which others can change what a path leads to; a sticky parent folder is no risk."""
     for step in folders_and_links_of_path(path):
         facts = os.lstat(step)
         is_sticky = facts.st_mode & stat.S_ISVTX and step != path

@@ -60,10 +60,7 @@ class OpenSshClient:
     def carry(
         self, login: SshLogin, _token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request in the remote shell; return the result, and whether nothing was sent.
-
-        Raises ProgramOutputTooLong if the output is longer than `most_bytes`.
-        """
+        """Run a request; return the result, and whether nothing was sent. Raises ProgramOutputTooLong."""
         source = program_runs.open_memory_file(request)
         try:
             return _call(login, timeout_s, source, most_bytes), _is_unread(source)
@@ -161,10 +158,7 @@ def encode_ssh_request(token: str, argv: tuple[str, ...], env: dict[str, str], t
 
 
 def decode_ssh_answer(token: str, argv: tuple[str, ...], ended: CompletedProgram) -> CompletedProgram | None:
-    """Return the program's outputs from between the tokens; None if the answer is incomplete.
-
-    Raises CommandFailed with status 127 if the program could not be started.
-    """
+    """Return the outputs, None for an incomplete answer; raise CommandFailed with 127 for a program not started."""
     if not is_whole_ssh_answer(token, ended.stdout, ended.stderr):
         return None
     stdout, stderr = (text.split(token.encode()) for text in (ended.stdout, ended.stderr))
@@ -199,11 +193,7 @@ def _become(login: SshLogin) -> tuple[str, ...]:
 
 
 def _apart() -> tuple[str, ...]:
-    """Return an unshare(1) command prefix that puts a command into a PID namespace of its own.
-
-    All programs that a user's ssh configuration starts then end with the client. The prefix is empty if
-    this process may not make namespaces.
-    """
+    """Return unshare(1) as a prefix, if allowed: programs that a user's ssh configuration starts end with ssh."""
     with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
         rights = next(line for line in file if line.startswith("CapEff:"))
     may = int(rights.split()[1], 16) >> CAP_SYS_ADMIN & 1
@@ -250,10 +240,7 @@ def _last_words(token: str, ended: CompletedProgram) -> str:
 
 
 def are_ssh_keys_refused(words: bytes) -> bool:
-    """Say whether the ssh client failed because the server accepts none of the user's keys.
-
-    ssh(1) ends with 255 for each failure. The client's last line is its own, whatever the server has printed before.
-    """
+    """Say, by the last line of the client, whether the server accepts none of the keys."""
     user, _, why = (words.splitlines() or [b""])[-1].partition(b": ")
     return b"@" in user and b" " not in user and why.startswith(DENIED)
 

@@ -26,10 +26,7 @@ Account = tuple[str, str, str, str]
 
 
 class IdleSshSessions(OpenSshClient):
-    """The idle ssh sessions of each login, and the logins that had a timeout.
-
-    A second session of a login is opened only if the first session is busy.
-    """
+    """The idle ssh sessions of each login, a second one only if the first is busy, and logins that timed out."""
 
     def __init__(self) -> None:
         self._idle: dict[Account, LifoQueue[SshSessionsOfProgram]] = {}
@@ -46,10 +43,7 @@ class IdleSshSessions(OpenSshClient):
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request over an idle session; return the result, and whether nothing was sent.
-
-        After a timeout, all later requests of the same login fail at once.
-        """
+        """Run a request over an idle session; after a timeout all later requests of the login fail at once."""
         deadline, idle = time.monotonic() + timeout_s, self._sessions(login)
         if silence := self._silences.get(login.key):
             return silence
@@ -77,10 +71,7 @@ def _one_session() -> "LifoQueue[SshSessionsOfProgram]":
 
 
 class LazyKeptSshConnections(OpenSshClient):
-    """Runs requests over kept connections, and loads paramiko for the first request.
-
-    Loading paramiko takes 0.2 s, in which other threads can query local clusters.
-    """
+    """Runs requests over kept connections; loads paramiko, which takes 0.2 s, for the first."""
 
     def __init__(self) -> None:
         self._lock = Lock()

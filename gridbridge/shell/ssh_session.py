@@ -65,10 +65,7 @@ class SshSessionsOfProgram(OpenSshClient):
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = program_runs.ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request in the remote shell; return the result, and whether nothing was sent.
-
-        A failed connection is closed, and the next request opens a new connection.
-        """
+        """Run a request; return the result, and whether nothing was sent. A failed connection is closed."""
         deadline = time.monotonic() + timeout_s
         argv = remote_shell_ssh_command(login)
         line = self._lines.pop(argv, None) or SshClientProcess(argv)

@@ -35,10 +35,7 @@ MOST_LOOKED_AT = 10_000  # newest journal entries to search
 
 
 def load_balancer_overview(now: datetime, path: str = BALANCE_STATE) -> BalancerStateOverview:
-    """Load nodes, pool failures, costs and pending requests from the balancer's state file.
-
-    Raises StateError for an account that may not read the file, and before the first round.
-    """
+    """Load nodes, pool failures, costs and requests; raise StateError if there is no readable state file."""
     with _opened(path, is_unchanged=True) as database:
         memory = BalancerStateRows(database)
         return BalancerStateOverview(
@@ -53,11 +50,7 @@ def load_balancer_overview(now: datetime, path: str = BALANCE_STATE) -> Balancer
 def record_node_change_request(
     host: str, request: AdministratorNodeRequestKind, path: str = BALANCE_STATE
 ) -> BalancerOwnedNode:
-    """Record an administrator's request to drain, keep or free a node in the next round.
-
-    The request replaces an older request for the node. Raises StateError for a host that is no node of the
-    balancer, and for a node that is already being removed.
-    """
+    """Record a request for the next round; raise StateError for a host that is no node or is being removed."""
     with _opened(path, is_unchanged=False) as database:
         memory = BalancerStateRows(database)
         node = next((node for node in memory.nodes.all() if is_same_host(node.name, host)), None)
@@ -161,10 +154,7 @@ def alert_machines_named_as_other_hosts(world: BalancerNodesSnapshot, ending: En
 
 
 def alert_machines_of_unknown_pool(machines: Iterable[tuple[str, ProviderMachine]], ending: Ending) -> None:
-    """Log machines that rounds leave alone, because the machine's pool is not configured.
-
-    Each machine comes with the pool whose provider lists the machine.
-    """
+    """Log machines whose pool is not configured; `machines` has the pool whose provider lists each machine."""
     for pool, machine in machines:
         lacks = f"[pool.{machine.pool}]" if machine.pool else f"a tag {POOL_TAG} with its pool"
         mend = f"give the machine {lacks}, or {ending(pool, machine.id)}"

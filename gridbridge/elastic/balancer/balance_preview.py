@@ -138,10 +138,7 @@ def apply_command_line_rules(
 
 
 def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
-    """Save the inputs of a balancer round in a folder.
-
-    Raises ClusterStateUnknown if the cell does not answer, and StandardOutputUnwritable for an unwritable folder.
-    """
+    """Save a round's inputs; raise ClusterStateUnknown or, for an unwritable folder, StandardOutputUnwritable."""
     policy = configuration_in_force.load_config_with_home_cluster(path)
     balance_situation_sources.save_balancer_round_inputs(policy, folder, now)
 

@@ -133,10 +133,7 @@ def _switched(policy: Policy) -> frozenset[str]:
 
 
 def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
-    """Run one balancer round; without permission to act this is a dry run.
-
-    Raises ClusterStateUnknown if the cell does not answer.
-    """
+    """Run a round, dry without permission to act; raise ClusterStateUnknown if the cell does not answer."""
     clock = Clock()
     if options.is_acting:
         start_acting_balancer(options)
@@ -295,10 +292,7 @@ class PublishingBalancerRound(BalancerRoundRunner):
         self._over: FinishedBalancerRound | None = None
 
     def gather(self) -> BalancerRoundInputs:
-        """Gather a round's inputs; with --kill-master raise ConfigError unless one machine has the master's tag.
-
-        The tag is checked only if every provider has given its list.
-        """
+        """Gather the inputs; with --kill-master raise ConfigError unless exactly one machine has the master's tag."""
         view = super().gather()
         world = view.world
         is_whole = world.machines.keys() == self._listing

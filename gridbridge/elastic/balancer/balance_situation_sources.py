@@ -67,10 +67,7 @@ def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting:
 
 
 def _elsewhere(policy: Policy, situation: BalanceSituation, folder: str) -> Iterator[tuple[str, int]]:
-    """Yield each transfer queue that would start a task at once, with the queue's free slots.
-
-    The poller's files about free slots must be less than a minute old.
-    """
+    """Yield each transfer queue that would start a task at once by recent files of the poller, and its free slots."""
     for name, queue in policy.queues.items():
         free_here = sum(
             instance.free for instance in situation.cell.instances if instance.queue == name and instance.is_usable
@@ -95,10 +92,7 @@ def load_saved_balance_situation(folder: str, queue: str = balanced_cluster_quer
 
 
 def save_balancer_round_inputs(policy: Policy, folder: str, now: datetime, published: str = PUBLISHED) -> None:
-    """Save a round's present inputs in a folder.
-
-    Raises ClusterStateUnknown if the cell does not answer, and StandardOutputUnwritable for an unwritable folder.
-    """
+    """Save inputs; raise ClusterStateUnknown or, for an unwritable folder, StandardOutputUnwritable."""
     documents, saved_round = balanced_cluster_queries.query_raw_cell_status(policy, now)
     where, queue = policy.site.cluster, policy.balance.queue
     situation = add_saved_balancer_state(

@@ -42,10 +42,7 @@ def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -
 
 
 class ReloadingBalancer(ReloadingDaemon):
-    """The balancer with a reloadable configuration.
-
-    If a new configuration forbids acts, the balancer only makes dry rounds.
-    """
+    """The balancer with a reloadable configuration; only dry rounds follow a configuration that forbids acts."""
 
     def __init__(
         self,

@@ -82,11 +82,7 @@ def balance_plan_report(
     is_alone: bool = True,
     ended: str = "",
 ) -> BalancePlanReport:
-    """Return a plan's report as commands print it.
-
-    With `is_alone=False` the round acts beyond this plan. `ended` is the id of the master's machine if the round
-    destroys this machine.
-    """
+    """Return a plan's report; `ended` is the id of the master's machine if the round destroys this machine."""
     return BalancePlanReport(
         add=plan.add,
         pool=plan.pool or None,
@@ -148,10 +144,7 @@ def list_wakeable_own_hosts(
 def drop_acts_replaced_by_squeeze(
     plan: BalancePlan, standby_plan: StandbyOrWakePlan | None, own: Set[str]
 ) -> BalancePlan:
-    """Return a policy's plan without acts that the squeeze replaces.
-
-    Hosts are woken before nodes are added; no round does both.
-    """
+    """Return a plan without acts that the squeeze replaces; no round both wakes hosts and adds nodes."""
     if standby_plan is None:
         return plan
     remaining = tuple(name for name in plan.remove if name not in own and name != standby_plan.last)

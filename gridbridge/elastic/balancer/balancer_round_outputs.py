@@ -56,10 +56,7 @@ def local_accounting_file_path(cluster: ClusterSection, name: str) -> str:
 def record_balancer_statistics(
     situation: BalanceSituation, queue: str, seeing: BalancerStatisticsPaths
 ) -> BalanceRoundStatistics:
-    """Compute a round's statistics, and append a row to the statistics file if there is one.
-
-    An unreadable or unwritable file is logged and never ends the round.
-    """
+    """Compute a round's statistics, and append a row to the statistics file; log a file that can't be used."""
     row = count_balancer_round_figures(situation, _ends(situation.now, seeing), queue, seeing.lookback)
     if seeing.stats:
         try:
@@ -89,10 +86,7 @@ MOST = 10**12  # upper limit of each number
 
 
 def append_balancer_statistics(path: str, row: BalanceRoundStatistics) -> None:
-    """Append a row to the statistics file in one write; raises StateError if the write fails.
-
-    An incomplete last line, left by a full disk, first gets a newline.
-    """
+    """Append a row in one write, after a newline if the last line is cut; raise StateError if this fails."""
     try:
         _append(path, balancer_statistics_csv_line(row))
     except OSError as error:
@@ -181,10 +175,7 @@ def write_published_balance(value: PublishedBalancerFigures, folder: str = BALAN
 
 
 def read_published_balance(folder: str = BALANCE_PUBLISHED) -> PublishedBalancerFigures | None:
-    """Return the published figures of the balancer; None before the first round.
-
-    Raises StateError for invalid content, and for a file that other accounts may write.
-    """
+    """Return the published figures, None before the first round; raise StateError for an invalid or unsafe file."""
     return published_json.read_published_value(f"{folder}/{NAME}", PublishedBalancerFigures)
 
 
@@ -196,10 +187,7 @@ def publish_balancer_round(
     outcome: BalancerRoundNodeChanges,
     folder: str = BALANCE_PUBLISHED,
 ) -> None:
-    """Publish a round that observed the whole cell; an unwritable file is logged.
-
-    `numbers` are the round's statistics, and `outcome` counts the round's changes of nodes.
-    """
+    """Publish a round that observed the whole cell; an unwritable file is logged."""
     _publish(lambda last: balancer_figures_if_cell_observed(last, cluster, situation, plan, numbers, outcome), folder)
 
 

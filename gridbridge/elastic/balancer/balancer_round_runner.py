@@ -119,10 +119,7 @@ class BalancerRoundRunner:
         )
 
     def gather(self) -> BalancerRoundInputs:
-        """Gather the cell's state, the providers' lists and the stored facts.
-
-        Raises ClusterStateUnknown if the cell does not answer.
-        """
+        """Gather the cell's state, machine lists and stored facts; raise ClusterStateUnknown without an answer."""
         cell = self._look()
         world, requests = self._world(cell), self._memory.asked()
         wished = [

@@ -61,10 +61,7 @@ def _notes(folder: str, names: list[str]) -> Iterator[OarPowerRequest]:
 
 
 def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
-    """Rewrite a request file with the remaining nodes, or delete a file without nodes.
-
-    The file keeps its age. Raises StateError if the file can't be changed.
-    """
+    """Write the remaining nodes and keep the file's age, or delete a file without nodes; raise StateError."""
     path = f"{folder}/{before.file}"
     try:
         if not after.hosts:
@@ -77,10 +74,7 @@ def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarP
 
 
 def create_power_request_lock_file(folder: str) -> str:
-    """Create the lock file of a folder if missing, and return the lock file's path.
-
-    The lock file belongs to the folder's group, even if root created the lock file.
-    """
+    """Create the lock file, with the folder's group, if missing; return its path."""
     path = f"{folder}/{LOCK}"
     with suppress(OSError):
         end = os.open(path, NEW, 0o600)
@@ -163,10 +157,7 @@ def _switch(
 
 
 def _works(site: ExecutionHostMembership, host: str) -> OarPowerRequestOutcome | None:
-    """Return why a node must stay on although OAR requested power-off; None if there is no reason.
-
-    The hook has marked the node as absent; a node that is still Alive may start a job.
-    """
+    """Return why a node can't be switched off for OAR, such as a job; None if there is no reason."""
     idleness = site.look(host)
     if not idleness.is_idle:
         return OarPowerRequestOutcome(host=host, wish=OarRequestedPowerState.SLEEP, why="OAR has a job on the node")

@@ -46,8 +46,7 @@ def preview_squeeze(
 ) -> SqueezePreview:
     """Decide as a squeeze would, without acts; with `folder` the cell is not queried.
 
-    Raises ClusterStateUnknown or ParseError for incomplete inputs, and ConfigError for a minimal reserve above
-    the target reserve.
+    Raises ClusterStateUnknown or ParseError for incomplete inputs, ConfigError for a minimal reserve above the target.
     """
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
     rules = policy.squeeze

@@ -87,11 +87,7 @@ PICTURES = (
 
 
 def draw_balance_plots(rows: Sequence[BalanceRoundStatistics], folder: str) -> tuple[str, ...]:
-    """Draw plots of statistics rows into a folder, and return the paths of the plots.
-
-    At least one row is needed. A missing folder is created. Raises StandardOutputUnwritable for an unwritable
-    folder.
-    """
+    """Draw one row or more into a folder; return the plots' paths, or raise StandardOutputUnwritable."""
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:

@@ -181,10 +181,7 @@ def plot(stats: str, folder: str) -> None:
 
 
 def plot_balancer_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
-    """Draw the rows of a statistics file; return the paths of the plots.
-
-    Invalid lines are skipped and reported on standard error.
-    """
+    """Draw a statistics file, and report invalid lines on standard error; return the plots' paths."""
     rows, left_out = balancer_round_outputs.read_balancer_statistics(stats)
     if left_out:
         count = f"{len(left_out)} lines are" if len(left_out) > 1 else "1 line is"

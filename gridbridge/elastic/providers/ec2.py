@@ -181,10 +181,7 @@ class Ec2MachineProvider:
         return is_up and is_young and not machine.host_key and machine.belongs_to(self.cluster)
 
     def _learn(self, id_: str) -> str:
-        """Read a host key from a machine's console, and store the key in a tag; empty if unknown.
-
-        A transient error is ignored, because otherwise the whole machine list would fail.
-        """
+        """Read a host key from a machine's console into a tag; empty if unknown, also after a transient error."""
         try:
             with translate_ec2_errors("list"):
                 key = provider_protocol_and_validation.find_console_host_key(self._console(id_))
@@ -259,10 +256,7 @@ def machine_from_ec2_instance(instance: Mapping[str, Any]) -> ProviderMachine:
 
 @contextmanager
 def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
-    """Raise the balancer's error classes in place of boto's errors; ignore error code `harmless`.
-
-    A malformed answer counts as a failure, because some clouds only resemble EC2.
-    """
+    """Raise the balancer's errors in place of boto's and of malformed answers; ignore error code `harmless`."""
     from botocore import exceptions as boto
 
     try:
@@ -297,10 +291,7 @@ def _code(error: Any) -> str:
 
 
 def _content(path: str) -> str:
-    """Return the user data for new machines; raises ProviderPermanentFailure for an unsafe file.
-
-    New machines run the user data as root, so only root and the balancer's account may write the file.
-    """
+    """Return the user data, which new machines run as root; raise ProviderPermanentFailure for an unsafe file."""
     if not path:
         return ""
     try:

@@ -120,10 +120,7 @@ class IpmiPowerSwitch:
         return _state_of(self._ask("status"), CHASSIS)
 
     def _ask(self, word: str) -> bytes:
-        """Run ipmitool, and return the output; raises ProviderOutcomeUnknown for any failure.
-
-        ipmitool exits with the same status for a refusal and for an unreachable controller.
-        """
+        """Run ipmitool; raise ProviderOutcomeUnknown, since a refusal and an unreachable controller look alike."""
         site_program_and_secret_files.read_secret_file(self.password_file)
         host, _, port = self.bmc.partition(":")
         connection = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)

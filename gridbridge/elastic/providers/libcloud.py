@@ -89,10 +89,7 @@ class LibcloudMachineProvider:
             )
 
     def _kept(self, new_node: Any, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Return a new machine from the driver's list; destroy a machine without the right name or tags.
-
-        The balancer would not recognize a machine without tags, and would create another machine.
-        """
+        """Return a new machine from the driver's list; destroy a machine that the balancer would not recognize."""
         listed = [candidate for candidate in self.driver.list_nodes() if candidate.id == new_node.id]
         node = listed[0] if listed else new_node
         machine = machine_from_libcloud_node(node)

@@ -27,10 +27,7 @@ class MachineLister(Protocol):
     """
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all machines of the provider; some machines may belong to other owners.
-
-        A single invalid entry makes the whole list fail with ProviderPermanentFailure.
-        """
+        """Return all machines, also of other owners; raise ProviderPermanentFailure for a single invalid entry."""
         ...
 
 
@@ -38,10 +35,7 @@ class MachineProvider(MachineLister, Protocol):
     """Lists, creates and destroys machines."""
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Create a machine with a name and tags; the machine may still boot when the call returns.
-
-        A caller that repeats a call after a lost answer passes equal tags.
-        """
+        """Create a machine, which may still boot afterwards; a repeated call after a lost answer has equal tags."""
         ...
 
     def destroy(self, machine: ProviderMachine) -> None:
@@ -115,10 +109,7 @@ def _machine(content: object) -> ProviderMachine:
 
 
 def require_valid_provider_machine(machine: ProviderMachine, cluster: str = "") -> ProviderMachine:
-    """Return the machine if all its values are valid; else raise ParseError.
-
-    A machine without the owner tag may have any printable name.
-    """
+    """Return a machine; raise ParseError for a bad value. Without owner tag any printable name is good."""
     is_owned = machine.belongs_to(cluster) if cluster else OWNER_TAG in machine.tags
     if not ID.fullmatch(machine.id):
         raise ParseError(f"id = {_shown(machine.id)}: blanks, or not printable")
@@ -148,10 +139,7 @@ def _require_moment(created: datetime) -> None:
 def require_valid_provider_machines(
     machines: Iterable[ProviderMachine], cluster: str = ""
 ) -> tuple[ProviderMachine, ...]:
-    """Return the machines if all are valid and have distinct ids; else raise ParseError.
-
-    With `cluster`, invalid names and tags of other owners' machines are cleaned.
-    """
+    """Return machines with distinct ids, those of other owners than `cluster` cleaned, or raise ParseError."""
     printable = (machine if not cluster or machine.belongs_to(cluster) else _printable(machine) for machine in machines)
     valid = tuple(require_valid_provider_machine(machine, cluster) for machine in printable)
     twice = [id_ for id_, count in Counter(machine.id for machine in valid).items() if count > 1]
@@ -221,10 +209,7 @@ def _shown(value: object) -> str:
 
 
 def find_console_host_key(printed: str) -> str:
-    """Return the best host key that a machine's last boot printed; empty if the block of keys is cut.
-
-    RSA keys are skipped, because an RSA key does not fit into an EC2 tag.
-    """
+    """Return the best printed host key except RSA, which is too long for EC2's tags; empty if the block is cut."""
     block = printed.rpartition(BEGIN)[2] if BEGIN in printed else ""
     if END not in block:
         return ""

@@ -18,11 +18,7 @@ Made = TypeVar("Made")
 
 
 def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
-    """Return the provider that creates a pool's nodes; raises ProviderPermanentFailure if there is none.
-
-    Each pool has a provider object, because pools differ in image and size. Pools of one [provider.NAME] section
-    list the same machines.
-    """
+    """Return the provider that creates a pool's nodes; raise ProviderPermanentFailure if there is none."""
     at = settings.pools.get(pool)
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
@@ -36,10 +32,7 @@ def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
 def make_power_control_of_host(
     settings: Policy, host: str, note_untold: ReportUnknownPower = log_unknown_power_state
 ) -> HostPowerControl:
-    """Return the power control of a host's provider section, which switches all hosts of the section.
-
-    Raises ProviderPermanentFailure if no section switches the host, or if the secret file can't be read.
-    """
+    """Return the power control of a host's provider section; raise ProviderPermanentFailure if there is none."""
     at = settings.powered.get(host)
     section = settings.providers.get(at.provider) if at else None
     if at is None or section is None:
@@ -53,27 +46,18 @@ def make_power_control_of_host(
 def make_all_power_controls(
     settings: Policy, note_untold: ReportUnknownPower = log_unknown_power_state
 ) -> dict[str, HostPowerControl]:
-    """Return the power controls of all provider sections that switch hosts.
-
-    Raises ProviderPermanentFailure for a misconfigured section.
-    """
+    """Return the power controls of all sections; raise ProviderPermanentFailure for a misconfigured section."""
     return {name: make_power_control_of_host(settings, host, note_untold) for name, host in _one_of_each(settings)}
 
 
 def make_pool_providers(settings: Policy) -> dict[str, MachineProvider]:
-    """Return the provider of each pool.
-
-    A misconfigured provider raises an error at each call, so that other pools still work.
-    """
+    """Return the provider of each pool; a misconfigured provider raises its error at each call."""
     names = [name for name, pool in settings.pools.items() if pool.provider]
     return {name: _made_or_not(make_provider_of_pool, settings, name) for name in names}
 
 
 def make_selected_power_controls(settings: Policy, own: Set[str]) -> dict[str, HostPowerControl]:
-    """Return the power controls of the provider sections in `own`, by section name.
-
-    A misconfigured section raises an error at each call, so that other sections still work.
-    """
+    """Return the power controls of the sections in `own`; a misconfigured section raises at each call."""
     hosts = [pair for pair in _one_of_each(settings) if pair[0] in own]
     return {name: _made_or_not(make_power_control_of_host, settings, host) for name, host in hosts}
 
