@@ -69,30 +69,8 @@ class BalancerNodeRows:
                 self._database.execute(insert(NODES), rows)
 
 
-class BalancerFactRows:
-    """Reads and writes the balancer's facts, each under a key."""
-
-    def __init__(self, database: StateFile) -> None:
-        self._database = database
-        self._upsert = database.upsert(FACTS)
-
-    def all(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
-        """Return the facts whose keys begin with a prefix, by the remainder of the key."""
-        rows = self._database.rows(_FACTS, prefix=prefix)
-        return {row["key"].removeprefix(prefix): row["value"] for row in rows}
-
-    def put(self, key: str, value: Mapping[str, object]) -> None:
-        """Store a fact under its key."""
-        self._database.execute(self._upsert, {"key": key, "value": value})
-
-    def drop(self, key: str) -> None:
-        """Delete the fact of a key."""
-        self._database.execute(_DROP, {"of_key": key})
-
-
 def _row(node: BalancerOwnedNode) -> dict[str, object]:
-    words = {"state": node.state.value, "step": node.step.value, "cause": node.cause.value}
-    return {**asdict(node), **words}
+    return asdict(node) | {"state": node.state.value, "step": node.step.value, "cause": node.cause.value}
 
 
 def _owned(row: RowMapping) -> BalancerOwnedNode:
@@ -107,6 +85,11 @@ def _owned(row: RowMapping) -> BalancerOwnedNode:
 
 POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"
 WATCHED, SILENT, CLOCKS = "watched", "silent", "clocks"
+REQUEST_FIELDS = {  # fields of AdministratorNodeRequests
+    AdministratorNodeRequestKind.DRAIN: "drained",
+    AdministratorNodeRequestKind.KEEP: "kept",
+    AdministratorNodeRequestKind.FREE: "freed",
+}
 MONTHS = 3  # number of months whose costs are stored
 
 
@@ -116,90 +99,80 @@ class BalancerStateRows:
     def __init__(self, database: StateFile) -> None:
         self.database = database
         self.nodes = BalancerNodeRows(database)
-        self._facts = BalancerFactRows(database)
+        self._upsert = database.upsert(FACTS)
+
+    def _all(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
+        """Return the facts whose keys begin with a prefix, by the remainder of the key."""
+        rows = self.database.rows(_FACTS, prefix=prefix)
+        return {row["key"].removeprefix(prefix): row["value"] for row in rows}
+
+    def _fact(self, key: str) -> Mapping[str, object]:
+        return self._all(key).get("", {})
+
+    def _put(self, key: str, value: Mapping[str, object]) -> None:
+        self.database.execute(self._upsert, {"key": key, "value": value})
 
     def follow(self, clocks: BalancerHostClocks) -> timedelta:
         """Shift all stored times by the step of the system clock; return the step."""
-        row = self._facts.all(CLOCKS).get("")
+        row = self._fact(CLOCKS)
         by = clock_step_correction.measure_clock_step(
             model_value_from_json(row, BalancerHostClocks) if row else None, clocks
         )
         with self.database.transaction():
             if by:
                 self._change(lambda at: clock_step_correction.shift_time(at, by))
-            self._facts.put(CLOCKS, model_value_to_json(clocks))
+            self._put(CLOCKS, model_value_to_json(clocks))
         return by
 
     def _change(self, change: clock_step_correction.TimeChange) -> None:
         self.nodes.replace([clock_step_correction.change_stored_times(node, change) for node in self.nodes.all()])
-        records = self.records().items()
-        self.keep_records({pool: clock_step_correction.change_stored_times(record, change) for pool, record in records})
+        self.keep_records(self._changed_records(change))
         for key in (UNLISTED, SILENT, WAITING):
-            moments = self._moments(key).items()
-            self._keep_moments(key, {name: change(at) for name, at in moments})
-        self.keep_watched(
-            {
-                job: clock_step_correction.change_stored_times(observation, change)
-                for job, observation in self._watched()
-            }
-        )
-        last = dict(self._facts.all(LAST).get("", {}))
+            self._keep_moments(key, {name: change(at) for name, at in self._moments(key).items()})
+        self.keep_watched(self._changed_watched(change))
+        last = dict(self._fact(LAST))
         for key in ("change", "round"):
             if last.get(key):
                 last[key] = change(datetime.fromisoformat(str(last[key]))).isoformat()
         if last:
-            self._facts.put(LAST, last)
+            self._put(LAST, last)
 
     def records(self, now: datetime | None = None) -> Mapping[str, PoolFailureRecord]:
         """Return the recent failures of each pool; times after `now` become `now`."""
-        by_pool = {
-            pool: model_value_from_json(record, PoolFailureRecord) for pool, record in self._facts.all(POOL).items()
-        }
-        if now is None:
-            return by_pool
-        return {
-            pool: clock_step_correction.change_stored_times(record, clock_step_correction.future_time_limiter(now))
-            for pool, record in by_pool.items()
-        }
+        if now is not None:
+            return self._changed_records(clock_step_correction.future_time_limiter(now))
+        return {pool: model_value_from_json(record, PoolFailureRecord) for pool, record in self._all(POOL).items()}
+
+    def _changed_records(self, change: clock_step_correction.TimeChange) -> Mapping[str, PoolFailureRecord]:
+        records = self.records().items()
+        return {pool: clock_step_correction.change_stored_times(record, change) for pool, record in records}
 
     def keep_records(self, records: Mapping[str, PoolFailureRecord]) -> None:
         """Store the failures of some pools, and delete the failures of all other pools."""
         for pool in self.records().keys() - records.keys():
-            self._facts.drop(f"{POOL}{pool}")
+            self.database.execute(_DROP, {"of_key": f"{POOL}{pool}"})
         for pool, record in records.items():
-            self._facts.put(f"{POOL}{pool}", model_value_to_json(record))
+            self._put(f"{POOL}{pool}", model_value_to_json(record))
 
     def asked(self) -> AdministratorNodeRequests:
         """Return the pending requests of administrators, by kind."""
-        requests = self.wishes()
-
-        def wished(request: AdministratorNodeRequestKind) -> frozenset[str]:
-            return frozenset(host for host, name in requests.items() if name == request.value)
-
-        return AdministratorNodeRequests(
-            drained=wished(AdministratorNodeRequestKind.DRAIN),
-            kept=wished(AdministratorNodeRequestKind.KEEP),
-            freed=wished(AdministratorNodeRequestKind.FREE),
-        )
+        hosts = {kind: frozenset(h for h, wish in self.wishes().items() if wish == kind) for kind in REQUEST_FIELDS}
+        return AdministratorNodeRequests(**{REQUEST_FIELDS[kind]: hosts[kind] for kind in REQUEST_FIELDS})
 
     def wishes(self) -> Mapping[str, str]:
         """Return the pending requests of administrators, by host name."""
-        return {host: str(row.get("wish")) for host, row in self._facts.all(ASKED).items()}
+        return {host: str(row.get("wish")) for host, row in self._all(ASKED).items()}
 
     def ask(self, host: str, request: AdministratorNodeRequestKind) -> None:
         """Store an administrator's request for the next round."""
-        self._facts.put(f"{ASKED}{host}", {"wish": request.value})
+        self._put(f"{ASKED}{host}", {"wish": request.value})
 
     def forget_asked(self, requests: AdministratorNodeRequests) -> None:
         """Delete requests that a round has carried out; keep requests that have changed since."""
-        hosts_by_request: Mapping[str, frozenset[str]] = {
-            AdministratorNodeRequestKind.DRAIN: requests.drained,
-            AdministratorNodeRequestKind.KEEP: requests.kept,
-            AdministratorNodeRequestKind.FREE: requests.freed,
-        }
+        done: dict[str, frozenset[str]] = {kind: getattr(requests, name) for kind, name in REQUEST_FIELDS.items()}
         for host, request in self.wishes().items():
-            if host in hosts_by_request.get(request, ()):
-                self._facts.drop(f"{ASKED}{host}")
+            if host in done.get(request, ()):
+                self.database.execute(_DROP, {"of_key": f"{ASKED}{host}"})
 
     def unlisted(self) -> Mapping[str, datetime]:
         """Return the time since which each node's machine has been missing from the provider's list."""
@@ -218,43 +191,39 @@ class BalancerStateRows:
         self._keep_moments(SILENT, silent)
 
     def _moments(self, key: str) -> Mapping[str, datetime]:
-        moments = self._facts.all(key).get("", {})
-        return {node: datetime.fromisoformat(str(at)) for node, at in moments.items()}
+        return {node: datetime.fromisoformat(str(at)) for node, at in self._fact(key).items()}
 
     def _keep_moments(self, key: str, moments: Mapping[str, datetime]) -> None:
-        self._facts.put(key, {node: at.isoformat() for node, at in moments.items()})
+        self._put(key, {node: at.isoformat() for node, at in moments.items()})
 
     def last_change(self) -> datetime | None:
         """Return the time of the last addition or removal of a node."""
-        at = self._facts.all(LAST).get("", {}).get("change")
+        return self._last("change")
+
+    def _last(self, key: str) -> datetime | None:
+        at = self._fact(LAST).get(key)
         return datetime.fromisoformat(str(at)) if at else None
 
     def spent(self, now: datetime) -> float:
         """Return the cost of nodes in the month of `now`."""
-        return self._months().get(_month(now), 0.0)
+        return self._months().get(f"{now:%Y-%m}", 0.0)
 
     def _months(self) -> Mapping[str, float]:
-        spent = self._facts.all(LAST).get("", {}).get("spent", {})
-        return model_value_from_json(spent, dict[str, float])
+        return model_value_from_json(self._fact(LAST).get("spent", {}), dict[str, float])
 
     def last_round(self) -> datetime | None:
         """Return the time of the last round."""
-        at = self._facts.all(LAST).get("", {}).get("round")
-        return datetime.fromisoformat(str(at)) if at else None
+        return self._last("round")
 
     def note_round(self, now: datetime, changed: datetime | None, spent: float) -> None:
         """Store a round's time and the cost of its month.
 
         Costs of two older months are kept, because the clock may be set back. Costs of later months are deleted.
         """
-        month = _month(now)
-        earlier = sorted((past_month, cost) for past_month, cost in self._months().items() if past_month < month)
-        value = {
-            "change": changed.isoformat() if changed else "",
-            "round": now.isoformat(),
-            "spent": {**dict(earlier[1 - MONTHS :]), month: spent},
-        }
-        self._facts.put(LAST, value)
+        month = f"{now:%Y-%m}"
+        costs = dict(sorted(item for item in self._months().items() if item[0] < month)[1 - MONTHS :]) | {month: spent}
+        change = changed.isoformat() if changed else ""
+        self._put(LAST, {"change": change, "round": now.isoformat(), "spent": costs})
 
     def eligible(self, jobs: Iterable[int], now: datetime) -> Mapping[int, datetime]:
         """Return the time since which each job could have started; a new job gets `now`."""
@@ -263,23 +232,16 @@ class BalancerStateRows:
 
     def keep_eligible(self, eligible: Mapping[int, datetime]) -> None:
         """Replace the stored times since which waiting jobs could have started."""
-        self._facts.put(WAITING, {str(job): at.isoformat() for job, at in eligible.items()})
+        self._keep_moments(WAITING, {str(job): at for job, at in eligible.items()})
 
     def watched(self, now: datetime) -> Mapping[int, WaitingJobsHistory]:
         """Return what the last round observed about each waiting job; times after `now` become `now`."""
-        return {
-            job: clock_step_correction.change_stored_times(observation, clock_step_correction.future_time_limiter(now))
-            for job, observation in self._watched()
-        }
+        return self._changed_watched(clock_step_correction.future_time_limiter(now))
 
-    def _watched(self) -> list[tuple[int, WaitingJobsHistory]]:
-        rows = self._facts.all(WATCHED).get("", {})
-        return [(int(job), model_value_from_json(row, WaitingJobsHistory)) for job, row in rows.items()]
+    def _changed_watched(self, change: clock_step_correction.TimeChange) -> Mapping[int, WaitingJobsHistory]:
+        rows = {int(job): model_value_from_json(row, WaitingJobsHistory) for job, row in self._fact(WATCHED).items()}
+        return {job: clock_step_correction.change_stored_times(row, change) for job, row in rows.items()}
 
     def keep_watched(self, watched: Mapping[int, WaitingJobsHistory]) -> None:
         """Replace the stored observations of waiting jobs."""
-        self._facts.put(WATCHED, {str(job): model_value_to_json(observation) for job, observation in watched.items()})
-
-
-def _month(now: datetime) -> str:
-    return f"{now:%Y-%m}"
+        self._put(WATCHED, {str(job): model_value_to_json(observation) for job, observation in watched.items()})

@@ -3,8 +3,7 @@
 import logging
 import socket
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
 from typing import Protocol, cast
@@ -19,8 +18,6 @@ from gridbridge.batch.privileged_helper_calls import run_gridbridge_as_root
 from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap, resolve_host_address
 from gridbridge.elastic.oar_nodes import OarNodePower
 from gridbridge.model.elastic.elastic_nodes import (
-    BalancerOwnedNode,
-    ElasticNodeState,
     HostCheckBeforeRemoval,
     HostJoinStep,
     HostRemovalProgress,
@@ -90,14 +87,6 @@ class ExecutionHostMembership(Protocol):
     def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
         """Remove a closed and idle host and its names; the execution daemon of a dead host is not contacted."""
         ...
-
-
-def enable_node_queues(
-    node: BalancerOwnedNode, membership: ExecutionHostMembership, closed: frozenset[str], now: datetime
-) -> BalancerOwnedNode:
-    """Enable a node's queues except those in `closed`; return the node as ready since `now`."""
-    step = membership.open(node.name, closed)
-    return replace(node.entering(ElasticNodeState.READY, now), idle_since=None, step=step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,14 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gridbridge.elastic.host_membership_and_tags import (
-    ExecutionHostMembership,
-    enable_node_queues,
-)
-from gridbridge.elastic.providers.provider_protocol_and_validation import (
-    HostPowerControl,
-    MachineProvider,
-)
+from gridbridge.elastic.host_membership_and_tags import ExecutionHostMembership
+from gridbridge.elastic.providers.provider_protocol_and_validation import HostPowerControl, MachineProvider
 from gridbridge.errors import (
     GridbridgeError,
     HostNotReached,
@@ -47,31 +41,37 @@ from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 
 _log = logging.getLogger(__name__)
 
-PATIENT = (
-    NodeStateCause.DRAINED,
-    NodeStateCause.CONDENSED,
-)  # causes for which a host stays closed until its tasks have ended
+PATIENT = (NodeStateCause.DRAINED, NodeStateCause.CONDENSED)  # a host stays closed until its tasks have ended
 ChangeHostTag = Callable[[str, str, bool], None]  # host, tag, and whether to add or remove the tag
-
-
-def ignore_host_tag(host: str, tag: str, is_wanted: bool) -> None:
-    """Do nothing; used by sites whose hosts have no power control."""
+LEAVES_S = 600.0  # time after which a host that is still in the cell is logged
+LOST = (NodeStateCause.VANISHED, NodeStateCause.SILENT)  # causes of nodes whose daemon does not answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostPowerActRunner:
-    """Switches the site's hosts off and on; acts on several hosts may run in parallel."""
+class NodeActRunner:
+    """Carries out acts on nodes, and switches hosts off and on; acts on several nodes may run in parallel."""
 
-    supplies: Mapping[str, HostPowerControl]  # power controls, by pool
+    cluster: str
+    pools: Mapping[str, NodePoolSection]
+    providers: Mapping[str, MachineProvider]  # machine providers, by pool
+    supplies: Mapping[str, HostPowerControl]  # power controls of the site's own hosts, by pool
     membership: ExecutionHostMembership
-    tag: ChangeHostTag
     now: Callable[[], datetime]
+    tag: ChangeHostTag
+    fill_first: bool = False  # whether the scheduler fills one node after another
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
 
     def do(self, due: DueNodeAct) -> BalancerOwnedNode:
         """Carry out a due act, and return the node in its new state; raise GridbridgeError for a retry."""
-        assert due.act
-        return POWER_ACTS[due.act](self, due)
+        if due.act is None:
+            return due.node
+        if due.act in POWER_ACTS:
+            return POWER_ACTS[due.act](self, due)
+        return NODE_ACTS[due.act](self, due.node)
+
+    def end(self, pool: str, machine: ProviderMachine) -> None:
+        """Destroy a machine that belongs to no node, such as the master's; raise GridbridgeError for a retry."""
+        self.providers[pool].destroy(machine)
 
     def _rest(self, due: DueNodeAct) -> BalancerOwnedNode:
         """Close a host; switch the host off if it is still idle, else open the host again.
@@ -93,7 +93,7 @@ class HostPowerActRunner:
             self.tag(node.name, due.tag, True)
         self.membership.halt(node.name)
         try:
-            self._supply(node).stop(_powered_machine(node))
+            self._supply(node).stop(_machine(node))
         except GridbridgeError as error:
             if node.cause is NodeStateCause.DRAINED:  # an administrator wants the host off
                 raise
@@ -108,7 +108,7 @@ class HostPowerActRunner:
 
     def _wake(self, due: DueNodeAct) -> BalancerOwnedNode:
         """Switch a host on; later rounds check whether the host is on, and may repeat the request."""
-        self._supply(due.node).start(_powered_machine(due.node))
+        self._supply(due.node).start(_machine(due.node))
         return due.node
 
     def _open(self, due: DueNodeAct) -> BalancerOwnedNode:
@@ -128,66 +128,9 @@ class HostPowerActRunner:
             raise SilentHostMayRunTasks(due.node.name)
         if due.before is not None and due.before.state is ElasticNodeState.STANDBY:
             _log.warning("event=still_on node=%s", due.node.name)
-        self._supply(due.node).stop(_powered_machine(due.node))
+        self._supply(due.node).stop(_machine(due.node))
         node = due.node.entering(ElasticNodeState.STANDBY, self.now(), due.node.cause)
         return replace(node, up_since=node.up_since or self.now())
-
-    def _opened(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
-        return enable_node_queues(node, self.membership, self.closed, self.now())
-
-    def _supply(self, node: BalancerOwnedNode) -> HostPowerControl:
-        if node.pool not in self.supplies:
-            raise ProviderPermanentFailure(f"{node.name}: no provider switches this host now")
-        return self.supplies[node.pool]
-
-
-def _powered_machine(node: BalancerOwnedNode) -> ProviderMachine:
-    return ProviderMachine(id=node.machine, name=node.name, state=ProviderMachineState.UNKNOWN)
-
-
-POWER_ACTS: Mapping[BalancerNodeAct, Callable[[HostPowerActRunner, DueNodeAct], BalancerOwnedNode]] = {
-    BalancerNodeAct.REST: HostPowerActRunner._rest,
-    BalancerNodeAct.WAKE: HostPowerActRunner._wake,
-    BalancerNodeAct.OPEN: HostPowerActRunner._open,
-    BalancerNodeAct.STOP: HostPowerActRunner._stop,
-}
-
-
-LEAVES_S = 600.0  # time after which a host that is still in the cell is logged
-LOST = (NodeStateCause.VANISHED, NodeStateCause.SILENT)  # causes of nodes whose daemon does not answer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeActRunner:
-    """Carries out acts on the nodes of a site; acts on several nodes may run in parallel."""
-
-    cluster: str
-    pools: Mapping[str, NodePoolSection]
-    providers: Mapping[str, MachineProvider]  # machine providers, by pool
-    supplies: Mapping[str, HostPowerControl]  # power controls of the site's own hosts, by pool
-    membership: ExecutionHostMembership
-    now: Callable[[], datetime]
-    tag: ChangeHostTag = ignore_host_tag
-    fill_first: bool = False  # whether the scheduler fills one node after another
-    closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
-
-    def do(self, due: DueNodeAct) -> BalancerOwnedNode:
-        """Carry out a due act, and return the node in its new state; raise GridbridgeError for a retry."""
-        if due.act is None:
-            return due.node
-        if due.act in POWER_ACTS:
-            return self._switching.do(due)
-        return ACTS[due.act](self, due.node)
-
-    def end(self, pool: str, machine: ProviderMachine) -> None:
-        """Destroy a machine that belongs to no node, such as the master's; raise GridbridgeError for a retry."""
-        self.providers[pool].destroy(machine)
-
-    @property
-    def _switching(self) -> HostPowerActRunner:
-        return HostPowerActRunner(
-            supplies=self.supplies, membership=self.membership, tag=self.tag, now=self.now, closed=self.closed
-        )
 
     def _create(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
         """Have a provider create the node's machine.
@@ -224,21 +167,20 @@ class NodeActRunner:
             _log.info("event=not_reached node=%s why=%r", node.name, str(error))
             return node
         if step in (HostJoinStep.JOINED, HostJoinStep.CLOSED):
-            ready = node.entering(ElasticNodeState.READY, self.now())
-            return replace(ready, step=step, idle_since=None)
+            return replace(node.entering(ElasticNodeState.READY, self.now()), step=step, idle_since=None)
         return replace(node, step=step)
 
     def _remove(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
         """Close a node; remove the node if it is still idle, else open the node again."""
         if node.is_kept:  # an administrator has asked to keep the node
-            return enable_node_queues(node, self.membership, self.closed, self.now())
+            return self._opened(node)
         self.membership.close(node.name)
         idleness = self.membership.look(node.name)
         if not idleness.is_listed or (idleness.is_idle and idleness.is_closed):
             return self._evict(node.entering(ElasticNodeState.REMOVING, self.now(), node.cause))
         if node.cause is NodeStateCause.DRAINED:
             return node
-        return enable_node_queues(node, self.membership, self.closed, self.now())
+        return self._opened(node)
 
     def _evict(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
         """Remove a node from the cell, then destroy the machine; the next round checks the result.
@@ -247,19 +189,16 @@ class NodeActRunner:
         of a vanished machine surely runs no task.
         """
         if node.cause is not NodeStateCause.VANISHED and self._is_in_use(node):
-            return self._put_back(node)
+            if node.cause is NodeStateCause.SILENT:
+                return self._opened(node)
+            joining = node.entering(ElasticNodeState.JOINING, self.now())
+            return replace(joining, idle_since=None, step=HostJoinStep.NONE)
         leaving = self.membership.leave(node.name, is_dead=node.cause in LOST)
         if leaving.step is HostRemovalResult.LEFT:
             return self._destroy(replace(node, step=HostJoinStep.LEFT))
         if (self.now() - node.since).total_seconds() > LEAVES_S:
             _log.warning("event=not_left node=%s why=%r", node.name, leaving.refused_by)
         return node
-
-    def _put_back(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
-        """Let a node that is still in use run tasks again: enable its queues, or repeat the steps of joining."""
-        if node.cause is NodeStateCause.SILENT:
-            return enable_node_queues(node, self.membership, self.closed, self.now())
-        return replace(node.entering(ElasticNodeState.JOINING, self.now()), idle_since=None, step=HostJoinStep.NONE)
 
     def _is_in_use(self, node: BalancerOwnedNode) -> bool:
         """Close a host, and return whether the host still runs a task."""
@@ -269,10 +208,20 @@ class NodeActRunner:
             idleness = self.membership.look(node.name)
         return idleness.is_listed and not (idleness.is_idle and idleness.is_closed)
 
+    def _opened(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
+        """Enable a node's queues except those in `closed`; return the node as ready."""
+        step = self.membership.open(node.name, self.closed)
+        return replace(node.entering(ElasticNodeState.READY, self.now()), idle_since=None, step=step)
+
     def _destroy(self, node: BalancerOwnedNode) -> BalancerOwnedNode:
         if node.machine:
             self._provider(node).destroy(_machine(node))
         return node
+
+    def _supply(self, node: BalancerOwnedNode) -> HostPowerControl:
+        if node.pool not in self.supplies:
+            raise ProviderPermanentFailure(f"{node.name}: no provider switches this host now")
+        return self.supplies[node.pool]
 
     def _provider(self, node: BalancerOwnedNode) -> MachineProvider:
         if node.pool not in self.providers:
@@ -298,10 +247,16 @@ def _machine(node: BalancerOwnedNode) -> ProviderMachine:
     return ProviderMachine(id=node.machine, name=node.name, state=ProviderMachineState.UNKNOWN, address=node.address)
 
 
-ACTS: Mapping[BalancerNodeAct, Callable[[NodeActRunner, BalancerOwnedNode], BalancerOwnedNode]] = {
+NODE_ACTS: Mapping[BalancerNodeAct, Callable[[NodeActRunner, BalancerOwnedNode], BalancerOwnedNode]] = {
     BalancerNodeAct.CREATE: NodeActRunner._create,
     BalancerNodeAct.JOIN: NodeActRunner._join,
     BalancerNodeAct.REMOVE: NodeActRunner._remove,
     BalancerNodeAct.EVICT: NodeActRunner._evict,
     BalancerNodeAct.DESTROY: NodeActRunner._destroy,
+}
+POWER_ACTS: Mapping[BalancerNodeAct, Callable[[NodeActRunner, DueNodeAct], BalancerOwnedNode]] = {
+    BalancerNodeAct.REST: NodeActRunner._rest,
+    BalancerNodeAct.WAKE: NodeActRunner._wake,
+    BalancerNodeAct.OPEN: NodeActRunner._open,
+    BalancerNodeAct.STOP: NodeActRunner._stop,
 }

@@ -185,9 +185,13 @@ class SiteBalancerSettings:
     own_hosts: frozenset[str] = frozenset()  # short names of all hosts with power control
     sections: Mapping[str, MachineProviderSection] = field(default_factory=dict)
 
+    def provider_of(self, pool: str) -> str:
+        """Return the provider of a pool; empty for a pool that is not configured."""
+        return self.pools.get(pool, NodePoolSection()).provider
+
     def ending(self, pool: str, machine: str) -> str:
         """Return the command by which an administrator destroys a machine of a pool."""
-        provider = self.pools.get(pool, NodePoolSection()).provider
+        provider = self.provider_of(pool)
         return manual_machine_removal_command(machine, provider, self.sections.get(provider))
 
 

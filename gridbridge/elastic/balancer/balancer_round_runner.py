@@ -34,14 +34,6 @@ from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
     pools_closed_to_new_nodes,
     update_pool_failure_records,
 )
-from gridbridge.decisions.elastic.nodes_needing_administrator import (
-    find_machines_of_unknown_pools,
-    find_powered_off_hosts_with_tasks,
-    find_reporting_nodes_without_listed_machine,
-    find_silent_hosts_without_machine,
-    silent_nodes_with_tasks,
-    standby_hosts_no_longer_configured,
-)
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic import machine_bootstrap
 from gridbridge.elastic.balancer import (
@@ -69,7 +61,6 @@ from gridbridge.model.elastic.elastic_nodes import (
     ElasticNodeState,
     NodeStateCause,
     ProviderMachine,
-    short_host_name,
 )
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, StandbyOrWakePlan, tags_by_short_host_name
@@ -140,35 +131,15 @@ class BalancerRoundRunner:
             situation = replace(situation, standby=standby)
         closed = queues_closed_by_hand(situation)
         world = replace(world, is_unready=are_too_many_hosts_unready(situation), closed=closed)
-        self._tell(world)
+        administrator_alerts_and_requests.log_alerts_for_administrators(
+            world,
+            self._site,
+            self._providers.keys() | self._site.released,
+            self._memory.nodes.all(),
+            self._acts.membership,
+            self.patience.silent_s,
+        )
         return BalancerRoundInputs(situation=situation, world=world, asked=requests, movable=self._movable(world))
-
-    def _tell(self, world: BalancerNodesSnapshot) -> None:
-        administrator_alerts_and_requests.alert_undestroyed_machines(world, self._site.pools, self._site.ending)
-        administrator_alerts_and_requests.alert_nodes_without_provider(
-            world, self._providers.keys() | self._site.released
-        )
-        administrator_alerts_and_requests.alert_nodes_absent_from_provider(
-            find_reporting_nodes_without_listed_machine(world), self._site.pools
-        )
-        administrator_alerts_and_requests.alert_machines_named_as_other_hosts(world, self._site.ending)
-        administrator_alerts_and_requests.alert_machines_of_unknown_pool(
-            find_machines_of_unknown_pools(world), self._site.ending
-        )
-        clearing = self._acts.membership.clearing
-        administrator_alerts_and_requests.alert_dead_nodes_with_tasks(
-            silent_nodes_with_tasks(world, self.patience.silent_s), clearing
-        )
-        off_hosts = standby_hosts_no_longer_configured(world, self._memory.nodes.all())
-        prefix = self._site.rules.prefix_at(world.cluster)
-        forgetting = self._acts.membership.forgetting
-        own = self._site.own_hosts | {short_host_name(host.name) for host in off_hosts}
-        lost = find_silent_hosts_without_machine(world, prefix, self.patience.silent_s, own)
-        administrator_alerts_and_requests.alert_hosts_without_machine(lost, forgetting)
-        administrator_alerts_and_requests.alert_busy_hosts_off_by_hand(
-            find_powered_off_hosts_with_tasks(world), clearing
-        )
-        administrator_alerts_and_requests.alert_unmanaged_hosts_still_off(off_hosts, self._acts.membership.opening)
 
     def _movable(self, world: BalancerNodesSnapshot) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return the rerunnable tasks of each host; empty if the squeeze moves no tasks."""
@@ -192,7 +163,7 @@ class BalancerRoundRunner:
                 for node in self._memory.nodes.all()
                 if node.pool not in self._site.released or is_host_changing_power_state(node)
             ),
-            machines=self._whole(self._machines()),
+            machines=self._machines(),
             hosts=node_acts_from_balance_plan.busy_or_silent_state_by_host(cell),
             pools=frozenset(self._site.pools),
             providers={name: pool.provider for name, pool in self._site.pools.items()},
@@ -269,10 +240,11 @@ class BalancerRoundRunner:
             meant = _after(view.world.kept, dues)
             self._memory.nodes.replace(meant)
             self._memory.forget_asked(node_acts_from_balance_plan.fulfilled_administrator_requests(view.asked, meant))
-        administrator_alerts_and_requests.alert_late_keep_requests(
-            node_acts_from_balance_plan.nodes_with_late_keep_request(view.asked, meant)
-        )
-        self.done = self._do(dues, replace(self._acts, closed=view.world.closed))
+        for name in node_acts_from_balance_plan.nodes_with_late_keep_request(view.asked, meant):
+            _log.warning("event=kept_too_late node=%s", name)
+        acts = replace(self._acts, closed=view.world.closed)
+        with ThreadPoolExecutor(AT_ONCE, "node") as threads:
+            self.done = tuple(threads.map(lambda due: _try(due, acts), dues))
         nodes = _after(view.world.kept, self.done)
         after = [node for node in nodes if node.state is not ElasticNodeState.GONE]
         changes = [(due.before, due.node) for due in self.done]
@@ -280,45 +252,23 @@ class BalancerRoundRunner:
         self._note(view, after, changes, plan.plan.watched, is_changed=is_changed)
         _tell(changes)
         if plan.ended:
-            self._end_master(*plan.ended)
-
-    def _end_master(self, pool: str, machine: ProviderMachine) -> None:
-        """Destroy the master's machine, on which this program runs."""
-        _log.warning("event=master_ended machine=%s", machine.id)
-        self._acts.end(pool, machine)
-
-    def _do(self, dues: Sequence[DueNodeAct], acts: NodeActRunner) -> tuple[DueNodeAct, ...]:
-        """Carry out acts on several nodes in parallel; a node whose act failed keeps the intended state."""
-        with ThreadPoolExecutor(AT_ONCE, "node") as threads:
-            return tuple(threads.map(lambda due: self._try(due, acts), dues))
-
-    def _try(self, due: DueNodeAct, acts: NodeActRunner) -> DueNodeAct:
-        try:
-            return replace(due, node=acts.do(due))
-        except GridbridgeError as error:
-            act = due.act.value if due.act else ""
-            _log.warning("event=not_done node=%s act=%s why=%r", due.node.name, act, str(error))
-            return due
+            pool, machine = plan.ended  # the master's machine, on which this program runs
+            _log.warning("event=master_ended machine=%s", machine.id)
+            self._acts.end(pool, machine)
 
     def _machines(self) -> Mapping[str, tuple[ProviderMachine, ...]]:
-        """Return the machines by pool, without pools whose provider gave no complete list."""
-        with ThreadPoolExecutor(AT_ONCE, "provider") as threads:
-            lists = threads.map(self._listed, self._providers.items())
-            return {pool: machines for pool, machines in lists if machines is not None}
+        """Return the machines by pool, without pools whose provider gave no complete list.
 
-    def _whole(self, machines: Mapping[str, tuple[ProviderMachine, ...]]) -> Mapping[str, tuple[ProviderMachine, ...]]:
-        """Return the machines unchanged; raises ClusterStateUnknown if no provider gave a complete list."""
+        Raises ClusterStateUnknown if no provider gave a complete list.
+        """
+        with ThreadPoolExecutor(AT_ONCE, "provider") as threads:
+            lists = zip(
+                self._providers, threads.map(_listed, self._providers.keys(), self._providers.values()), strict=True
+            )
+            machines = {pool: listed for pool, listed in lists if listed is not None}
         if self._providers and not machines:
             raise ClusterStateUnknown("no provider gave a whole list of its machines")
         return machines
-
-    def _listed(self, entry: tuple[str, MachineLister]) -> tuple[str, tuple[ProviderMachine, ...] | None]:
-        pool, provider = entry
-        try:
-            return pool, provider.machines()
-        except GridbridgeError as error:
-            _log.warning("event=no_list pool=%s why=%r", pool, str(error))
-            return pool, None
 
     def _possible(self, plan: BalancePlan, view: BalancerRoundInputs) -> BalancePlan:
         """Reduce a plan to nodes that available providers can create."""
@@ -376,6 +326,24 @@ class BalancerRoundRunner:
             view.situation.local_now,
         )
         return self._memory.spent(now) + cost
+
+
+def _listed(pool: str, provider: MachineLister) -> tuple[ProviderMachine, ...] | None:
+    try:
+        return provider.machines()
+    except GridbridgeError as error:
+        _log.warning("event=no_list pool=%s why=%r", pool, str(error))
+        return None
+
+
+def _try(due: DueNodeAct, acts: NodeActRunner) -> DueNodeAct:
+    """Carry out an act; a node whose act failed keeps the intended state."""
+    try:
+        return replace(due, node=acts.do(due))
+    except GridbridgeError as error:
+        act = due.act.value if due.act else ""
+        _log.warning("event=not_done node=%s act=%s why=%r", due.node.name, act, str(error))
+        return due
 
 
 def _is_turn(due: DueNodeAct) -> bool:
