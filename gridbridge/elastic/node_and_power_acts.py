@@ -42,7 +42,7 @@ from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 _log = logging.getLogger(__name__)
 
 PATIENT = (NodeStateCause.DRAINED, NodeStateCause.CONDENSED)  # a host stays closed until its tasks have ended
-ChangeHostTag = Callable[[str, str, bool], None]  # host, tag, and whether to add or remove the tag
+ChangeHostTag = Callable[[str, str, bool], object]  # host, tag, and whether to add or remove the tag
 LEAVES_S = 600.0  # time after which a host that is still in the cell is logged
 LOST = (NodeStateCause.VANISHED, NodeStateCause.SILENT)  # causes of nodes whose daemon does not answer
 

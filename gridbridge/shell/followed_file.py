@@ -65,12 +65,8 @@ def _neighbours(path: str) -> Iterator[str]:
     for neighbour in sorted(os.listdir(folder or "/")):
         beside = f"{folder}/{neighbour}"
         is_beside = neighbour != name and neighbour.startswith(name)
-        if is_beside and S_ISREG(os.lstat(beside).st_mode) and _may_read(beside):
+        if is_beside and S_ISREG(os.lstat(beside).st_mode) and os.access(beside, os.R_OK, effective_ids=True):
             yield beside
-
-
-def _may_read(path: str) -> bool:
-    return os.access(path, os.R_OK, effective_ids=True)
 
 
 def _continues(path: str, position: AccountingFilePosition) -> bool:

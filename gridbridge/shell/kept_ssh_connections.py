@@ -8,7 +8,7 @@ import select
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,7 +18,10 @@ from paramiko import SSHException
 from gridbridge.errors import CommandFailed, HostNotReached, ProgramOutputTooLong
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell.paramiko_login import (
+    CHUNK_BYTES,
+    TROUBLES,
     LoginWithSshConfig,
+    closed_after_limit,
     connect_with_paramiko,
     openssh_message_for_error,
     read_ssh_config_of_login,
@@ -27,11 +30,8 @@ from gridbridge.shell.program_runs import ANSWER_BYTES, SIGKILL, CompletedProgra
 from gridbridge.shell.retry import retry_once
 from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, OpenSshClient
 
-CHUNK_BYTES = 65536
 GRACE_S = 1.0
 QUIET_S = 1.0  # pause in the output, after which b"" is yielded
-# paramiko raises RuntimeError if a thread can't be started.
-TROUBLES = (SSHException, OSError, EOFError, RuntimeError)
 CHANNELS = 4  # channels at once in a connection; the default of MaxSessions is 10 (sshd_config(5))
 
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # the callers log failures
@@ -146,7 +146,7 @@ def _open(
     try:
         channel = transport.open_session(timeout=_left_s(deadline))
         channel.settimeout(_left_s(deadline))
-        with _closed_at(deadline, channel):
+        with closed_after_limit(_left_s(deadline), partial(_close_channel, channel)):
             channel.exec_command(command)  # paramiko itself sets no timeout
     except TROUBLES as error:
         if is_new or transport.is_active():
@@ -169,20 +169,9 @@ def _transport(
     return transport, is_new
 
 
-@contextmanager
-def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
-    """Close a channel at the deadline, so that a reader gets an error."""
-
-    def close() -> None:
-        with suppress(EOFError, OSError):  # the connection may be lost already
-            channel.close()
-
-    watch = threading.Timer(_left_s(deadline), close)
-    watch.start()
-    try:
-        yield
-    finally:
-        watch.cancel()
+def _close_channel(channel: paramiko.Channel) -> None:
+    with suppress(EOFError, OSError):  # the connection may be lost already
+        channel.close()
 
 
 def _exchange(channel: paramiko.Channel, request: bytes, deadline: float, most_bytes: int) -> CompletedProgram:

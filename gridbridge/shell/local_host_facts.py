@@ -197,13 +197,8 @@ def _is_roots(pid: int) -> bool:
 
 def find_process_by_command_line(words: str, uid: int) -> int:
     """Return the pid of an account's process whose command line contains `words`; 0 if no process matches."""
-    owned = (pid for pid in _pids() if _owner(pid) == uid)
+    owned = (pid for pid in _pids() if (facts := read_owner_mode_and_kind(f"/proc/{pid}")) and facts.owner == uid)
     return next((pid for pid in owned if words in read_text_or_empty(f"/proc/{pid}/cmdline")), 0)
-
-
-def _owner(pid: int) -> int:
-    facts = read_owner_mode_and_kind(f"/proc/{pid}")
-    return facts.owner if facts else 0
 
 
 def _pids() -> list[int]:

@@ -9,7 +9,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -85,17 +85,9 @@ def connect_with_paramiko(configured_login: LoginWithSshConfig, limit_s: float) 
     if _is_usable(own, configured_login.uid, MOST_OF_HOSTS):
         _trust(client, own)
     try:
-        client.connect(
-            str(configured_login.settings["hostname"]),
-            port=int(configured_login.login.port or str(configured_login.settings.get("port", 22))),
-            username=configured_login.login.user or str(configured_login.settings["user"]),
-            key_filename=keys,  # type: ignore[arg-type] # the stubs allow only one name
-            allow_agent=False,
-            look_for_keys=False,
-            timeout=limit_s,
-            banner_timeout=limit_s,
-            auth_timeout=limit_s,
-        )
+        port = int(configured_login.login.port or str(configured_login.settings.get("port", 22)))
+        user = configured_login.login.user or str(configured_login.settings["user"])
+        _connect_by_key(client, str(configured_login.settings["hostname"]), port, user, keys, limit_s)
     except BaseException as error:
         lacks_key = not keys and _has_met(client, error)
         client.close()
@@ -106,6 +98,22 @@ def connect_with_paramiko(configured_login: LoginWithSshConfig, limit_s: float) 
     assert transport
     transport.set_keepalive(ALIVE_S)
     return client
+
+
+def _connect_by_key(
+    client: paramiko.SSHClient, host: str, port: int, user: str, keys: list[str], limit_s: float
+) -> None:
+    client.connect(
+        host,
+        port=port,
+        username=user,
+        key_filename=keys,  # type: ignore[arg-type] # the stubs allow only one name
+        allow_agent=False,
+        look_for_keys=False,
+        timeout=limit_s,
+        banner_timeout=limit_s,
+        auth_timeout=limit_s,
+    )
 
 
 def _has_met(client: paramiko.SSHClient, error: BaseException) -> bool:
@@ -173,18 +181,14 @@ class NewMachineLogin:
     key_file: str
     port: int = 22
 
-    @property
-    def known_as(self) -> str:
-        """The name of the machine in known_hosts."""
-        return self.address if self.port == 22 else f"[{self.address}]:{self.port}"
-
 
 @contextmanager
 def log_in_to_new_machine_by_ssh(machine: NewMachineLogin) -> Iterator[paramiko.SSHClient]:
     """Log in without known_hosts; raise SshAccessRejected for another host key, else HostNotReached."""
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
-    client.get_host_keys().add(machine.known_as, *_key(machine))
+    known_as = machine.address if machine.port == 22 else f"[{machine.address}]:{machine.port}"
+    client.get_host_keys().add(known_as, *_key(machine))
     try:
         _connect(client, machine)
         yield client
@@ -194,25 +198,13 @@ def log_in_to_new_machine_by_ssh(machine: NewMachineLogin) -> Iterator[paramiko.
 
 def _connect(client: paramiko.SSHClient, machine: NewMachineLogin) -> None:
     try:
-        client.connect(
-            machine.address,
-            port=machine.port,
-            username=machine.user,
-            key_filename=machine.key_file,
-            allow_agent=False,
-            look_for_keys=False,
-            timeout=CONNECT_S,
-            banner_timeout=CONNECT_S,
-            auth_timeout=CONNECT_S,
-        )
-    except BadHostKeyException as error:
-        raise _refused(machine) from error
-    except AuthenticationException as error:
-        raise _not_reached(machine, openssh_message_for_error(error)) from error
+        _connect_by_key(client, machine.address, machine.port, machine.user, [machine.key_file], CONNECT_S)
     except TROUBLES as error:
-        if openssh_message_for_error(error) in (CHANGED, UNKNOWN):
+        why = openssh_message_for_error(error)
+        if why in (CHANGED, UNKNOWN):
             raise _refused(machine) from error
-        raise _not_reached(machine, openssh_message_for_error(error)) from error
+        message = f"{machine.user}@{machine.address}: ".encode() + why
+        raise HostNotReached((CLIENT,), FAILED, stderr=message) from error
 
 
 def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) -> bytes:
@@ -222,13 +214,16 @@ def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: by
         raise HostNotReached((CLIENT,), FAILED, stderr=b"the connection is closed")
     output, status = bytearray(), None
     try:
-        with _closed_after(limit_s, transport):
+        with closed_after_limit(limit_s, transport.close):
             channel = transport.open_session(timeout=limit_s)
             channel.set_combine_stderr(True)
             channel.exec_command(command)  # paramiko itself sets no timeout
             channel.sendall(text)
             channel.shutdown_write()
-            _read(channel, output)
+            while chunk := channel.recv(CHUNK_BYTES):
+                output += chunk
+                if len(output) > MOST_OUTPUT_BYTES:
+                    raise ProgramOutputTooLong((CLIENT,), MOST_OUTPUT_BYTES)
             status = channel.recv_exit_status()
     except TROUBLES as error:
         why = openssh_message_for_error(error)
@@ -241,22 +236,15 @@ def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: by
 
 
 @contextmanager
-def _closed_after(limit_s: float, transport: paramiko.Transport) -> Iterator[None]:
-    """Close a connection at the time limit, so that waiting threads wake up."""
-    late = threading.Timer(limit_s, transport.close)
+def closed_after_limit(limit_s: float, close: Callable[[], None]) -> Iterator[None]:
+    """Close a connection or a channel at the time limit, so that waiting threads wake up."""
+    late = threading.Timer(limit_s, close)
     late.daemon = True
     late.start()
     try:
         yield
     finally:
         late.cancel()
-
-
-def _read(channel: paramiko.Channel, output: bytearray) -> None:
-    while chunk := channel.recv(CHUNK_BYTES):
-        output += chunk
-        if len(output) > MOST_OUTPUT_BYTES:
-            raise ProgramOutputTooLong((CLIENT,), MOST_OUTPUT_BYTES)
 
 
 def _key(machine: NewMachineLogin) -> tuple[str, paramiko.PKey]:
@@ -272,8 +260,3 @@ def _key(machine: NewMachineLogin) -> tuple[str, paramiko.PKey]:
 def _refused(machine: NewMachineLogin) -> SshAccessRejected:
     wrong = f"{machine.address}: the host key is not the key that the provider reported"
     return SshAccessRejected((CLIENT,), FAILED, stderr=f"{wrong}; nothing was sent to the machine".encode())
-
-
-def _not_reached(machine: NewMachineLogin, why: bytes) -> HostNotReached:
-    message = f"{machine.user}@{machine.address}: ".encode() + why
-    return HostNotReached((CLIENT,), FAILED, stderr=message)

@@ -80,7 +80,11 @@ def run_program(
     """
 
     def run() -> CompletedProgram:
-        return _run(argv, env, timeout_s, stdin, most_bytes)
+        source = open_memory_file(stdin)
+        try:
+            return run_with_file_as_input(argv, env, timeout_s, source, most_bytes)
+        finally:
+            os.close(source)
 
     return run() if stdin else answer_program_run(argv, env, run)
 
@@ -90,16 +94,6 @@ def answer_program_run(
 ) -> CompletedProgram:
     """Return the answer of the registered function for a program, or run the program if none is registered."""
     return run() if _ask_by is None else _ask_by(argv, env, run)
-
-
-def _run(
-    argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes, most_bytes: int
-) -> CompletedProgram:
-    source = open_memory_file(stdin)
-    try:
-        return run_with_file_as_input(argv, env, timeout_s, source, most_bytes)
-    finally:
-        os.close(source)
 
 
 def open_memory_file(data: bytes) -> int:

@@ -63,7 +63,8 @@ class OpenSshClient:
         """Run a request; return the result, and whether nothing was sent. Raises ProgramOutputTooLong."""
         source = program_runs.open_memory_file(request)
         try:
-            return _call(login, timeout_s, source, most_bytes), _is_unread(source)
+            ended = _call(login, timeout_s, source, most_bytes)
+            return ended, os.lseek(source, 0, os.SEEK_CUR) == 0  # at 0 the client has sent nothing
         finally:
             os.close(source)
 
@@ -159,25 +160,15 @@ def encode_ssh_request(token: str, argv: tuple[str, ...], env: dict[str, str], t
 
 def decode_ssh_answer(token: str, argv: tuple[str, ...], ended: CompletedProgram) -> CompletedProgram | None:
     """Return the outputs, None for an incomplete answer; raise CommandFailed with 127 for a program not started."""
-    if not is_whole_ssh_answer(token, ended.stdout, ended.stderr):
+    mark = token.encode()
+    if (ended.stdout.count(mark), ended.stderr.count(mark)) != TOKENS:
         return None
-    stdout, stderr = (text.split(token.encode()) for text in (ended.stdout, ended.stderr))
+    stdout, stderr = (text.split(mark) for text in (ended.stdout, ended.stderr))
     status = int(stdout[2])
     if status in NOT_STARTED:
         raise CommandFailed(argv, NOT_FOUND, stdout[1], stderr[1])
     is_signal = FIRST_SIGNAL <= status <= LAST_SIGNAL
     return CompletedProgram(argv, FIRST_SIGNAL - 1 - status if is_signal else status, stdout[1], stderr[1])
-
-
-def is_whole_ssh_answer(token: str, stdout: bytes, stderr: bytes) -> bool:
-    """Say whether an answer over ssh is complete: both outputs have all tokens."""
-    mark = token.encode()
-    return (stdout.count(mark), stderr.count(mark)) == TOKENS
-
-
-def _open_key(words: bytes) -> str:
-    before, refused, _ = words.partition(BAD_MODE)
-    return before.rpartition(b'"')[2].decode("utf-8", "replace") if refused else ""
 
 
 def _become(login: SshLogin) -> tuple[str, ...]:
@@ -210,11 +201,6 @@ def _call(login: SshLogin, timeout_s: float, source: int, most_bytes: int) -> Co
         if error.status is not None:
             raise
         return CompletedProgram(argv, -program_runs.SIGKILL, b"", b"")
-
-
-def _is_unread(source: int) -> bool:
-    """Say whether the client has read nothing of its input, and so has sent nothing."""
-    return os.lseek(source, 0, os.SEEK_CUR) == 0
 
 
 def _fail(login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool) -> CompletedProgram:
@@ -257,7 +243,8 @@ def ssh_failure_advice(login: SshLogin, words: bytes) -> str:
     if b"Host key verification failed" in words:
         return f"{person} does not know {host_name}'s host key; if it is right: {adds}"
     if b"Permission denied" in words:
-        if key := _open_key(words):
+        before, refused, _ = words.partition(BAD_MODE)
+        if key := before.rpartition(b'"')[2].decode("utf-8", "replace") if refused else "":
             import shlex
 
             as_them = f"runuser -u {login.person} -- " if _become(login) else ""

@@ -68,7 +68,11 @@ def preview_balance_plan(
     report = _decided(situation, policy, options, is_live=True)
     if report.pool in silent:
         report = replace(report, add=0)
-    return replace(report, unseen=(*report.unseen, *unasked, *(_no_list(*pair) for pair in silent.items())))
+    lists = (
+        f"pool {pool}: the provider gives no list of machines, so no node of the pool is added or removed: {why}"
+        for pool, why in silent.items()
+    )
+    return replace(report, unseen=(*report.unseen, *unasked, *lists))
 
 
 def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
@@ -83,16 +87,14 @@ def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
     return {pool: why for pool, why in machine_lists.query_machine_list_failures(policy).items() if why}, ()
 
 
-def _no_list(pool: str, why: str) -> str:
-    return f"pool {pool}: the provider gives no list of machines, so no node of the pool is added or removed: {why}"
-
-
 def _decided(
     situation: BalanceSituation, policy: Policy, options: BalanceRuleOverrides, *, is_live: bool
 ) -> BalancePlanReport:
     rules, demand = apply_command_line_rules(policy, options)
     switched = {host.provider for host in policy.powered.values()}
-    unseen = _unseen(policy) if is_live else ()
+    unseen: tuple[str, ...] = (NODES_UNSEEN,) if is_live and may_not_read_balancer_nodes() else ()
+    if unseen and policy.squeeze.enabled and policy.powered:
+        unseen = (NODES_UNSEEN, SQUEEZE_UNSEEN)
     if not (is_live and policy.squeeze.enabled and switched) or unseen:
         report = balancer_round_decision.decide_and_report_balance(
             situation, rules, demand, policy.pools, is_faithful=options.is_faithful
@@ -122,19 +124,32 @@ def _decided(
     return balancer_round_decision.append_squeeze_sentence(decision, standby_plan)
 
 
-def _unseen(policy: Policy) -> tuple[str, ...]:
-    """Return notes about facts that the balancer knows and this account may not read."""
-    if not may_not_read_balancer_nodes():
-        return ()
-    is_squeezed = policy.squeeze.enabled and bool(policy.powered)
-    return (NODES_UNSEEN, SQUEEZE_UNSEEN) if is_squeezed else (NODES_UNSEEN,)
-
-
 def apply_command_line_rules(
     policy: Policy, options: BalanceRuleOverrides
 ) -> tuple[BalanceSection, DemandPolicySection]:
     """Return the rules of [balance] and [demand] with values from the command line."""
-    return _balance_by(policy.balance, options), _demand_by(policy.demand, options)
+    at_once, pause_s = options.add_nodes_per_iteration, options.stabilization_s
+    balance: dict[str, Any] = {  # each key's value has the key's own type
+        "policy": BalancePolicyName(options.policy) if options.policy else None,
+        "max_nodes": options.max_nodes,
+        "min_nodes": options.min_nodes,
+        "add_nodes_per_iteration": at_once,
+        "job_wait_time_s": options.job_wait_time_s,
+        "kill_after_min": options.kill_after_min,
+        "stabilization_s": pause_s,
+    }
+    demand: dict[str, Any] = {
+        "add_at_once": at_once,
+        "wait_s": options.job_wait_time_s,
+        "grow_pause_s": pause_s,
+        "shrink_pause_s": pause_s,
+    }
+    if options.kill_after_min is not None:
+        demand |= {"billing_s": HOUR_S, "billing_window": 1 - options.kill_after_min * 60 / HOUR_S}
+    rules = replace(policy.balance, **{key: word for key, word in balance.items() if word is not None})
+    if 0 < rules.max_nodes < rules.min_nodes:
+        raise ConfigError((f"min_nodes is {rules.min_nodes}; expected at most max_nodes ({rules.max_nodes})",))
+    return rules, replace(policy.demand, **{key: word for key, word in demand.items() if word is not None})
 
 
 def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
@@ -146,35 +161,6 @@ def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> Non
 def may_not_read_balancer_nodes() -> bool:
     """Return whether this account may not read the balancer's nodes."""
     return balance_situation_sources.is_balancer_state_unreadable()
-
-
-def _balance_by(rules: BalanceSection, options: BalanceRuleOverrides) -> BalanceSection:
-    words: dict[str, Any] = {  # each key's value has the key's own type
-        "policy": BalancePolicyName(options.policy) if options.policy else None,
-        "max_nodes": options.max_nodes,
-        "min_nodes": options.min_nodes,
-        "add_nodes_per_iteration": options.add_nodes_per_iteration,
-        "job_wait_time_s": options.job_wait_time_s,
-        "kill_after_min": options.kill_after_min,
-        "stabilization_s": options.stabilization_s,
-    }
-    new_rules = replace(rules, **{key: word for key, word in words.items() if word is not None})
-    if 0 < new_rules.max_nodes < new_rules.min_nodes:
-        raise ConfigError((f"min_nodes is {new_rules.min_nodes}; expected at most max_nodes ({new_rules.max_nodes})",))
-    return new_rules
-
-
-def _demand_by(demand: DemandPolicySection, options: BalanceRuleOverrides) -> DemandPolicySection:
-    window = None if options.kill_after_min is None else 1 - options.kill_after_min * 60 / HOUR_S
-    words: dict[str, Any] = {
-        "add_at_once": options.add_nodes_per_iteration,
-        "wait_s": options.job_wait_time_s,
-        "billing_s": None if window is None else HOUR_S,
-        "billing_window": window,
-        "grow_pause_s": options.stabilization_s,
-        "shrink_pause_s": options.stabilization_s,
-    }
-    return replace(demand, **{key: word for key, word in words.items() if word is not None})
 
 
 def explain_balance_of_job_or_host(

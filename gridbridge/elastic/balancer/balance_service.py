@@ -2,10 +2,11 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from math import ceil
 from tempfile import TemporaryDirectory
 
@@ -35,19 +36,15 @@ from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.host_membership_and_tags import home_cluster_host_membership
 from gridbridge.elastic.node_and_power_acts import NodeActRunner
 from gridbridge.elastic.providers import provider_registry
-from gridbridge.elastic.providers.provider_protocol_and_validation import MachineLister
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
     DemandPolicySection,
-    MachineProviderSection,
-    NodePoolSection,
     ProviderKind,
 )
 from gridbridge.model.elastic.elastic_nodes import (
     MASTER_TAG,
     BalancerHostClocks,
-    DueNodeAct,
     NodeStateCause,
     short_host_name,
 )
@@ -90,14 +87,6 @@ class BalancerRunOptions:
     tell: Callable[[BalancerRoundPlan], None] = lambda _: None  # gets each round's plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedBalancerRound:
-    """The inputs and the plan of a finished balancer round."""
-
-    seen: BalancerRoundInputs
-    plan: BalancerRoundPlan
-
-
 def require_balancer_can_act(options: BalancerRunOptions) -> None:
     """Raise ConfigError if the balancer could never add nodes, for lack of a limit or a provider."""
     if not options.rules.max_nodes:
@@ -125,11 +114,6 @@ def _has_fixed_nodes(policy: Policy) -> bool:
 def _supplies(policy: Policy) -> frozenset[str]:
     sections = policy.providers.items()
     return frozenset(name for name, section in sections if section.kind is ProviderKind.POWER)
-
-
-def _switched(policy: Policy) -> frozenset[str]:
-    hosts = policy.powered.values() if policy.squeeze.enabled else ()
-    return frozenset(host.provider for host in hosts)
 
 
 def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
@@ -163,14 +147,12 @@ def balancer_watchdog_limit_s(options: BalancerRunOptions) -> float:
     policy, sections = options.policy, options.policy.providers.values()
     most = max(1, options.rules.max_nodes)
     lists_s = max((section.timeout_s for section in sections), default=0.0)
-    calls_s = max((3 * section.timeout_s * _turns(section, most) for section in sections), default=0.0)
+    parallel = {ProviderKind.LIBCLOUD: 1}  # calls of Libcloud run one after another
+    calls_s = max(
+        (3 * section.timeout_s * ceil(most / parallel.get(section.kind, AT_ONCE)) for section in sections), default=0.0
+    )
     steps_s = len(policy.bootstrap.steps.split()) * policy.bootstrap.timeout_s
     return BEGIN_S + lists_s + calls_s + ceil(most / AT_ONCE) * steps_s
-
-
-def _turns(section: MachineProviderSection, nodes: int) -> int:
-    """Return how many provider calls for some nodes run one after another."""
-    return nodes if section.kind is ProviderKind.LIBCLOUD else ceil(nodes / AT_ONCE)
 
 
 class BalancerDaemon:
@@ -244,12 +226,9 @@ class PublishingBalancerRound(BalancerRoundRunner):
 
     def __init__(self, options: BalancerRunOptions, clock: Clock, memory: BalancerStateRows) -> None:
         policy = options.policy
-        own = _switched(policy)
-        makers, supplies = (
-            provider_registry.make_pool_providers(policy),
-            provider_registry.make_selected_power_controls(policy, own),
-        )
-        listing: dict[str, MachineLister] = {**makers, **supplies}
+        own = frozenset(host.provider for host in policy.powered.values() if policy.squeeze.enabled)
+        makers = provider_registry.make_pool_providers(policy)
+        supplies = provider_registry.make_selected_power_controls(policy, own)
         acts = NodeActRunner(
             cluster=policy.site.cluster,
             pools=policy.pools,
@@ -257,7 +236,9 @@ class PublishingBalancerRound(BalancerRoundRunner):
             supplies=supplies,
             membership=home_cluster_host_membership(policy),
             now=clock.now,
-            tag=lambda host, tag, is_wanted: _tag(policy, host, tag, is_wanted=is_wanted),
+            tag=lambda host, tag, is_wanted: host_membership_and_tags.change_home_cluster_host_tag(
+                policy, host, tag, is_wanted=is_wanted
+            ),
             fill_first=options.rules.fill_first,
         )
         site = SiteBalancerSettings(
@@ -281,29 +262,21 @@ class PublishingBalancerRound(BalancerRoundRunner):
             lambda: balance_situation_sources.observe_cluster_on_qmaster_host(
                 policy, clock.now(), is_acting=options.is_acting
             ),
-            listing,
+            {**makers, **supplies},
             acts,
-            lambda: host_membership_and_tags.query_home_cluster_host_tags(policy),
+            partial(host_membership_and_tags.query_home_cluster_host_tags, policy),
         )
         self._wanted = options
-        self._listing = listing.keys()
-        self._steady_s = clock.steady_s
         self._began_s = clock.steady_s()
-        self._over: FinishedBalancerRound | None = None
+        self._decided: tuple[BalancerRoundInputs, BalancerRoundPlan] | None = None
 
     def gather(self) -> BalancerRoundInputs:
         """Gather the inputs; with --kill-master raise ConfigError unless exactly one machine has the master's tag."""
         view = super().gather()
-        world = view.world
-        is_whole = world.machines.keys() == self._listing
-        if (
-            self._wanted.kills_master
-            and is_whole
-            and len(node_and_master_lifecycle.machines_tagged_as_master(world)) != 1
-        ):
-            tag = f"{MASTER_TAG} = {world.cluster}"
-            words = f"{tag}: --kill-master needs exactly one machine with this tag"
-            raise ConfigError((words,))
+        is_checked = self._wanted.kills_master and view.world.machines.keys() == self._providers.keys()
+        if is_checked and len(node_and_master_lifecycle.machines_tagged_as_master(view.world)) != 1:
+            tag = f"{MASTER_TAG} = {view.world.cluster}"
+            raise ConfigError((f"{tag}: --kill-master needs exactly one machine with this tag",))
         return view
 
     def entry(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> DecisionJournalEntry | None:
@@ -318,14 +291,14 @@ class PublishingBalancerRound(BalancerRoundRunner):
     def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
         """Decide the plan of a round, and store the plan for the report."""
         plan = super().decide(view)
-        self._over = FinishedBalancerRound(seen=view, plan=plan)
+        self._decided = view, plan
         return plan
 
     def report(self) -> None:
         """Write the statistics row, publish the round, and call the callbacks of the run options."""
-        if self._over is None:
+        if self._decided is None:
             return
-        policy, over = self._wanted.policy, self._over
+        policy, (view, plan) = self._wanted.policy, self._decided
         local = policy.clusters[policy.site.cluster]
         statistics = BalancerStatisticsPaths(
             accounting=balancer_round_outputs.local_accounting_file_path(local, policy.site.cluster),
@@ -334,43 +307,25 @@ class PublishingBalancerRound(BalancerRoundRunner):
             stats=self._wanted.stats,
         )
         numbers = balancer_round_outputs.record_balancer_statistics(
-            over.seen.situation, self._wanted.rules.queue, statistics
+            view.situation, self._wanted.rules.queue, statistics
         )
         if self._wanted.is_acting:
-            took_s = self._steady_s() - self._began_s
-            outcome = _outcome(self._wanted, over, self.done, took_s)
             balancer_round_outputs.publish_balancer_round(
-                policy.site.cluster, over.seen.situation, over.plan.plan, numbers, outcome, BALANCE_PUBLISHED
+                policy.site.cluster, view.situation, plan.plan, numbers, self._changes(view, plan), BALANCE_PUBLISHED
             )
-        self._wanted.tell(over.plan)
+        self._wanted.tell(plan)
         self._wanted.after()
 
-
-def _tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> None:
-    host_membership_and_tags.change_home_cluster_host_tag(policy, host, tag, is_wanted=is_wanted)
-
-
-def _outcome(
-    options: BalancerRunOptions, over: FinishedBalancerRound, dues: Iterable[DueNodeAct], took_s: float
-) -> BalancerRoundNodeChanges:
-    so_far = BalancerRoundNodeChanges(
-        took_s=took_s,
-        sentence=over.plan.sentence,
-        is_acting=options.is_acting,
-        min_nodes=options.rules.min_nodes,
-        max_nodes=options.rules.max_nodes,
-        cost_hour=_cost_hour(options.policy.pools, over.seen),
-    )
-    ours = (due for due in dues if due.node.cause is not NodeStateCause.ANOTHERS)
-    return count_node_changes_by_pool(((due.before, due.node) for due in ours), so_far)
-
-
-def _cost_hour(pools: Mapping[str, NodePoolSection], view: BalancerRoundInputs) -> float:
-    """Return the hourly cost of nodes at the present prices, failed nodes included."""
-    pool_names = (owned.pool for owned in view.world.kept if owned.machine and owned.node.counts)
-    return hourly_cost_of_nodes(pool_names, pools, view.situation.local_now)
-
-
-def override_round_interval(rules: BalanceSection, interval_s: float | None) -> BalanceSection:
-    """Return the balance rules with the given interval between rounds; None keeps the configured interval."""
-    return rules if interval_s is None else replace(rules, interval_s=interval_s)
+    def _changes(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> BalancerRoundNodeChanges:
+        """Return the round's changes of nodes, and the hourly cost of nodes at present, failed nodes included."""
+        pools = (owned.pool for owned in view.world.kept if owned.machine and owned.node.counts)
+        so_far = BalancerRoundNodeChanges(
+            took_s=self._clock.steady_s() - self._began_s,
+            sentence=plan.sentence,
+            is_acting=self._wanted.is_acting,
+            min_nodes=self._wanted.rules.min_nodes,
+            max_nodes=self._wanted.rules.max_nodes,
+            cost_hour=hourly_cost_of_nodes(pools, self._wanted.policy.pools, view.situation.local_now),
+        )
+        ours = (due for due in self.done if due.node.cause is not NodeStateCause.ANOTHERS)
+        return count_node_changes_by_pool(((due.before, due.node) for due in ours), so_far)

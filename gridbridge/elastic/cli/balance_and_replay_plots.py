@@ -34,7 +34,7 @@ STEPS_S = [
 ALONE = timedelta(minutes=5)  # margin of the time axis around a single row
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BalancePlot:
     """One plot of the balancer's statistics: column, title, unit and style."""
 
@@ -47,42 +47,16 @@ class BalancePlot:
     is_time: bool = False
 
 
+LATELY, OF_TIME = "of tasks that ended of late", {"is_stepped": False, "is_time": True}
 PICTURES = (
+    BalancePlot("queued", "Tasks that wait and could start", "tasks", lambda row: row.queued, "#D55E00"),
+    BalancePlot("running", "Tasks that run", "tasks", lambda row: row.running, "#009E73"),
+    BalancePlot("num_hosts", "Hosts", "hosts", lambda row: row.hosts, "#0072B2"),
     BalancePlot(
-        name="queued",
-        title="Tasks that wait and could start",
-        unit="tasks",
-        value=lambda row: row.queued,
-        colour="#D55E00",
+        "avg_duration", f"Mean run time {LATELY}", "run time", lambda row: row.duration_s, "#CC79A7", **OF_TIME
     ),
-    BalancePlot(name="running", title="Tasks that run", unit="tasks", value=lambda row: row.running, colour="#009E73"),
-    BalancePlot(name="num_hosts", title="Hosts", unit="hosts", value=lambda row: row.hosts, colour="#0072B2"),
-    BalancePlot(
-        name="avg_duration",
-        title="Mean run time of tasks that ended of late",
-        unit="run time",
-        value=lambda row: row.duration_s,
-        colour="#CC79A7",
-        is_stepped=False,
-        is_time=True,
-    ),
-    BalancePlot(
-        name="avg_wait",
-        title="Mean wait of tasks that ended of late",
-        unit="wait",
-        value=lambda row: row.wait_s,
-        colour="#E69F00",
-        is_stepped=False,
-        is_time=True,
-    ),
-    BalancePlot(
-        name="avg_load",
-        title="Mean load of the hosts",
-        unit="load",
-        value=lambda row: row.load,
-        colour="#56B4E9",
-        is_stepped=False,
-    ),
+    BalancePlot("avg_wait", f"Mean wait {LATELY}", "wait", lambda row: row.wait_s, "#E69F00", **OF_TIME),
+    BalancePlot("avg_load", "Mean load of the hosts", "load", lambda row: row.load, "#56B4E9", is_stepped=False),
 )
 
 
@@ -110,7 +84,7 @@ def _line(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistic
     for part in _parts(rows):
         at = [time_axis_position(row.at) for row in part]
         values = [picture.value(row) for row in part]
-        mark = "o" if len(rows) <= FEW else ("o" if len(part) == 1 else None)
+        mark = "o" if len(rows) <= FEW or len(part) == 1 else None
         style = "steps-post" if picture.is_stepped else "default"
         axes.plot(at, values, color=picture.colour, drawstyle=style, marker=mark, markersize=3, clip_on=False)
         step: Literal["post"] | None = "post" if picture.is_stepped else None
@@ -136,18 +110,22 @@ def _frame(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatisti
     now, top = (_value_text(picture, value) for value in (last, most))
     axes.set_title(f"{picture.title}: {now} at last, {top} at most", loc="left")
     if picture.is_time:
-        axes.yaxis.set_major_locator(MultipleLocator(_step_s(most)))
+        step_s = next((step for step in STEPS_S if most <= 6 * step), most / 6)  # at most six ticks
+        axes.yaxis.set_major_locator(MultipleLocator(step_s))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_duration(value)))
     else:
         is_whole = picture.name != "avg_load"
         axes.yaxis.set_major_locator(MaxNLocator(6, integer=is_whole, min_n_ticks=1))
-    axes.grid(axis="y", color="0.9", lw=0.8)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    _draw_grid_without_frame(axes)
     if rows[0].at == rows[-1].at:
         axes.set_xlim(*(time_axis_position(at) for at in (rows[0].at - ALONE, rows[0].at + ALONE)))
     label_local_time_axis(axes)
+
+
+def _draw_grid_without_frame(axes: Axes) -> None:
+    axes.grid(axis="y", color="0.9", lw=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _value_text(picture: BalancePlot, value: float) -> str:
@@ -156,34 +134,21 @@ def _value_text(picture: BalancePlot, value: float) -> str:
     return f"{value:g}" if picture.name == "avg_load" else f"{value:.0f}"
 
 
-def _step_s(most_s: float) -> float:
-    """Return the smallest round distance that gives at most six ticks."""
-    return next((step for step in STEPS_S if most_s <= 6 * step), most_s / 6)
-
-
 def format_duration(seconds: float) -> str:
     """Format a duration in its two largest units, such as `2 h 5 min`."""
     whole = round(seconds)
-    large, small = next((pair for pair in UNITS if whole >= pair[0][1]), UNITS[-1])
-    (unit, size), (less, lesser) = large, small
+    (unit, size), (less, lesser) = next((pair for pair in UNITS if whole >= pair[0][1]), UNITS[-1])
     remainder = f" {whole % size // lesser} {less}" if size > 1 and whole % size >= lesser else ""
     return f"{whole // size} {unit}{remainder}"
 
 
 WIDTH_INCHES, HEIGHT_INCHES, REPLAY_DOTS = 11.0, 3.4, 110
-COLOURS = {
-    ComparedReplayRules.DEMAND: "#0072B2",
-    ComparedReplayRules.STARCLUSTER: "#D55E00",
-    ComparedReplayRules.AZGE: "#009E73",
-    ComparedReplayRules.SQUEEZE: "#CC79A7",
-    ComparedReplayRules.ALWAYS_ON: "0.5",
-}
-MARKS = {
-    ComparedReplayRules.DEMAND: "o",
-    ComparedReplayRules.STARCLUSTER: "s",
-    ComparedReplayRules.AZGE: "^",
-    ComparedReplayRules.SQUEEZE: "D",
-    ComparedReplayRules.ALWAYS_ON: "X",
+STYLES = {  # colour and mark
+    ComparedReplayRules.DEMAND: ("#0072B2", "o"),
+    ComparedReplayRules.STARCLUSTER: ("#D55E00", "s"),
+    ComparedReplayRules.AZGE: ("#009E73", "^"),
+    ComparedReplayRules.SQUEEZE: ("#CC79A7", "D"),
+    ComparedReplayRules.ALWAYS_ON: ("0.5", "X"),
 }
 HEIGHTS = (4, 14)  # alternating heights, so that labels do not overlap
 
@@ -221,8 +186,7 @@ def _over_time(nodes: Axes, waiting: Axes, comparison: ReplayPolicyComparison) -
 def _draw_replay_line(axes: Axes, outcome: PolicyReplayResult, at: list[float], values: list[int]) -> None:
     rules = outcome.way.rules
     width = 2.4 if rules is ComparedReplayRules.DEMAND else 1.0
-    style = "steps-post"
-    axes.plot(at, values, drawstyle=style, color=COLOURS[rules], label=rules.value, lw=width)
+    axes.plot(at, values, drawstyle="steps-post", color=STYLES[rules][0], label=rules.value, lw=width)
 
 
 def _swept(axes: Axes, comparison: ReplayPolicyComparison) -> None:
@@ -232,8 +196,8 @@ def _swept(axes: Axes, comparison: ReplayPolicyComparison) -> None:
             [outcome.cost for outcome in outcomes],
             [outcome.wait_mean_s for outcome in outcomes],
             facecolors="none",  # overlapping marks are all visible
-            edgecolors=COLOURS[rules],
-            marker=MARKS[rules],
+            edgecolors=STYLES[rules][0],
+            marker=STYLES[rules][1],
             label=rules.value,
             s=32,
         )
@@ -249,20 +213,14 @@ def _swept(axes: Axes, comparison: ReplayPolicyComparison) -> None:
         "mean wait, s",
     )
     axes.set_xlabel("cost")
-    lines = "\n".join(f"{number}  {_named(outcome)}" for number, outcome in enumerate(best, 1))
+    names = (f"{outcome.way.rules.value} {outcome.way.settings}".strip() for outcome in best)
+    lines = "\n".join(f"{number}  {name}" for number, name in enumerate(names, 1))
     axes.text(1.01, 0.98, lines, transform=axes.transAxes, va="top", fontsize=7)
-
-
-def _named(outcome: PolicyReplayResult) -> str:
-    return f"{outcome.way.rules.value} {outcome.way.settings}".strip()
 
 
 def _frame_replay_axes(axes: Axes, title: str, unit: str) -> None:
     axes.set_title(title, loc="left")
     axes.set_ylabel(unit)
     axes.set_ylim(0, axes.get_ylim()[1] * 1.15)
-    axes.grid(axis="y", color="0.9", lw=0.8)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    _draw_grid_without_frame(axes)
     axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=5)

@@ -42,9 +42,7 @@ def status(is_json: bool) -> None:
     Example:
       gridbridge balance status
     """
-    from gridbridge.elastic.balancer import (
-        administrator_alerts_and_requests,  # loading takes a quarter of a second
-    )
+    from gridbridge.elastic.balancer import administrator_alerts_and_requests  # loading takes a quarter of a second
 
     now = datetime.now(UTC)
     overview = administrator_alerts_and_requests.load_balancer_overview(now)
@@ -144,12 +142,8 @@ def keep(host: str, is_freed: bool, is_json: bool) -> None:
     words = dict.fromkeys(ElasticNodeState, f"{begins} from the next round on")
     if not is_freed:
         words[ElasticNodeState.DRAINING] = "is being removed; a node that is in the cluster at the next round is kept"
-    _ask(
-        host,
-        AdministratorNodeRequestKind.FREE if is_freed else AdministratorNodeRequestKind.KEEP,
-        words,
-        is_json=is_json,
-    )
+    request = AdministratorNodeRequestKind.FREE if is_freed else AdministratorNodeRequestKind.KEEP
+    _ask(host, request, words, is_json=is_json)
 
 
 @click.command()

@@ -41,11 +41,7 @@ RULES = (
         help="The least nodes of the cluster, master included.",
     ),
     click.option(
-        *(
-            "-a",
-            *option_name_spellings("add_nodes_per_iteration"),
-            *option_name_spellings("add_nodes_per_iter"),
-        ),
+        *("-a", *option_name_spellings("add_nodes_per_iteration"), *option_name_spellings("add_nodes_per_iter")),
         "add_nodes_per_iteration",
         type=click.IntRange(min=1),
         help="The most nodes that one round adds.",

@@ -60,12 +60,7 @@ def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> st
     help="Minutes within which ended jobs count in averages.",
 )
 @click.option(
-    *(
-        "-K",
-        *option_name_spellings("kill_master"),
-        *option_name_spellings("kill_cluster"),
-        "kills_master",
-    ),
+    *("-K", *option_name_spellings("kill_master"), *option_name_spellings("kill_cluster"), "kills_master"),
     is_flag=True,
     help="Destroy the master's machine, too, when no node and no task is left.",
 )
@@ -106,10 +101,7 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
       gridbridge-balance --max-nodes 20
       gridbridge-balance --apply --dump-stats
     """
-    from gridbridge.elastic.balancer import (
-        balance_service,
-        balancer_loop,  # loading takes half a second
-    )
+    from gridbridge.elastic.balancer import balance_service, balancer_loop  # loading takes half a second
     from gridbridge.program.configuration_in_force import load_config_with_home_cluster
     from gridbridge.shell.log_rotation_and_quota import STREAMS, StreamLogFile
 
@@ -123,7 +115,7 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
     try:
         if own.is_loop:
             files = tuple(map(StreamLogFile, STREAMS))
-            report = _nothing_of if own.is_quiet else partial(_print_round, files, is_json=is_json)
+            report = (lambda _: None) if own.is_quiet else partial(_print_round, files, is_json=is_json)
             renew = partial(_again, cluster, own, command_options, report)
             balancer_loop.run_balancer_forever(replace(options, tell=report), path, renew)
             return
@@ -167,10 +159,6 @@ def _print_round(files: Iterable["StreamLogFile"], plan: "BalancerRoundPlan", *,
     output_and_errors.flush_output()
 
 
-def _nothing_of(_: "BalancerRoundPlan") -> None:
-    """Print nothing about a round."""
-
-
 def _again(
     cluster: str,
     own: BalanceProgramOptions,
@@ -188,7 +176,7 @@ def _options_of(
     cluster: str, own: BalanceProgramOptions, command_options: dict[str, Any], policy: "Policy"
 ) -> "BalancerRunOptions":
     from gridbridge.elastic.balancer import balance_preview
-    from gridbridge.elastic.balancer.balance_service import BalancerRunOptions, override_round_interval
+    from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
 
     rules, demand = balance_preview.apply_command_line_rules(
         policy, balance_preview.BalanceRuleOverrides(**command_options)
@@ -201,14 +189,14 @@ def _options_of(
     stats = own.stats or (BALANCE_STATS if own.dumps or is_drawn else "")
     return BalancerRunOptions(
         policy=policy,
-        rules=override_round_interval(rules, own.interval_s),
+        rules=rules if own.interval_s is None else replace(rules, interval_s=own.interval_s),
         demand=demand,
         is_faithful=bool(command_options.get("is_faithful")),
         is_acting=rules.apply or own.is_applied,
         kills_master=own.kills_master,
         lookback=timedelta(minutes=own.lookback_min),
         stats=stats,
-        after=partial(_draw, stats, own.folder or BALANCE_PLOTS) if is_drawn else _nothing,
+        after=partial(_draw, stats, own.folder or BALANCE_PLOTS) if is_drawn else lambda: None,
     )
 
 
@@ -224,10 +212,6 @@ def _draw(stats: str, folder: str) -> None:
         plot_balancer_statistics_file(stats, folder)
     except GridbridgeError as error:
         _complain(error)
-
-
-def _nothing() -> None:
-    """Draw nothing."""
 
 
 def main() -> None:

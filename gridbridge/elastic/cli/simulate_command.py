@@ -1,7 +1,7 @@
 """The command `gridbridge simulate`, which replays recorded tasks by several policies."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -115,13 +115,7 @@ class ReplaySimulationOptions:
     def terms(self) -> ReplayNodePropertiesAndPrices:
         """The size, boot time and price of simulated nodes."""
         return ReplayNodePropertiesAndPrices(
-            max_nodes=self.max_nodes,
-            min_nodes=self.min_nodes,
-            slots=self.slots,
-            boot_s=self.boot_s,
-            price=self.price,
-            watts=self.watts,
-            is_spread=self.is_spread,
+            **{field.name: getattr(self, field.name) for field in fields(ReplayNodePropertiesAndPrices)}
         )
 
     @property
