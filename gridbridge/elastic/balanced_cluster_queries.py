@@ -2,6 +2,7 @@
 
 import os
 from contextlib import suppress
+from dataclasses import fields
 from datetime import UTC, datetime
 
 from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
@@ -13,14 +14,13 @@ from gridbridge.batch.oar.oar_demand import parse_oar_demand
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError, ParseError, StateError
 from gridbridge.model.elastic.balance_plan import BalanceSituation, SavedBalancerRoundInput, SavedBatchProgramOutputs
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, is_same_host
 from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, GridEngineCellSnapshot
 from gridbridge.model.elastic.published_balance import (
     RecentlyEndedTasks,
     merge_tasks_ended_by_minute,
     update_learnt_run_times,
 )
-from gridbridge.model.jobs_and_accounting import AccountingFilePosition
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import followed_file, safe_files
 from gridbridge.state import published_json
@@ -56,50 +56,27 @@ def parse_balance_situation(
     no queues on nodes, so OAR's slots count as slots of `queue`.
     """
     try:
-        cell, laid_out = _read(documents, saved_round, queue)
+        cell, layout = _parse_cell(documents, saved_round, queue)
     except ParseError as error:
         raise ClusterStateUnknown(f"{where}: {error}") from error
-    return BalanceSituation(
-        now=saved_round.now,
-        cell=cell,
-        master=saved_round.master,
-        last_change=saved_round.last_change,
-        nodes=saved_round.nodes,
-        layout=laid_out,
-        best_effort=saved_round.best_effort,
-        eligible_since=saved_round.eligible_since,
-        watched=saved_round.watched,
-        runtimes=saved_round.runtimes,
-        elsewhere=saved_round.elsewhere,
-        elsewhere_free=saved_round.elsewhere_free,
-        failed=saved_round.failed,
-        spent=saved_round.spent,
-    )
+    saved_facts = {field.name: getattr(saved_round, field.name) for field in fields(saved_round)}
+    return BalanceSituation(cell=cell, layout=layout, **saved_facts)
 
 
-def _read(
+def _parse_cell(
     documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput, queue: str
 ) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
     if documents.oar:
         return parse_oar_demand(documents.oar, queue)
-    laid_out = _laid_out(documents.qconf)
-    zone = saved_round.now.tzinfo or UTC
-    cell = parse_cell_demand(documents.qstat, documents.qhost, zone, laid_out)
-    if not cell.instances and any(_is_ready_host(node, cell) for node in saved_round.nodes):
-        raise ParseError("qstat: no queue on any host, although ready nodes are hosts")
-    return cell, laid_out
-
-
-def _is_ready_host(node: ElasticNode, cell: GridEngineCellSnapshot) -> bool:
-    is_host = any(is_same_host(node.name, host.name) for host in cell.hosts)
-    return node.state is ElasticNodeState.READY and is_host
-
-
-def _laid_out(table: bytes) -> CellConfiguration:
     try:
-        return cell_configuration_reader.parse_cell_configuration(table)
+        layout = cell_configuration_reader.parse_cell_configuration(documents.qconf)
     except ParseError as error:
         raise ParseError(f"qconf.json: {error}") from error
+    cell = parse_cell_demand(documents.qstat, documents.qhost, saved_round.now.tzinfo or UTC, layout)
+    ready = [node.name for node in saved_round.nodes if node.state is ElasticNodeState.READY]
+    if not cell.instances and any(is_same_host(name, host.name) for name in ready for host in cell.hosts):
+        raise ParseError("qstat: no queue on any host, although ready nodes are hosts")
+    return cell, layout
 
 
 STEPS = 32  # at most this many steps of 8 MiB in a round; 32 steps take three seconds
@@ -123,16 +100,12 @@ def add_task_ends_from_accounting(path: str, ends: RecentlyEndedTasks, now: date
         return ends
     for _ in range(STEPS):
         step = followed_file.read_appended_lines(path, ends.place, now.timestamp())
-        ends = _with(ends, step.lines, step.place)
+        new_ends = tuple(parse_task_end_times(step.lines))
+        ends = RecentlyEndedTasks(
+            place=step.place,
+            minutes=merge_tasks_ended_by_minute((*ends.minutes, *(end for end, _, _ in new_ends))),
+            runs=update_learnt_run_times(ends.runs, ((owner, name, end.run_s) for end, owner, name in new_ends)),
+        )
         if not step.is_more:
             break
     return ends
-
-
-def _with(ends: RecentlyEndedTasks, lines: bytes, position: AccountingFilePosition) -> RecentlyEndedTasks:
-    new_ends = tuple(parse_task_end_times(lines))
-    return RecentlyEndedTasks(
-        place=position,
-        minutes=merge_tasks_ended_by_minute((*ends.minutes, *(end for end, _, _ in new_ends))),
-        runs=update_learnt_run_times(ends.runs, ((owner, name, end.run_s) for end, owner, name in new_ends)),
-    )

@@ -5,7 +5,7 @@ Files of older versions may lack fields at the end of a line.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
@@ -117,10 +117,10 @@ def parse_ganeti_text(text: str, path: str) -> ganeti_cluster.GanetiCluster:
     """Parse the text of a Ganeti cluster file; `path` is for error messages."""
     sections = _sections(text, path)
     groups = [_group(row) for row in _rows(sections["groups"], path, 4, ("",))]
-    at_uuid = _places(group.uuid for group in groups)
+    at_uuid = {group.uuid: at for at, group in enumerate(groups)}  # the last of equal names, as in hsqueeze
     rows = _rows(sections["nodes"], path, 9, NODE_LATER)
     nodes = tuple(_node(row, at_uuid) for row in rows)
-    at_node = _places(node.name for node in nodes)
+    at_node = {node.name: at for at, node in enumerate(nodes)}
     rows = _rows(sections["instances"], path, 10, INSTANCE_LATER)
     instances = tuple(_instance(row, at_node) for row in rows)
     policy = ganeti_cluster.DEFAULT_POLICY
@@ -129,20 +129,15 @@ def parse_ganeti_text(text: str, path: str) -> ganeti_cluster.GanetiCluster:
         if not row.fields[0]:
             policy = group_policy
             continue
-        at = _owner(row, groups)
-        groups[at] = replace(groups[at], policy=group_policy)
+        owner = row.fields[0]
+        owned = [at for at, group in enumerate(groups) if owner in (group.name, group.uuid)]
+        if len(owned) != 1:
+            raise row.wrong(f"{len(owned)} groups are called {owner!r}", "one")
+        groups[owned[0]] = replace(groups[owned[0]], policy=group_policy)
     tags = tuple(line for _, line in sections["tags"])
     return ganeti_cluster.GanetiCluster(
         groups=tuple(groups), nodes=nodes, instances=instances, tags=tags, policy=policy
     )
-
-
-def _owner(row: GanetiTextLine, groups: Sequence[ganeti_cluster.GanetiNodeGroup]) -> int:
-    owner = row.fields[0]
-    indices = [at for at, group in enumerate(groups) if owner in (group.name, group.uuid)]
-    if len(indices) != 1:
-        raise row.wrong(f"{len(indices)} groups are called {owner!r}", "one")
-    return indices[0]
 
 
 def _sections(text: str, path: str) -> Mapping[str, Lines]:
@@ -174,11 +169,6 @@ def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[G
             raise row.wrong(f"the line has {len(fields)} fields", f"{least} or more")
         rows.append(replace(row, fields=fields + later[len(fields) - least :]))
     return rows
-
-
-def _places(names: Iterable[str]) -> Mapping[str, int]:
-    """Return the index of each name; for duplicate names the last index, as in hsqueeze."""
-    return {name: at for at, name in enumerate(names)}
 
 
 def _listed(text: str, separator: str = ",") -> tuple[str, ...]:
@@ -296,7 +286,7 @@ def format_ganeti_text(cluster: ganeti_cluster.GanetiCluster) -> str:
 
 
 def _group_line(group: ganeti_cluster.GanetiNodeGroup) -> str:
-    return "|".join((group.name, group.uuid, group.allocation, ",".join(group.tags), ",".join(group.networks)))
+    return _line(group.name, group.uuid, group.allocation, ",".join(group.tags), ",".join(group.networks))
 
 
 def _node_line(node: ganeti_cluster.GanetiNode, groups: tuple[ganeti_cluster.GanetiNodeGroup, ...]) -> str:

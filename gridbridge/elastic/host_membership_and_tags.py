@@ -27,7 +27,7 @@ from gridbridge.model.elastic.elastic_nodes import (
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.fixed_paths import AS_ROOT
 from gridbridge.model.site_configuration import ClusterKind, Policy
-from gridbridge.model.transfer_route import Away, GridEngineCellAccess, OarServerAccess
+from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess
 from gridbridge.shell.clock import Clock
 
 _log = logging.getLogger(__name__)
@@ -267,22 +267,11 @@ class GridEngineHostMembership:
 def home_cluster_host_membership(policy: Policy) -> ExecutionHostMembership:
     """Return the adapter that adds hosts to the home cluster; each call has a timeout."""
     cluster = configured_cluster_address(policy, policy.site.cluster)
-    return MEMBERSHIPS[cluster.kind](policy, cluster)
-
-
-def _of_cell(policy: Policy, cluster: Away) -> ExecutionHostMembership:
+    if cluster.kind == ClusterKind.OAR:
+        server = cast("OarServerAccess", cluster)
+        return OarNodePower(look_at=partial(oar_node_power_and_tags.query_oar_node_state, server))
     cell = cast("GridEngineCellAccess", cluster).within(execution_hosts.LIMIT_S)
     return GridEngineHostMembership(cell=cell, preparing=NewMachineBootstrap(settings=policy.bootstrap, cell=cell))
-
-
-def _of_server(_: Policy, cluster: Away) -> ExecutionHostMembership:
-    return OarNodePower(look_at=partial(oar_node_power_and_tags.query_oar_node_state, cast("OarServerAccess", cluster)))
-
-
-MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], ExecutionHostMembership]] = {
-    ClusterKind.GRIDENGINE: _of_cell,
-    ClusterKind.OAR: _of_server,
-}
 
 
 def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:

@@ -35,7 +35,6 @@ class OarNodePower:
 
     def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
         """Raise ProviderPermanentFailure, because gridbridge never removes OAR nodes."""
-        del is_dead
         _refuse(host)
 
     def close(self, host: str) -> None:
@@ -60,7 +59,6 @@ class OarNodePower:
 
     def make_way(self, host: str) -> bool:
         """Return True, because OAR itself ends and resubmits the best-effort jobs of a halted node."""
-        del host
         return True
 
     def halt(self, host: str) -> None:
@@ -73,7 +71,6 @@ class OarNodePower:
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
         """Set a node Alive and undrain it; OAR recovers suspected nodes, and has no queues for `closed`."""
-        del closed
         facts = self.look_at(host)
         if facts.is_halted:
             self.root("open", host)
@@ -96,12 +93,10 @@ class OarNodePower:
 
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return no task, because OAR reruns no job on request."""
-        del hosts
         return {}
 
     def put_elsewhere(self, host: str) -> bool:
         """Return False, because OAR cannot reschedule the jobs of a node."""
-        del host
         return False
 
     def _await(self, host: str, is_so: Callable[[OarNodeState], bool]) -> None:

@@ -4,10 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gridbridge.decisions.elastic import node_acts_from_balance_plan
-from gridbridge.decisions.elastic.node_acts_from_balance_plan import (
-    NO_ADMINISTRATOR_REQUESTS,
-    AdministratorNodeRequests,
-)
+from gridbridge.decisions.elastic.node_acts_from_balance_plan import AdministratorNodeRequests
 from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts
 from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan
 from gridbridge.model.elastic.balance_plan import BalancePlan
@@ -18,7 +15,6 @@ from gridbridge.program.model_values_as_json import model_value_from_json, model
 from gridbridge.state.decision_journal import DecisionJournalEntry, make_journal_entry
 
 PROGRAM = "balance"
-Kept = Mapping[str, Any]
 
 
 def balancer_round_journal_entry(
@@ -48,20 +44,14 @@ def balancer_round_journal_entry(
     return make_journal_entry(PROGRAM, world.now, inputs, list(plan.done), [plan.sentence, *plan.done])
 
 
-def replay_balancer_round_decision(situation: Kept) -> list[str]:
+def replay_balancer_round_decision(situation: Mapping[str, Any]) -> list[str]:
     """Compute the acts of a recorded round again, from the recorded inputs."""
-    world, patience = (
-        model_value_from_json(situation["world"], BalancerNodesSnapshot),
-        model_value_from_json(situation["patience"], NodeLifecycleTimeouts),
-    )
     due = node_acts_from_balance_plan.plan_due_node_acts(
-        world,
+        model_value_from_json(situation["world"], BalancerNodesSnapshot),
         model_value_from_json(situation["plan"], BalancePlan),
         model_value_from_json(situation["rules"], BalanceSection),
-        patience,
-        model_value_from_json(situation["asked"], AdministratorNodeRequests)
-        if situation["asked"]
-        else NO_ADMINISTRATOR_REQUESTS,
+        model_value_from_json(situation["patience"], NodeLifecycleTimeouts),
+        model_value_from_json(situation["asked"] or {}, AdministratorNodeRequests),
         model_value_from_json(situation["rest"], StandbyOrWakePlan) if situation["rest"] else None,
     )
     return [*(act.words for act in due if act.is_done), *situation["ended"]]

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -41,14 +41,16 @@ def observe_balanced_cluster(
     situation = balanced_cluster_queries.parse_balance_situation(
         *printed, where=policy.site.cluster, queue=policy.balance.queue
     )
-    sooner = list(_elsewhere(policy, situation, published))
-    return replace(
-        situation,
-        local=now.astimezone(),
-        runtimes=balanced_cluster_queries.read_stored_task_ends(ends_path).runtimes,
-        elsewhere={queue: STARTS_S for queue, _ in sooner},
-        elsewhere_free=dict(sooner),
-    )
+    return _add_run_times_and_free_slots(replace(situation, local=now.astimezone()), policy, ends_path, published)
+
+
+def _add_run_times_and_free_slots(
+    situation: BalanceSituation, policy: Policy, ends_path: str, published: str
+) -> BalanceSituation:
+    sooner = dict(_elsewhere(policy, situation, published))
+    runtimes = balanced_cluster_queries.read_stored_task_ends(ends_path).runtimes
+    elsewhere = dict.fromkeys(sooner, STARTS_S)
+    return replace(situation, runtimes=runtimes, elsewhere=elsewhere, elsewhere_free=sooner)
 
 
 def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting: bool) -> BalanceSituation:
@@ -75,13 +77,9 @@ def _elsewhere(policy: Policy, situation: BalanceSituation, folder: str) -> Iter
         remote = published_json.read_published_value(
             f"{folder}/{published_json.CLUSTERS}/{queue.cluster}.json", PublishedClusterAnswer
         )
-        if free_here and remote and _is_open(remote, situation.now):
-            yield name, min(free_here, remote.free_slots or 0)
-
-
-def _is_open(remote: PublishedClusterAnswer, now: datetime) -> bool:
-    is_known = remote.taken_at is not None and abs(now - remote.taken_at) <= LATELY
-    return is_known and not remote.trouble and remote.pending == 0 and bool(remote.free_slots)
+        is_recent = remote and remote.taken_at is not None and abs(situation.now - remote.taken_at) <= LATELY
+        if free_here and remote and is_recent and not remote.trouble and remote.pending == 0 and remote.free_slots:
+            yield name, min(free_here, remote.free_slots)
 
 
 def load_saved_balance_situation(folder: str, queue: str = balanced_cluster_queries.USUAL_QUEUE) -> BalanceSituation:
@@ -95,22 +93,10 @@ def save_balancer_round_inputs(policy: Policy, folder: str, now: datetime, publi
     """Save inputs; raise ClusterStateUnknown or, for an unwritable folder, StandardOutputUnwritable."""
     documents, saved_round = balanced_cluster_queries.query_raw_cell_status(policy, now)
     where, queue = policy.site.cluster, policy.balance.queue
-    situation = add_saved_balancer_state(
-        balanced_cluster_queries.parse_balance_situation(documents, saved_round, where, queue), policy
-    )
-    sooner = list(_elsewhere(policy, situation, published))
-    saved_round = replace(
-        saved_round,
-        last_change=situation.last_change,
-        nodes=situation.nodes,
-        eligible_since=situation.eligible_since,
-        watched=situation.watched,
-        runtimes=balanced_cluster_queries.read_stored_task_ends(BALANCE_ENDS).runtimes,
-        elsewhere={queue: STARTS_S for queue, _ in sooner},
-        elsewhere_free=dict(sooner),
-        failed=situation.failed,
-        spent=situation.spent,
-    )
+    situation = balanced_cluster_queries.parse_balance_situation(documents, saved_round, where, queue)
+    situation = add_saved_balancer_state(situation, policy)
+    situation = _add_run_times_and_free_slots(situation, policy, BALANCE_ENDS, published)
+    saved_round = replace(saved_round, **{field.name: getattr(situation, field.name) for field in fields(saved_round)})
     try:
         saved_balancer_round_folder.write_saved_balancer_round(folder, documents, saved_round)
     except OSError as error:

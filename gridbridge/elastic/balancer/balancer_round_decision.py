@@ -88,13 +88,14 @@ def balance_plan_report(
         pool=plan.pool or None,
         remove=plan.remove,
         sentence=balancer_round_reports.describe_balance_plan(plan, rules, demand, is_alone=is_alone, ended=ended),
-        refused=tuple(_refusal(refusal, rules) for refusal in plan.refused),
-    )
-
-
-def _refusal(refusal: NodeAddOrRemoveRefusal, rules: BalanceSection) -> NewNodeOrRemovalRefusalReport:
-    return NewNodeOrRemovalRefusalReport(
-        job=refusal.job, host=refusal.host, reason=balancer_round_reports.explain_no_new_node_or_removal(refusal, rules)
+        refused=tuple(
+            NewNodeOrRemovalRefusalReport(
+                job=refusal.job,
+                host=refusal.host,
+                reason=balancer_round_reports.explain_no_new_node_or_removal(refusal, rules),
+            )
+            for refusal in plan.refused
+        ),
     )
 
 
@@ -107,11 +108,8 @@ def decide_hosts_to_power_off_or_on(
 ) -> tuple[StandbyOrWakePlan, tuple[HostStandbyOrWakeStep, ...], str]:
     """Decide which hosts to switch off or on, after the policy's plan is known."""
     standby_plan = plan_hosts_to_sleep_or_wake(situation, plan, rules, squeeze, facts)
-    return (
-        standby_plan,
-        standby_and_wake_steps_of_plan(standby_plan, facts),
-        describe_standby_or_wake_plan(standby_plan),
-    )
+    steps = standby_and_wake_steps_of_plan(standby_plan, facts)
+    return standby_plan, steps, describe_standby_or_wake_plan(standby_plan)
 
 
 def restrict_squeeze_to_own_hosts(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
@@ -135,10 +133,8 @@ def list_wakeable_own_hosts(
     situation: BalanceSituation, own: Set[str], retry_s: float, tags: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
     """Return hosts of the site that may be woken now, in the order of waking."""
-    resting = wakeable_standby_nodes(
-        restrict_squeeze_to_own_hosts(situation, own, retry_s).nodes, HostTagsAndMovableTasks(tags=tags)
-    )
-    return tuple(node.name for node in resting)
+    nodes = restrict_squeeze_to_own_hosts(situation, own, retry_s).nodes
+    return tuple(node.name for node in wakeable_standby_nodes(nodes, HostTagsAndMovableTasks(tags=tags)))
 
 
 def drop_acts_replaced_by_squeeze(
@@ -150,15 +146,12 @@ def drop_acts_replaced_by_squeeze(
     remaining = tuple(name for name in plan.remove if name not in own and name != standby_plan.last)
     refused = plan.refused
     if standby_plan.last:
-        refused = (
-            *refused,
-            NodeAddOrRemoveRefusal(host=standby_plan.last, cause=NodeAddOrRemoveRefusalCause.LAST_AT_WORK),
-        )
+        cause = NodeAddOrRemoveRefusalCause.LAST_AT_WORK
+        refused = (*refused, NodeAddOrRemoveRefusal(host=standby_plan.last, cause=cause))
     verdict = plan.verdict if remaining else UNSAID.get(plan.verdict, plan.verdict)
     if verdict is BalancePlanReason.NO_NEED and plan.figures.tasks:
         verdict = BalancePlanReason.ALL_FIT
-    add = 0 if standby_plan.on else plan.add
-    return replace(plan, add=add, remove=remaining, verdict=verdict, refused=refused)
+    return replace(plan, add=0 if standby_plan.on else plan.add, remove=remaining, verdict=verdict, refused=refused)
 
 
 def append_squeeze_sentence(report: BalancePlanReport, standby_plan: StandbyOrWakePlan | None) -> BalancePlanReport:
@@ -212,9 +205,7 @@ class BalancerRoundPlan:
     plan: BalancePlan
     dues: tuple[DueNodeAct, ...]
     told: BalancePlanReport
-    ended: tuple[str, ProviderMachine] | None = (
-        None  # pool and machine of the master, if the round destroys the machine
-    )
+    ended: tuple[str, ProviderMachine] | None = None  # pool and machine of the master that the round destroys
     rest: StandbyOrWakePlan | None = None  # the decision of the squeeze; None: squeeze is disabled
 
     @property

@@ -5,10 +5,10 @@ Columns of the statistics: dt,hosts,running_jobs,queued_jobs,slots,avg_duration,
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
 
 from gridbridge.decisions.elastic.balancer_round_reports import (
     LOOKBACK,
@@ -26,9 +26,8 @@ from gridbridge.model.elastic.published_balance import (
     RecentlyEndedTasks,
     minute_since_epoch,
 )
-from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_PUBLISHED
+from gridbridge.model.fixed_paths import BALANCE_PUBLISHED
 from gridbridge.model.site_configuration import ClusterSection
-from gridbridge.shell.program_startup import drop_root_to_account
 from gridbridge.shell.safe_files import iterate_bounded_lines
 from gridbridge.state import published_files, published_json
 
@@ -87,8 +86,14 @@ MOST = 10**12  # upper limit of each number
 
 def append_balancer_statistics(path: str, row: BalanceRoundStatistics) -> None:
     """Append a row in one write, after a newline if the last line is cut; raise StateError if this fails."""
+    line, flags = balancer_statistics_csv_line(row), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     try:
-        _append(path, balancer_statistics_csv_line(row))
+        with open(os.open(path, flags, 0o644), "rb+", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            is_cut = bool(size) and os.pread(file.fileno(), 1, size - 1) != b"\n"
+            data = f"\n{line}".encode() if is_cut else line.encode()
+            if file.write(data) != len(data):
+                raise OSError(28, "No space left on device")
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
 
@@ -108,7 +113,8 @@ def read_balancer_statistics(path: str) -> tuple[tuple[BalanceRoundStatistics, .
     """
     try:
         with open(path, "rb") as file:
-            numbered_rows = tuple(_rows(line.decode("utf-8", "replace") for line in iterate_bounded_lines(file, path)))
+            lines = (line.decode("utf-8", "replace").strip() for line in iterate_bounded_lines(file, path))
+            numbered_rows = [(number, _row(line)) for number, line in enumerate(lines, 1) if line]
     except FileNotFoundError as error:
         mend = "each round of `gridbridge-balance --dump-stats-file FILE` adds a row to FILE"
         raise StateError(f"{path}: {error.strerror}; {mend}") from error
@@ -118,25 +124,6 @@ def read_balancer_statistics(path: str) -> tuple[tuple[BalanceRoundStatistics, .
     if not rows:
         raise ParseError(f"{path}: no row of statistics; each has {COLUMNS} columns: dt,hosts,...")
     return tuple(rows), tuple(number for number, row in numbered_rows if row is None)
-
-
-def _append(path: str, line: str) -> None:
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-    end = os.open(path, flags, 0o644)
-    try:
-        size = os.fstat(end).st_size
-        is_cut = bool(size) and os.pread(end, 1, size - 1) != b"\n"
-        data = f"\n{line}".encode() if is_cut else line.encode()
-        if os.write(end, data) != len(data):
-            raise OSError(28, "No space left on device")
-    finally:
-        os.close(end)
-
-
-def _rows(texts: Iterator[str]) -> Iterator[tuple[int, BalanceRoundStatistics | None]]:
-    for number, line in enumerate(texts, 1):
-        if line.strip():
-            yield number, _row(line.strip())
 
 
 def _row(line: str) -> BalanceRoundStatistics | None:
@@ -160,13 +147,7 @@ def _row(line: str) -> BalanceRoundStatistics | None:
         return None
 
 
-def become_balancer_account() -> None:
-    """Switch from root to the balancer's account, which owns the folder of plots."""
-    drop_root_to_account(BALANCE_ACCOUNT)
-
-
 NAME = "balance.json"
-Next: TypeAlias = Callable[[PublishedBalancerFigures | None], PublishedBalancerFigures]
 
 
 def write_published_balance(value: PublishedBalancerFigures, folder: str = BALANCE_PUBLISHED) -> None:
@@ -198,16 +179,11 @@ def publish_round_without_cell_answer(
     _publish(lambda last: balancer_figures_if_cell_unobserved(last, cluster, now, trouble), folder)
 
 
-def _publish(following: Next, folder: str) -> None:
+def _publish(following: Callable[[PublishedBalancerFigures | None], PublishedBalancerFigures], folder: str) -> None:
+    last = None
+    with suppress(StateError):  # an unreadable file restarts all counters
+        last = read_published_balance(folder)
     try:
-        write_published_balance(following(_last(folder)), folder)
+        write_published_balance(following(last), folder)
     except StateError as error:
         _log.warning("event=not_shown why=%r", str(error))
-
-
-def _last(folder: str) -> PublishedBalancerFigures | None:
-    """Return the last published round; None for an unreadable file, which restarts all counters."""
-    try:
-        return read_published_balance(folder)
-    except StateError:
-        return None

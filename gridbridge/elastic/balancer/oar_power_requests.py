@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.decisions.elastic.host_standby_and_waking import (
@@ -103,10 +103,7 @@ def apply_oar_power_requests(
     notes = read_oar_power_requests(folder)
     if not is_acting:
         requests = sorted(latest_oar_power_request_by_node(notes, now.timestamp()).items())
-        return tuple(
-            _unknown(policy, *request) or OarPowerRequestOutcome(host=request[0], wish=request[1])
-            for request in requests
-        )
+        return tuple(_outcome_before_switch(policy, *request) for request in requests)
     with service_cycle.hold_program_lock(create_power_request_lock_file(folder), PROGRAM_NAME, LOCKED):
         return _settled(policy, folder, now.timestamp())
 
@@ -116,22 +113,19 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[OarPowerRequest
     notes = read_oar_power_requests(folder)
     requests = sorted(latest_oar_power_request_by_node(notes, now_s).items())
     own = {policy.powered[host].provider for host, _ in requests if host in policy.powered}
-    supplies, site = (provider_registry.make_selected_power_controls(policy, own), home_cluster_host_membership(policy))
+    supplies, site = provider_registry.make_selected_power_controls(policy, own), home_cluster_host_membership(policy)
     with ThreadPoolExecutor(AT_ONCE, "power") as threads:
-        switch = threads.map(lambda request: _switch(policy, site, supplies, *request), requests)
-        outcomes = tuple(switch)
+        outcomes = tuple(threads.map(lambda request: _switch(policy, site, supplies, *request), requests))
     unsettled = {outcome.host: outcome.wish for outcome in outcomes if outcome.is_later}
     for before, after in zip(notes, unfinished_oar_power_requests(notes, unsettled, now_s), strict=True):
         rewrite_power_request_file(folder, before, after)
     return outcomes
 
 
-def _unknown(policy: Policy, host: str, requested: OarRequestedPowerState) -> OarPowerRequestOutcome | None:
-    if host in policy.powered:
-        return None
-    return OarPowerRequestOutcome(
-        host=host, wish=requested, why=f"no provider switches the host; expected a section [power.{host}]"
-    )
+def _outcome_before_switch(policy: Policy, host: str, requested: OarRequestedPowerState) -> OarPowerRequestOutcome:
+    """Return a request's outcome as long as nothing is switched: a failure if no provider switches the host."""
+    lack = f"no provider switches the host; expected a section [power.{host}]"
+    return OarPowerRequestOutcome(host=host, wish=requested, why="" if host in policy.powered else lack)
 
 
 def _switch(
@@ -141,27 +135,23 @@ def _switch(
     host: str,
     requested: OarRequestedPowerState,
 ) -> OarPowerRequestOutcome:
-    if nobody := _unknown(policy, host, requested):
-        return nobody
+    outcome = _outcome_before_switch(policy, host, requested)
+    if outcome.why:
+        return outcome
     machine = ProviderMachine(id=host, name=host, state=ProviderMachineState.UNKNOWN)
     supply = supplies[policy.powered[host].provider]
     try:
-        if requested is OarRequestedPowerState.SLEEP and (kept_on := _works(site, host)):
-            return kept_on
-        (supply.start if requested is OarRequestedPowerState.WAKE else supply.stop)(machine)
+        if requested is OarRequestedPowerState.WAKE:
+            supply.start(machine)
+            return outcome
+        idleness = site.look(host)
+        if not idleness.is_idle:
+            return replace(outcome, why="OAR has a job on the node")
+        if not idleness.is_closed:  # OAR's hook marks a node as absent; a node that is still Alive may start a job
+            return replace(outcome, why="the node is not absent for OAR", is_later=True)
+        supply.stop(machine)
     except ProviderOutcomeUnknown as error:
-        return OarPowerRequestOutcome(host=host, wish=requested, why=str(error), is_later=True)
+        return replace(outcome, why=str(error), is_later=True)
     except GridbridgeError as error:
-        return OarPowerRequestOutcome(host=host, wish=requested, why=str(error))
-    return OarPowerRequestOutcome(host=host, wish=requested)
-
-
-def _works(site: ExecutionHostMembership, host: str) -> OarPowerRequestOutcome | None:
-    """Return why a node can't be switched off for OAR, such as a job; None if there is no reason."""
-    idleness = site.look(host)
-    if not idleness.is_idle:
-        return OarPowerRequestOutcome(host=host, wish=OarRequestedPowerState.SLEEP, why="OAR has a job on the node")
-    if not idleness.is_closed:
-        why = "the node is not absent for OAR"
-        return OarPowerRequestOutcome(host=host, wish=OarRequestedPowerState.SLEEP, why=why, is_later=True)
-    return None
+        return replace(outcome, why=str(error))
+    return outcome

@@ -12,8 +12,8 @@ from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.host_power_provider import ReportUnknownPower
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
-from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot, ElasticNode
+from gridbridge.model.elastic.balance_sections import SqueezeSection, StandbyNodeSelection
+from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY,
@@ -49,36 +49,22 @@ def preview_squeeze(
     Raises ClusterStateUnknown or ParseError for incomplete inputs, ConfigError for a minimal reserve above the target.
     """
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
-    rules = policy.squeeze
-    rules = replace(
-        rules,
-        minimal_reserve=rules.minimal_reserve if minimal is None else minimal,
-        target_reserve=rules.target_reserve if target is None else target,
-    )
-    if rules.minimal_reserve > rules.target_reserve:
-        raise ConfigError(
-            (
-                f"the minimal reserve is {rules.minimal_reserve:g}; expected at most the target"
-                f" ({rules.target_reserve:g})",
-            )
-        )
+    rules = _squeeze_rules(policy, minimal, target)
     untold = dict[str, str]()
     if folder:
         situation = balance_situation_sources.load_saved_balance_situation(folder, policy.balance.queue)
     else:
         drop_root_to_account(BALANCE_ACCOUNT)  # the account owns the providers' secret files
-        situation = _with_own(
-            balance_situation_sources.observe_balanced_cluster(policy, now), policy, untold.__setitem__
-        )
+        observed = balance_situation_sources.observe_balanced_cluster(policy, now)
+        situation = _with_own(observed, policy, untold.__setitem__)
     tags = {} if folder else tags_by_short_host_name(host_membership_and_tags.query_home_cluster_host_tags(policy))
     standby = balancer_round_decision.list_wakeable_own_hosts(
         situation, {node.name for node in situation.nodes}, policy.demand.retry_s, tags
     )
     situation = replace(situation, standby=standby)
     planned = balancer_round_decision.decide_balance_plan(situation, policy.balance, policy.demand, policy.pools)
-    facts = HostTagsAndMovableTasks(
-        tags=tags, movable={} if folder else query_tasks_squeeze_may_move(policy, situation)
-    )
+    movable = {} if folder else query_tasks_squeeze_may_move(policy, situation)
+    facts = HostTagsAndMovableTasks(tags=tags, movable=movable)
     standby_plan, steps, sentence = balancer_round_decision.decide_hosts_to_power_off_or_on(
         situation, planned, policy.balance, rules, facts
     )
@@ -90,6 +76,14 @@ def preview_squeeze(
         untold=tuple(sorted(untold.items())),
         lacking=() if folder else tuple(missing_squeeze_settings(policy)),
     )
+
+
+def _squeeze_rules(policy: Policy, minimal: float | None, target: float | None) -> SqueezeSection:
+    minimal = policy.squeeze.minimal_reserve if minimal is None else minimal
+    target = policy.squeeze.target_reserve if target is None else target
+    if minimal > target:
+        raise ConfigError((f"the minimal reserve is {minimal:g}; expected at most the target ({target:g})",))
+    return replace(policy.squeeze, minimal_reserve=minimal, target_reserve=target)
 
 
 def missing_squeeze_settings(policy: Policy) -> Iterator[str]:
@@ -120,13 +114,12 @@ def _with_own(situation: BalanceSituation, policy: Policy, note_untold: ReportUn
         hosts=node_acts_from_balance_plan.busy_or_silent_state_by_host(situation),
         switched=frozenset(providers),
     )
-    nodes = (_idle(host.node, world) for host in machine_list_reconciliation.newly_adopted_site_hosts(world))
+    own = [
+        (host.node, world.host_of(host.node.name))
+        for host in machine_list_reconciliation.newly_adopted_site_hosts(world)
+    ]
+    nodes = (replace(node, idle_since=None if host is None or host.is_busy else NEVER) for node, host in own)
     return replace(situation, nodes=tuple(nodes))
-
-
-def _idle(node: ElasticNode, world: BalancerNodesSnapshot) -> ElasticNode:
-    host = world.host_of(node.name)
-    return replace(node, idle_since=None if host is None or host.is_busy else NEVER)
 
 
 def change_standby_tag(host: str, suffix: str, *, is_wanted: bool, path: str = CONFIG) -> tuple[str, ...]:

@@ -18,7 +18,8 @@ from gridbridge.cli.command_groups_and_options import (
 from gridbridge.elastic.balancer import balance_preview, balancer_round_outputs
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.published_balance import BalancePlanReport
-from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
+from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_PLOTS, BALANCE_STATS
+from gridbridge.shell.program_startup import drop_root_to_account
 
 
 def option_name_spellings(name: str) -> tuple[str, ...]:
@@ -120,15 +121,10 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
       gridbridge balance snapshot saved
     """
     exit_75_without_cluster_answer(lambda: balance_preview.save_balance_snapshot(folder, datetime.now(UTC), path))
-    warn_if_balancer_nodes_unreadable()
-    if is_json:
-        output_and_errors.print_json({"folder": folder})
-
-
-def warn_if_balancer_nodes_unreadable() -> None:
-    """Print a warning on standard error if this account may not read the balancer's nodes."""
     if balance_preview.may_not_read_balancer_nodes():
         output_and_errors.print_error(balance_preview.NODES_UNSEEN)
+    if is_json:
+        output_and_errors.print_json({"folder": folder})
 
 
 def balance_plan_report_as_json(report: BalancePlanReport) -> dict[str, object]:
@@ -171,7 +167,7 @@ def plot(stats: str, folder: str) -> None:
       gridbridge balance plot --stats sge-stats.csv --output-dir pictures
     """
     if folder == BALANCE_PLOTS:
-        balancer_round_outputs.become_balancer_account()
+        drop_root_to_account(BALANCE_ACCOUNT)  # the account owns the folder
     for path in plot_balancer_statistics_file(stats, folder):
         output_and_errors.print_line(path)
 

@@ -199,11 +199,10 @@ def _require_fit(context: click.Context, options: ReplaySimulationOptions) -> No
     if options.min_nodes > options.max_nodes:
         words = f"--min-nodes {options.min_nodes} is more than --max-nodes {options.max_nodes}"
         raise click.UsageError(words)
-    misplaced = OF_MADE_UP if is_file else OF_FILE
-    right = (
-        "--synthetic; expected --from and --to for a file"
+    misplaced, right = (
+        (OF_MADE_UP, "--synthetic; expected --from and --to for a file")
         if is_file
-        else "--accounting; expected --days for a synthetic workload"
+        else (OF_FILE, "--accounting; expected --days for a synthetic workload")
     )
     for name, option in misplaced.items():
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:

@@ -184,8 +184,7 @@ def _tell_site(decision: "SqueezePreview", *, is_json: bool) -> None:
     for lack in decision.lacking:
         output_and_errors.print_error(f"gridbridge: {lack}")
     for host, why in decision.untold:
-        note = f"{host}: power state unknown, so the host is left alone"
-        output_and_errors.print_error(f"gridbridge: {note}: {why}")
+        output_and_errors.print_error(f"gridbridge: {host}: power state unknown, so the host is left alone: {why}")
     if is_json:
         deeds = [
             {"host": deed.host, "do": deed.doing.value, **({"tag": deed.tag} if deed.tag else {})}

@@ -6,10 +6,10 @@ no common error for a lack of machines, so HTTP statuses are used.
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC
 from threading import RLock
 from typing import Any
 
@@ -70,7 +70,7 @@ class LibcloudMachineProvider:
             options: dict[str, object] = {self._way(): {**tags, **own_key}}
             if self.section.key_name:
                 options |= {"ex_keyname": self.section.key_name}
-            image, size = self._image(), self._size()
+            image, size = self._image(), _named(self.driver.list_sizes(), self.section.size, "size")
             node = self.driver.create_node(name=name, image=image, size=size, **options)
         with self.turn, translate_libcloud_errors("create"):
             return self._kept(node, name, tags)
@@ -78,7 +78,7 @@ class LibcloudMachineProvider:
     def destroy(self, machine: ProviderMachine) -> None:
         """Destroy a machine."""
         with self.turn, translate_libcloud_errors("destroy"):
-            for node in self._nodes(machine):
+            for node in [node for node in self.driver.list_nodes() if str(node.id) == machine.id]:
                 _require_done("destroy", self.driver.destroy_node(node))
 
     def machines(self) -> tuple[ProviderMachine, ...]:
@@ -105,9 +105,6 @@ class LibcloudMachineProvider:
         _log.error("event=untagged machine=%r why='removed again'", machine.id)
         raise ProviderPermanentFailure(f"libcloud create: {why}; the machine was removed again")
 
-    def _nodes(self, machine: ProviderMachine) -> list[Any]:
-        return [node for node in self.driver.list_nodes() if str(node.id) == machine.id]
-
     def _way(self) -> str:
         """Return the name of the argument in which the driver accepts tags."""
         parameters = inspect.signature(self.driver.create_node).parameters
@@ -121,9 +118,6 @@ class LibcloudMachineProvider:
             return self.driver.get_image(self.section.image)
         except NotImplementedError:
             return _named(self.driver.list_images(), self.section.image, "image")
-
-    def _size(self) -> Any:
-        return _named(self.driver.list_sizes(), self.section.size, "size")
 
 
 def make_libcloud_provider(
@@ -149,6 +143,7 @@ def machine_from_libcloud_node(node: Any) -> ProviderMachine:
     tables = (_table(extra.get(key)) for key in TAGS.values())
     tags: dict[str, str] = next((table for table in tables if table), {})
     addresses = [*node.private_ips, *node.public_ips]
+    created = node.created_at  # drivers that omit the zone mean UTC
     return ProviderMachine(
         id=str(node.id),
         name=str(node.name),
@@ -156,7 +151,7 @@ def machine_from_libcloud_node(node: Any) -> ProviderMachine:
         address=str(addresses[0]) if addresses else "",
         tags={str(key): str(value) for key, value in tags.items() if key != "Name"},
         host_key=str(tags.get(HOST_KEY_TAG, "")),
-        created=_in_utc(node.created_at),
+        created=created.replace(tzinfo=UTC) if created and created.tzinfo is None else created,
     )
 
 
@@ -167,11 +162,6 @@ def _table(content: object) -> dict[str, str]:
     if isinstance(items := content.get("items"), list):
         return {entry["key"]: entry.get("value", "") for entry in items}
     return content
-
-
-def _in_utc(moment: datetime | None) -> datetime | None:
-    """Return a time with a zone; drivers that omit the zone mean UTC."""
-    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
 
 
 @contextmanager
@@ -190,17 +180,14 @@ def translate_libcloud_errors(
     except OSError as error:  # network errors, those of package `requests` included
         raise ProviderOutcomeUnknown(f"libcloud {verb}: {error_on_one_line(error)}") from error
     except Exception as error:  # some drivers raise Exception itself
-        kind = _kind(error, no_capacity, refused)
+        codes = (
+            (no_capacity, ProviderOutOfMachines),
+            (refused, ProviderRequestRepeatable),
+            (LATER, ProviderOutcomeUnknown),
+        )
+        code = getattr(error, "code", None)
+        kind = next((kind for group, kind in codes if code in group), ProviderPermanentFailure)
         raise kind(f"libcloud {verb}: {error_on_one_line(error)}") from error
-
-
-def _kind(error: Exception, no_capacity: tuple[int, ...], refused: tuple[int, ...]) -> Callable[[str], Exception]:
-    code = getattr(error, "code", None)
-    if code in no_capacity:
-        return ProviderOutOfMachines
-    if code in refused:
-        return ProviderRequestRepeatable
-    return ProviderOutcomeUnknown if code in LATER else ProviderPermanentFailure
 
 
 def _require_done(verb: str, is_done: object) -> None:

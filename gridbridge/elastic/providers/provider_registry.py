@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from gridbridge.elastic.providers import ec2, host_power_provider, libcloud, site_program_and_secret_files
 from gridbridge.elastic.providers.host_power_provider import ReportUnknownPower, log_unknown_power_state
@@ -11,7 +11,6 @@ from gridbridge.elastic.providers.provider_protocol_and_validation import HostPo
 from gridbridge.elastic.providers.site_program_and_secret_files import SiteProgramProvider
 from gridbridge.errors import GridbridgeError, ProviderPermanentFailure
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection, ProviderKind
-from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 from gridbridge.model.site_configuration import Policy
 
 Made = TypeVar("Made")
@@ -26,7 +25,8 @@ def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
     make = MAKERS.get(section.kind)
     if make is None:
         raise ProviderPermanentFailure(f"[provider.{at.provider}] kind = {section.kind}: creates no nodes")
-    return make(_settled(section, at), at, settings.site.cluster)
+    section = replace(section, image=at.image or section.image, size=at.size or section.size)
+    return make(section, at, settings.site.cluster)
 
 
 def make_power_control_of_host(
@@ -80,29 +80,10 @@ class MisconfiguredProvider:
 
     why: str
 
-    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Raise ProviderPermanentFailure with the fault of the configuration."""
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise ProviderPermanentFailure(self.why)
 
-    def machines(self) -> tuple[ProviderMachine, ...]:
-        """Raise ProviderPermanentFailure with the fault of the configuration."""
-        raise ProviderPermanentFailure(self.why)
-
-    def destroy(self, machine: ProviderMachine) -> None:
-        """Raise ProviderPermanentFailure with the fault of the configuration."""
-        raise ProviderPermanentFailure(self.why)
-
-    def start(self, machine: ProviderMachine) -> None:
-        """Raise ProviderPermanentFailure with the fault of the configuration."""
-        raise ProviderPermanentFailure(self.why)
-
-    def stop(self, machine: ProviderMachine) -> None:
-        """Raise ProviderPermanentFailure with the fault of the configuration."""
-        raise ProviderPermanentFailure(self.why)
-
-
-def _settled(section: MachineProviderSection, pool: NodePoolSection) -> MachineProviderSection:
-    return replace(section, image=pool.image or section.image, size=pool.size or section.size)
+    create = destroy = machines = start = stop = _refuse
 
 
 def _command(section: MachineProviderSection, _pool: NodePoolSection, cluster: str) -> MachineProvider:

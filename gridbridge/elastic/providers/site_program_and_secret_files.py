@@ -56,7 +56,7 @@ def run_provider_program(argv: tuple[str, ...], env: Mapping[str, str], timeout_
     try:
         return program_runs.run_program(argv, dict(env), timeout_s, stdin, MOST_BYTES).checked().stdout
     except errors.CommandFailed as failed:
-        message = f"{join_command_words(argv)}: {printable_program_output(failed.words)}"
+        message = f"{' '.join(argv)}: {printable_program_output(failed.words)}"
         if failed.status == NO_CAPACITY:
             raise errors.ProviderOutOfMachines(message) from failed
         if failed.status == LATER:
@@ -64,11 +64,6 @@ def run_provider_program(argv: tuple[str, ...], env: Mapping[str, str], timeout_
         if failed.transient:
             raise errors.ProviderOutcomeUnknown(message) from failed
         raise errors.ProviderPermanentFailure(message) from failed
-
-
-def join_command_words(argv: tuple[str, ...]) -> str:
-    """Format a command line for messages."""
-    return " ".join(argv)
 
 
 def printable_program_output(words: str) -> str:
@@ -94,11 +89,11 @@ class SiteProgramProvider:
                 provider_protocol_and_validation.parse_json_document(printed)
             )
         except errors.ParseError as error:
-            raise errors.ProviderPermanentFailure(f"{self._call_text('create')}: {error}") from error
+            raise errors.ProviderPermanentFailure(f"{self.program} create: {error}") from error
         if machine.name != name or not tags.items() <= machine.tags.items():
             problem = f"it tells of {machine.name}, {machine.id}, another machine than requested"
             mend = f"`{self.program} destroy` ends an unused node"
-            raise errors.ProviderPermanentFailure(f"{self._call_text('create')}: {problem}; {mend}")
+            raise errors.ProviderPermanentFailure(f"{self.program} create: {problem}; {mend}")
         return machine
 
     def destroy(self, machine: ProviderMachine) -> None:
@@ -111,14 +106,11 @@ class SiteProgramProvider:
         try:
             return provider_protocol_and_validation.parse_provider_machine_list(printed, self.cluster)
         except errors.ParseError as error:
-            raise errors.ProviderPermanentFailure(f"{self._call_text('list')}: {error}") from error
+            raise errors.ProviderPermanentFailure(f"{self.program} list: {error}") from error
 
     def _call(self, verb: str, request: Mapping[str, object]) -> bytes:
         stdin = json.dumps(request).encode() + b"\n"
         return run_provider_program((self.program, verb), self.env, self.timeout_s, stdin)
-
-    def _call_text(self, verb: str) -> str:
-        return join_command_words((self.program, verb))
 
 
 MOST_SECRET_BYTES = 65536

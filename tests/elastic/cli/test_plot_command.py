@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from matplotlib import image
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.elastic.balancer import balancer_round_outputs
+from gridbridge.elastic.cli import balance_plan_and_plot
 from gridbridge.elastic.cli.balance_and_replay_plots import format_duration
 from gridbridge.errors import GridbridgeError, ParseError, StandardOutputUnwritable, StateError
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_PLOTS
@@ -121,8 +121,8 @@ def test_a_time_is_told_in_its_two_largest_units(seconds: int, text: str) -> Non
 def test_root_draws_into_the_balancers_folder_as_its_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it draws itself after each round lies there as well."""
     became = list[str]()
-    monkeypatch.setattr(balancer_round_outputs, "drop_root_to_account", became.append)
-    monkeypatch.setattr("gridbridge.elastic.cli.balance_plan_and_plot.plot_balancer_statistics_file", lambda *_: ())
+    monkeypatch.setattr(balance_plan_and_plot, "drop_root_to_account", became.append)
+    monkeypatch.setattr(balance_plan_and_plot, "plot_balancer_statistics_file", lambda *_: ())
     plot(tmp_path / "stats.csv", tmp_path)
     plot(tmp_path / "stats.csv", Path(BALANCE_PLOTS))
 
