@@ -50,11 +50,7 @@ def query_raw_cell_status(policy: Policy, now: datetime) -> tuple[SavedBatchProg
 def parse_balance_situation(
     documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput, where: str, queue: str = USUAL_QUEUE
 ) -> BalanceSituation:
-    """Parse the raw output of a cluster's status programs into a balancer's situation.
-
-    Raises ClusterStateUnknown for incomplete or unreadable output; the message begins with `where`. OAR has
-    no queues on nodes, so OAR's slots count as slots of `queue`.
-    """
+    """Parse raw output, OAR's slots as slots of `queue`; raise ClusterStateUnknown, which begins with `where`."""
     try:
         cell, layout = _parse_cell(documents, saved_round, queue)
     except ParseError as error:

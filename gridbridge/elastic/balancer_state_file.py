@@ -8,16 +8,8 @@ from sqlalchemy import Boolean, Column, RowMapping, Table, bindparam, delete, in
 
 from gridbridge.decisions.elastic import clock_step_correction
 from gridbridge.decisions.elastic.node_acts_from_balance_plan import AdministratorNodeRequests
+from gridbridge.model.elastic import elastic_nodes
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
-from gridbridge.model.elastic.elastic_nodes import (
-    AdministratorNodeRequestKind,
-    BalancerHostClocks,
-    BalancerOwnedNode,
-    ElasticNodeState,
-    HostJoinStep,
-    NodeStateCause,
-    PoolFailureRecord,
-)
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.state.column_types import METADATA, JsonColumn, PrintableTextColumn, UtcTimeColumn
 from gridbridge.state.state_file import StateFile
@@ -56,11 +48,11 @@ class BalancerNodeRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> tuple[BalancerOwnedNode, ...]:
+    def all(self) -> tuple[elastic_nodes.BalancerOwnedNode, ...]:
         """Return all nodes, sorted by name."""
         return tuple(_owned(row) for row in self._database.rows(_ALL))
 
-    def replace(self, nodes: Iterable[BalancerOwnedNode]) -> None:
+    def replace(self, nodes: Iterable[elastic_nodes.BalancerOwnedNode]) -> None:
         """Replace all stored nodes."""
         rows = [_row(node) for node in nodes]
         with self._database.transaction():
@@ -69,26 +61,26 @@ class BalancerNodeRows:
                 self._database.execute(insert(NODES), rows)
 
 
-def _row(node: BalancerOwnedNode) -> dict[str, object]:
+def _row(node: elastic_nodes.BalancerOwnedNode) -> dict[str, object]:
     return asdict(node) | {"state": node.state.value, "step": node.step.value, "cause": node.cause.value}
 
 
-def _owned(row: RowMapping) -> BalancerOwnedNode:
-    values = {field.name: row[field.name] for field in fields(BalancerOwnedNode)}
+def _owned(row: RowMapping) -> elastic_nodes.BalancerOwnedNode:
+    values = {field.name: row[field.name] for field in fields(elastic_nodes.BalancerOwnedNode)}
     values |= {
-        "state": ElasticNodeState(values["state"]),
-        "step": HostJoinStep(str(values["step"])),
-        "cause": NodeStateCause(str(values["cause"])),
+        "state": elastic_nodes.ElasticNodeState(values["state"]),
+        "step": elastic_nodes.HostJoinStep(str(values["step"])),
+        "cause": elastic_nodes.NodeStateCause(str(values["cause"])),
     }
-    return BalancerOwnedNode(**values)
+    return elastic_nodes.BalancerOwnedNode(**values)
 
 
 POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"
 WATCHED, SILENT, CLOCKS = "watched", "silent", "clocks"
 REQUEST_FIELDS = {  # fields of AdministratorNodeRequests
-    AdministratorNodeRequestKind.DRAIN: "drained",
-    AdministratorNodeRequestKind.KEEP: "kept",
-    AdministratorNodeRequestKind.FREE: "freed",
+    elastic_nodes.AdministratorNodeRequestKind.DRAIN: "drained",
+    elastic_nodes.AdministratorNodeRequestKind.KEEP: "kept",
+    elastic_nodes.AdministratorNodeRequestKind.FREE: "freed",
 }
 MONTHS = 3  # number of months whose costs are stored
 
@@ -112,11 +104,11 @@ class BalancerStateRows:
     def _put(self, key: str, value: Mapping[str, object]) -> None:
         self.database.execute(self._upsert, {"key": key, "value": value})
 
-    def follow(self, clocks: BalancerHostClocks) -> timedelta:
+    def follow(self, clocks: elastic_nodes.BalancerHostClocks) -> timedelta:
         """Shift all stored times by the step of the system clock; return the step."""
         row = self._fact(CLOCKS)
         by = clock_step_correction.measure_clock_step(
-            model_value_from_json(row, BalancerHostClocks) if row else None, clocks
+            model_value_from_json(row, elastic_nodes.BalancerHostClocks) if row else None, clocks
         )
         with self.database.transaction():
             if by:
@@ -137,17 +129,22 @@ class BalancerStateRows:
         if last:
             self._put(LAST, last)
 
-    def records(self, now: datetime | None = None) -> Mapping[str, PoolFailureRecord]:
+    def records(self, now: datetime | None = None) -> Mapping[str, elastic_nodes.PoolFailureRecord]:
         """Return the recent failures of each pool; times after `now` become `now`."""
         if now is not None:
             return self._changed_records(clock_step_correction.future_time_limiter(now))
-        return {pool: model_value_from_json(record, PoolFailureRecord) for pool, record in self._all(POOL).items()}
+        return {
+            pool: model_value_from_json(record, elastic_nodes.PoolFailureRecord)
+            for pool, record in self._all(POOL).items()
+        }
 
-    def _changed_records(self, change: clock_step_correction.TimeChange) -> Mapping[str, PoolFailureRecord]:
+    def _changed_records(
+        self, change: clock_step_correction.TimeChange
+    ) -> Mapping[str, elastic_nodes.PoolFailureRecord]:
         records = self.records().items()
         return {pool: clock_step_correction.change_stored_times(record, change) for pool, record in records}
 
-    def keep_records(self, records: Mapping[str, PoolFailureRecord]) -> None:
+    def keep_records(self, records: Mapping[str, elastic_nodes.PoolFailureRecord]) -> None:
         """Store the failures of some pools, and delete the failures of all other pools."""
         for pool in self.records().keys() - records.keys():
             self.database.execute(_DROP, {"of_key": f"{POOL}{pool}"})
@@ -163,7 +160,7 @@ class BalancerStateRows:
         """Return the pending requests of administrators, by host name."""
         return {host: str(row.get("wish")) for host, row in self._all(ASKED).items()}
 
-    def ask(self, host: str, request: AdministratorNodeRequestKind) -> None:
+    def ask(self, host: str, request: elastic_nodes.AdministratorNodeRequestKind) -> None:
         """Store an administrator's request for the next round."""
         self._put(f"{ASKED}{host}", {"wish": request.value})
 
@@ -216,10 +213,7 @@ class BalancerStateRows:
         return self._last("round")
 
     def note_round(self, now: datetime, changed: datetime | None, spent: float) -> None:
-        """Store a round's time and the cost of its month.
-
-        Costs of two older months are kept, because the clock may be set back. Costs of later months are deleted.
-        """
+        """Store a round's time and the month's cost; two older months stay, because the clock may be set back."""
         month = f"{now:%Y-%m}"
         costs = dict(sorted(item for item in self._months().items() if item[0] < month)[1 - MONTHS :]) | {month: spent}
         change = changed.isoformat() if changed else ""

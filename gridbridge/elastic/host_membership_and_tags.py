@@ -17,13 +17,7 @@ from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.batch.privileged_helper_calls import run_gridbridge_as_root
 from gridbridge.elastic.machine_bootstrap import NewMachineBootstrap, resolve_host_address
 from gridbridge.elastic.oar_nodes import OarNodePower
-from gridbridge.model.elastic.elastic_nodes import (
-    HostCheckBeforeRemoval,
-    HostJoinStep,
-    HostRemovalProgress,
-    MachineToJoinCell,
-    is_same_host,
-)
+from gridbridge.model.elastic import elastic_nodes
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.fixed_paths import AS_ROOT
 from gridbridge.model.site_configuration import ClusterKind, Policy
@@ -40,53 +34,41 @@ class ExecutionHostMembership(Protocol):
     a failed command, HostNotReached while a machine does not answer, and SshAccessRejected for a wrong host key.
     """
 
-    def join(self, node: MachineToJoinCell) -> HostJoinStep:
+    def join(self, node: elastic_nodes.MachineToJoinCell) -> elastic_nodes.HostJoinStep:
         """Do the missing steps by which a machine joins; the queues are enabled after the daemon has reported."""
-        ...
 
     def close(self, host: str) -> None:
         """Disable all queue instances of a host, so that no further task starts on the host."""
-        ...
 
-    def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
+    def open(self, host: str, closed: frozenset[str]) -> elastic_nodes.HostJoinStep:
         """Enable a host's queues except those in `closed`; return CLOSED if the host has one of these."""
-        ...
 
     def opening(self, host: str) -> str:
         """Return the command by which an administrator lets a host run tasks after power-on."""
-        ...
 
     def clearing(self, host: str) -> str:
         """Return the commands by which an administrator ends the tasks of a dead host."""
-        ...
 
     def forgetting(self, host: str) -> str:
         """Return the commands by which an administrator removes a vanished host."""
-        ...
 
-    def look(self, host: str) -> HostCheckBeforeRemoval:
+    def look(self, host: str) -> elastic_nodes.HostCheckBeforeRemoval:
         """Query whether a host is idle, closed to new tasks, and in the cluster's list of hosts."""
-        ...
 
     def make_way(self, host: str) -> bool:
         """Preempt the best-effort tasks of a closed host; return whether the host is empty."""
-        ...
 
     def halt(self, host: str) -> None:
         """Tell the batch system that a closed and idle host will be switched off."""
-        ...
 
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return the resource requests of the rerunnable tasks of each host."""
-        ...
 
     def put_elsewhere(self, host: str) -> bool:
         """Reschedule all tasks of a closed host; return False if some task is not rerunnable."""
-        ...
 
-    def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
+    def leave(self, host: str, *, is_dead: bool) -> elastic_nodes.HostRemovalProgress:
         """Remove a closed and idle host and its names; the execution daemon of a dead host is not contacted."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +81,7 @@ class GridEngineHostMembership:
     clock: Clock = field(default_factory=Clock)
     turn: Lock = field(default_factory=Lock)  # serializes changes of queues
 
-    def join(self, node: MachineToJoinCell) -> HostJoinStep:
+    def join(self, node: elastic_nodes.MachineToJoinCell) -> elastic_nodes.HostJoinStep:
         """Do the missing steps by which a machine joins the cell; return the step that is reached.
 
         Bootstrap comes before the addition to the cell, so a machine with a wrong host key leaves no trace. Raises
@@ -118,7 +100,7 @@ class GridEngineHostMembership:
         if not is_up:
             self.close(node.name)
             self.preparing.start(node)
-            return HostJoinStep.ADMITTED
+            return elastic_nodes.HostJoinStep.ADMITTED
         instances = execution_hosts.query_host_queue_instances(self.cell, node.name)
         if not instances:
             raise errors.NewHostInNoQueue(node.name, node.hostgroups)
@@ -134,14 +116,14 @@ class GridEngineHostMembership:
         """Disable all queues of a host; a host that is not in the cell counts as closed."""
         execution_hosts.disable_host_queues(self.cell, host)
 
-    def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
+    def open(self, host: str, closed: frozenset[str]) -> elastic_nodes.HostJoinStep:
         """Enable a host's queues, except queues that somebody disabled on all hosts."""
         closed_queues = execution_hosts.enable_host_queues(self.cell, host, closed)
         if closed_queues:
             command = f"qmod -e {' '.join(closed_queues)}"
             words = "event=left_closed node=%s queues=%r command=%r"
             _log.info(words, host, " ".join(closed_queues), command)
-        return HostJoinStep.CLOSED if closed_queues else HostJoinStep.JOINED
+        return elastic_nodes.HostJoinStep.CLOSED if closed_queues else elastic_nodes.HostJoinStep.JOINED
 
     def opening(self, host: str) -> str:
         """Return the command by which an administrator enables a host's queues."""
@@ -164,7 +146,7 @@ class GridEngineHostMembership:
         )
         return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
 
-    def look(self, host: str) -> HostCheckBeforeRemoval:
+    def look(self, host: str) -> elastic_nodes.HostCheckBeforeRemoval:
         """Query whether a host is idle, closed and in the cell's list; best-effort tasks do not count as use."""
         instances = execution_hosts.query_host_queue_instances(self.cell, host)
         promised = [
@@ -172,8 +154,8 @@ class GridEngineHostMembership:
             for instance in cell_configuration_reader.query_advance_reserved_slots(self.cell)
         ]
         used = any(instance.is_used for instance in instances if not instance.is_best_effort)
-        return HostCheckBeforeRemoval(
-            is_idle=not used and not any(is_same_host(name, host) for name in promised),
+        return elastic_nodes.HostCheckBeforeRemoval(
+            is_idle=not used and not any(elastic_nodes.is_same_host(name, host) for name in promised),
             is_closed=all(instance.is_disabled for instance in instances),
             is_listed=bool(instances) or host in execution_hosts.list_execution_hosts(self.cell),
         )
@@ -193,7 +175,7 @@ class GridEngineHostMembership:
         """Reschedule all tasks of a closed host; return False if some task is not rerunnable."""
         return task_rescheduling.reschedule_host_tasks(self.cell, host, self.clock.now_s())
 
-    def leave(self, host: str, *, is_dead: bool) -> HostRemovalProgress:
+    def leave(self, host: str, *, is_dead: bool) -> elastic_nodes.HostRemovalProgress:
         """Remove a closed host from the cell, and the host's name from the hosts files.
 
         While a task remains, the execution daemon must keep running, because the daemon reports ends of tasks.
@@ -201,7 +183,7 @@ class GridEngineHostMembership:
         concurrent change. Raises TasksOnLostHost if Grid Engine does not requeue the tasks of a dead host.
         """
         if used := self._emptied(host, is_dead=is_dead):
-            return HostRemovalProgress.kept(used)
+            return elastic_nodes.HostRemovalProgress.kept(used)
         with self.turn:
             execution_hosts.remove_host_from_queues(self.cell, host)
         execution_hosts.remove_host_from_groups(self.cell, host)
@@ -209,10 +191,10 @@ class GridEngineHostMembership:
         if not is_dead and host in execution_hosts.list_execution_hosts(self.cell):
             execution_hosts.stop_execd(self.cell, host)
         if named := execution_hosts.remove_execution_host(self.cell, host):
-            return HostRemovalProgress.kept(f"{named}; `qconf -de {host}` shows it")
+            return elastic_nodes.HostRemovalProgress.kept(f"{named}; `qconf -de {host}` shows it")
         self.root("unexport", host)
         self.root("unname", host)
-        return HostRemovalProgress.left()
+        return elastic_nodes.HostRemovalProgress.left()
 
     def _emptied(self, host: str, *, is_dead: bool) -> str:
         """Preempt best-effort tasks, reschedule a dead host's tasks, and describe which queues are still in use."""
@@ -237,16 +219,16 @@ class GridEngineHostMembership:
             instance for instance in execution_hosts.query_host_queue_instances(self.cell, host) if instance.is_used
         ]
 
-    def _name(self, node: MachineToJoinCell) -> None:
+    def _name(self, node: elastic_nodes.MachineToJoinCell) -> None:
         if resolve_host_address(node.name) != node.address:
             self.root("name", node.name, node.address)
         if (address := resolve_host_address(node.name)) != node.address:
             why = f"{node.name} leads to {address or 'no address'}, and not to {node.address}"
             raise errors.CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
-    def _require_its_own(self, node: MachineToJoinCell, admitted: tuple[str, ...]) -> None:
+    def _require_its_own(self, node: elastic_nodes.MachineToJoinCell, admitted: tuple[str, ...]) -> None:
         """Raise NewMachineAddressInUse if a living host, on which the bootstrap would run, has the node's address."""
-        other_hosts = [host for host in admitted if not is_same_host(host, node.name)]
+        other_hosts = [host for host in admitted if not elastic_nodes.is_same_host(host, node.name)]
         conflicts = [host for host in other_hosts if resolve_host_address(host) == node.address]
         conflicts = [host for host in conflicts if execution_hosts.is_execd_up(self.cell, host)]
         fixed = (socket.gethostname(), *self.preparing.servers())
@@ -254,7 +236,7 @@ class GridEngineHostMembership:
         if conflicts:
             raise errors.NewMachineAddressInUse(node.name, node.address, conflicts[0])
 
-    def _admit(self, node: MachineToJoinCell) -> None:
+    def _admit(self, node: elastic_nodes.MachineToJoinCell) -> None:
         execution_hosts.add_execution_host(self.cell, node.name)
         execution_hosts.set_host_complex_values(self.cell, node.name, node.resources)
         for group in node.hostgroups:
@@ -296,7 +278,7 @@ def require_home_execution_host(policy: Policy, host: str) -> None:
         hosts = keeps.list_execution_hosts(cluster)
     except errors.GridbridgeError as error:
         raise errors.ClusterStateUnknown(f"{policy.site.cluster}: {error}") from error
-    if not any(is_same_host(name, host) for name in hosts):
+    if not any(elastic_nodes.is_same_host(name, host) for name in hosts):
         raise errors.CommandLineMistake((f"{host}: cluster {policy.site.cluster} has no such execution host",))
 
 
@@ -308,7 +290,7 @@ def change_home_cluster_host_tag(policy: Policy, host: str, tag: str, *, is_want
         name = policy.site.cluster
         raise errors.ConfigError((f"[cluster.{name}] kind: an embedded cluster keeps no tags",))
     host_tags = query_home_cluster_host_tags(policy)
-    name = next((listed for listed in host_tags if is_same_host(listed, host)), host)
+    name = next((listed for listed in host_tags if elastic_nodes.is_same_host(listed, host)), host)
     before = host_tags.get(name, ())
     remaining = tuple(existing for existing in before if existing != tag)
     new_tags = (*remaining, tag) if is_wanted else remaining

@@ -37,11 +37,7 @@ Value = TypeVar("Value")
 def write_saved_balancer_round(
     folder: str, documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput
 ) -> None:
-    """Save a round's inputs in a folder, which is created if missing.
-
-    Raises OSError if the folder can't be created, and StateError if a file can't be written. Files are replaced
-    by rename, because the folder may contain symlinks or pipes of another account.
-    """
+    """Save a round's inputs, by rename because of others' symlinks; raise OSError or StateError."""
     os.makedirs(folder, exist_ok=True)
     content = _required_content(saved_round) | {k: v for k, v in _optional_content(saved_round).items() if v}
     for name, data in (

@@ -59,11 +59,7 @@ class KeptSshConnections(OpenSshClient):
     def carry(
         self, login: SshLogin, token: str, request: bytes, timeout_s: float, most_bytes: int = ANSWER_BYTES
     ) -> tuple[CompletedProgram, bool]:
-        """Run a request in the remote shell; return the result, and whether nothing was sent.
-
-        A failed connection is closed, and the next request opens a new connection. The remote side kills the
-        command at the time limit, and has one more second to report the kill.
-        """
+        """Run a request in a channel; return the result, and whether nothing was sent. Closes failed connections."""
         configured_login = read_ssh_config_of_login(login)
         if configured_login.is_by_client:
             return super().carry(login, token, request, timeout_s, most_bytes)

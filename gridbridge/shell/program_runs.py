@@ -97,11 +97,7 @@ def answer_program_run(
 
 
 def open_memory_file(data: bytes) -> int:
-    """Return a descriptor of a file in memory with this content, for the standard input of a program.
-
-    The program gets the whole input, even if this process is killed. A job with half a script would be
-    submitted, and would end well without doing its work.
-    """
+    """Return a file with a program's whole input; half a job script would end well without doing its work."""
     whole = os.memfd_create("stdin")
     with open(whole, "wb", closefd=False) as file:
         file.write(data)

@@ -98,11 +98,7 @@ def remote_stage_parent(stage_dir: str, account: str) -> str:
 
 
 def make_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> str:
-    """Make a transfer's remote folder anew, with an empty working directory; return its absolute path.
-
-    Raises UnstageablePaths if another account owns the parent folder. Raises UnsafeRemoteFolder if
-    `stage_dir` does not exist, or if other accounts may replace folders in `stage_dir`.
-    """
+    """Make a transfer's folder anew; return its path, or raise UnstageablePaths or UnsafeRemoteFolder."""
     try:
         path = _ask(login, MAKE, (_checked(folder),), timeout_s).removesuffix(b"\n")
     except CommandFailed as error:

@@ -198,10 +198,7 @@ def required_trusted_file_owner() -> int | None:
 
 
 def require_trusted_path(path: str, opened: int | None = None, owner: int = ROOT) -> None:
-    """Raise FileWritableByOthers if anyone but `owner` and root can change a file or its path.
-
-    If the descriptor `opened` is given, the open file is checked as well. Raises OSError if the path does not exist.
-    """
+    """Raise FileWritableByOthers if anyone but `owner` and root can change a path or its opened file."""
     doubts = dict(write_risks_along_path(path, owner))
     if opened is not None:
         doubts |= write_risks_of_file(path, os.fstat(opened), owner)

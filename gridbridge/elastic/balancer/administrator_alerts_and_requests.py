@@ -6,7 +6,7 @@ A request is a row in the balancer's state file; the next round carries out the 
 import logging
 import os
 from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 
 from gridbridge.decisions.elastic import (
@@ -20,15 +20,7 @@ from gridbridge.elastic.balancer.balancer_round_decision import SiteBalancerSett
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.host_membership_and_tags import ExecutionHostMembership
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.elastic_nodes import (
-    POOL_TAG,
-    AdministratorNodeRequestKind,
-    BalancerNodesSnapshot,
-    BalancerOwnedNode,
-    ElasticNodeState,
-    is_same_host,
-    short_host_name,
-)
+from gridbridge.model.elastic import elastic_nodes
 from gridbridge.model.elastic.published_balance import BalancerStateOverview
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
 from gridbridge.model.published_status_and_reports import JournalledProgramDecision
@@ -53,12 +45,12 @@ def load_balancer_overview(now: datetime, path: str = BALANCE_STATE) -> Balancer
 
 
 def record_node_change_request(
-    host: str, request: AdministratorNodeRequestKind, path: str = BALANCE_STATE
-) -> BalancerOwnedNode:
+    host: str, request: elastic_nodes.AdministratorNodeRequestKind, path: str = BALANCE_STATE
+) -> elastic_nodes.BalancerOwnedNode:
     """Record a request for the next round; raise StateError for a host that is no node or is being removed."""
     with _opened(path, is_unchanged=False) as database:
         memory = BalancerStateRows(database)
-        node = next((node for node in memory.nodes.all() if is_same_host(node.name, host)), None)
+        node = next((node for node in memory.nodes.all() if elastic_nodes.is_same_host(node.name, host)), None)
         if node is None:
             raise StateError(f"{host}: not a node of the balancer; expected a node of `gridbridge balance status`")
         if node.state in node_acts_from_balance_plan.LEAVING_STATES:
@@ -81,21 +73,18 @@ def _opened(path: str, *, is_unchanged: bool) -> Iterator[StateFile]:
         switch_process_to_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(path):
         raise StateError(f"{path}: no round of gridbridge-balance has acted yet")
-    database = StateFile.open(f"sqlite:///{path}", is_unchanged=is_unchanged)
-    try:
+    with closing(StateFile.open(f"sqlite:///{path}", is_unchanged=is_unchanged)) as database:
         yield database
-    finally:
-        database.close()
 
 
 _log = logging.getLogger(__name__)
 
 
 def log_alerts_for_administrators(
-    world: BalancerNodesSnapshot,
+    world: elastic_nodes.BalancerNodesSnapshot,
     site: SiteBalancerSettings,
     listed: Container[str],
-    stored: Iterable[BalancerOwnedNode],
+    stored: Iterable[elastic_nodes.BalancerOwnedNode],
     membership: ExecutionHostMembership,
     silent_s: float,
 ) -> None:
@@ -108,7 +97,7 @@ def log_alerts_for_administrators(
     for node in nodes_needing_administrator.silent_nodes_with_tasks(world, silent_s):
         _log.warning("event=hangs node=%s machine=%s mend=%r", node.name, node.machine, membership.clearing(node.name))
     off_hosts = nodes_needing_administrator.standby_hosts_no_longer_configured(world, stored)
-    own = site.own_hosts | {short_host_name(host.name) for host in off_hosts}
+    own = site.own_hosts | {elastic_nodes.short_host_name(host.name) for host in off_hosts}
     prefix = site.rules.prefix_at(world.cluster)
     for name in nodes_needing_administrator.find_silent_hosts_without_machine(world, prefix, silent_s, own):
         _log.warning("event=no_machine host=%s mend=%r", name, f"if the host is gone: {membership.forgetting(name)}")
@@ -119,7 +108,9 @@ def log_alerts_for_administrators(
         _log.warning("event=left_off node=%s command=%r", node.name, membership.opening(node.name))
 
 
-def _alert_about_nodes(world: BalancerNodesSnapshot, site: SiteBalancerSettings, listed: Container[str]) -> None:
+def _alert_about_nodes(
+    world: elastic_nodes.BalancerNodesSnapshot, site: SiteBalancerSettings, listed: Container[str]
+) -> None:
     words = " node=%s pool=%s provider=%s machine=%s mend=%r"
     for node in machine_list_reconciliation.nodes_with_undeleted_machines(world):
         mend, provider = site.ending(node.pool, node.machine), site.provider_of(node.pool)
@@ -137,21 +128,21 @@ def _alert_about_nodes(world: BalancerNodesSnapshot, site: SiteBalancerSettings,
         _log.warning("event=not_listed" + words, node.name, node.pool, provider, node.machine, mend)
 
 
-def _alert_about_machines(world: BalancerNodesSnapshot, site: SiteBalancerSettings) -> None:
+def _alert_about_machines(world: elastic_nodes.BalancerNodesSnapshot, site: SiteBalancerSettings) -> None:
     for machine in machine_list_reconciliation.machines_named_like_another_host(world):
         hint = f"have {machine.name} lead to {machine.address} here if the machine is that host, else "
         hint = hint if machine.address and not world.addresses.get(machine.name, "") else ""
         mend = f"{hint}rename the machine, or {site.ending(machine.pool, machine.id)}"
         _log.warning("event=other_host machine=%s name=%s mend=%r", machine.id, machine.name, mend)
     for pool, machine in nodes_needing_administrator.find_machines_of_unknown_pools(world):
-        lacks = f"[pool.{machine.pool}]" if machine.pool else f"a tag {POOL_TAG} with its pool"
+        lacks = f"[pool.{machine.pool}]" if machine.pool else f"a tag {elastic_nodes.POOL_TAG} with its pool"
         mend = f"give the machine {lacks}, or {site.ending(pool, machine.id)}"
         words = "event=unknown_pool machine=%s name=%s pool=%r mend=%r"
         _log.warning(words, machine.id, machine.name, machine.pool, mend)
 
 
 def describe_nodes_without_provider(
-    nodes: Iterable[BalancerOwnedNode], opening: Callable[[str], str]
+    nodes: Iterable[elastic_nodes.BalancerOwnedNode], opening: Callable[[str], str]
 ) -> tuple[str, ...]:
     """Describe each node that rounds no longer manage, because no provider is configured."""
     return tuple(
@@ -162,5 +153,5 @@ def describe_nodes_without_provider(
             else f"with [pool.{node.pool}] and its provider configured again, the node is removed"
         )
         for node in nodes
-        if not is_site_owned_host(node) or node.state is not ElasticNodeState.READY
+        if not is_site_owned_host(node) or node.state is not elastic_nodes.ElasticNodeState.READY
     )

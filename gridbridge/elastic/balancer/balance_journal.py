@@ -24,11 +24,7 @@ def balancer_round_journal_entry(
     patience: NodeLifecycleTimeouts,
     requests: AdministratorNodeRequests,
 ) -> DecisionJournalEntry | None:
-    """Return a round's journal entry with its inputs; None for a round without acts.
-
-    `gridbridge replay` computes each node's act again. The plan is not computed again: the number of new nodes,
-    the removals and the hosts to switch off are read from the entry.
-    """
+    """Return the entry of a round, whose node acts `gridbridge replay` computes again; None without acts."""
     if not plan.done:
         return None
     inputs = {

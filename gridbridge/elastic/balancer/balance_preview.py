@@ -166,11 +166,7 @@ def may_not_read_balancer_nodes() -> bool:
 def explain_balance_of_job_or_host(
     subject: str, now: datetime, nodes: tuple[BalancerOwnedNode, ...] = (), folder: str = "", path: str = CONFIG
 ) -> BalancerJobOrHostExplanation:
-    """Explain what a balancer round would do about a job or a host.
-
-    `nodes` are the balancer's nodes, if this account may read the nodes; a saved folder contains the nodes
-    itself. Raises the errors of `preview_balance_plan`.
-    """
+    """Explain what a round would do about a job or host; `nodes` are the balancer's nodes, if readable."""
     policy = configuration_in_force.load_config_of_folder_or_site(folder, path)
     situation = _situation(policy, folder, now)
     if nodes and not folder:

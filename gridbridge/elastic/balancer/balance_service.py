@@ -37,17 +37,8 @@ from gridbridge.elastic.host_membership_and_tags import home_cluster_host_member
 from gridbridge.elastic.node_and_power_acts import NodeActRunner
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.errors import ClusterStateUnknown, ConfigError
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    ProviderKind,
-)
-from gridbridge.model.elastic.elastic_nodes import (
-    MASTER_TAG,
-    BalancerHostClocks,
-    NodeStateCause,
-    short_host_name,
-)
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, ProviderKind
+from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, BalancerHostClocks, NodeStateCause, short_host_name
 from gridbridge.model.fixed_paths import (
     BALANCE_ACCOUNT,
     BALANCE_ENDS,

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -32,11 +32,7 @@ LATELY = timedelta(seconds=60)
 def observe_balanced_cluster(
     policy: Policy, now: datetime, ends_path: str = BALANCE_ENDS, published: str = PUBLISHED
 ) -> BalanceSituation:
-    """Return the situation of the home cluster; raises ClusterStateUnknown if the cell does not answer.
-
-    Prices and schedules use this host's time zone. Run times from the balancer's files and free slots from the
-    poller's files are added if these files are readable.
-    """
+    """Return the home cluster's situation, in local time; raise ClusterStateUnknown without an answer."""
     printed = balanced_cluster_queries.query_raw_cell_status(policy, now)
     situation = balanced_cluster_queries.parse_balance_situation(
         *printed, where=policy.site.cluster, queue=policy.balance.queue
@@ -118,20 +114,16 @@ def load_balancer_nodes(path: str) -> tuple[BalancerOwnedNode, ...]:
     """Return the balancer's stored nodes; empty if the state file is unreadable."""
     if not os.access(path, os.R_OK):
         return ()
-    with _memory(path) as memory:
+    with _opened(path) as memory:
         return memory.nodes.all()
 
 
 def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: str = "") -> BalanceSituation:
-    """Return the situation with nodes and facts from the balancer's state file.
-
-    An unreadable state file changes nothing. Without squeeze, working hosts of the site are left out, because
-    the balancer never removes such hosts.
-    """
+    """Return the situation with stored facts and nodes, but working hosts of the site only with squeeze."""
     path = path or BALANCE_STATE
     if not os.access(path, os.R_OK):
         return situation
-    with _memory(path) as memory:
+    with _opened(path) as memory:
         is_squeezed = policy.squeeze.enabled
         own = {host.provider for host in policy.powered.values() if not is_squeezed}
         nodes = tuple(
@@ -143,15 +135,12 @@ def add_saved_balancer_state(situation: BalanceSituation, policy: Policy, path: 
 
 
 @contextmanager
-def _memory(path: str) -> "Iterator[BalancerStateRows]":
+def _opened(path: str) -> "Iterator[BalancerStateRows]":
     from gridbridge.elastic.balancer_state_file import BalancerStateRows
     from gridbridge.state.state_file import StateFile
 
-    database = StateFile.open(f"sqlite:///{path}", is_unchanged=True)
-    try:
+    with closing(StateFile.open(f"sqlite:///{path}", is_unchanged=True)) as database:
         yield BalancerStateRows(database)
-    finally:
-        database.close()
 
 
 def add_stored_balancer_facts(

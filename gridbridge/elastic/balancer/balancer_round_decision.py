@@ -12,6 +12,7 @@ from gridbridge.decisions.elastic.host_standby_and_waking import (
 from gridbridge.decisions.elastic.nodes_needing_administrator import manual_machine_removal_command
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake, wakeable_standby_nodes
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
+from gridbridge.model.elastic import balance_sections, elastic_nodes
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanReason,
@@ -20,26 +21,12 @@ from gridbridge.model.elastic.balance_plan import (
     NodeAddOrRemoveRefusal,
     NodeAddOrRemoveRefusalCause,
 )
-from gridbridge.model.elastic.balance_sections import (
-    BalanceSection,
-    DemandPolicySection,
-    MachineProviderSection,
-    NodePoolSection,
-    SqueezeSection,
-)
-from gridbridge.model.elastic.elastic_nodes import (
-    BalancerNodesSnapshot,
-    DueNodeAct,
-    ElasticNode,
-    ElasticNodeState,
-    ProviderMachine,
-)
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.elastic.published_balance import BalancePlanReport, NewNodeOrRemovalRefusalReport
 from gridbridge.model.elastic.standby_hosts import HostStandbyOrWakeStep, HostTagsAndMovableTasks, StandbyOrWakePlan
 
-USUAL_DEMAND = DemandPolicySection()
-NO_POOLS: Mapping[str, NodePoolSection] = {}
+USUAL_DEMAND = balance_sections.DemandPolicySection()
+NO_POOLS: Mapping[str, balance_sections.NodePoolSection] = {}
 UNSAID = {
     BalancePlanReason.SPARE: BalancePlanReason.NO_NEED,
     BalancePlanReason.IDLE: BalancePlanReason.NONE_IDLE,
@@ -48,9 +35,9 @@ UNSAID = {
 
 def decide_and_report_balance(
     situation: BalanceSituation,
-    rules: BalanceSection,
-    demand: DemandPolicySection = USUAL_DEMAND,
-    pools: Mapping[str, NodePoolSection] = NO_POOLS,
+    rules: balance_sections.BalanceSection,
+    demand: balance_sections.DemandPolicySection = USUAL_DEMAND,
+    pools: Mapping[str, balance_sections.NodePoolSection] = NO_POOLS,
     *,
     is_faithful: bool = False,
 ) -> BalancePlanReport:
@@ -62,9 +49,9 @@ def decide_and_report_balance(
 
 def decide_balance_plan(
     situation: BalanceSituation,
-    rules: BalanceSection,
-    demand: DemandPolicySection = USUAL_DEMAND,
-    pools: Mapping[str, NodePoolSection] = NO_POOLS,
+    rules: balance_sections.BalanceSection,
+    demand: balance_sections.DemandPolicySection = USUAL_DEMAND,
+    pools: Mapping[str, balance_sections.NodePoolSection] = NO_POOLS,
     *,
     is_faithful: bool = False,
 ) -> BalancePlan:
@@ -76,8 +63,8 @@ def decide_balance_plan(
 
 def balance_plan_report(
     plan: BalancePlan,
-    rules: BalanceSection,
-    demand: DemandPolicySection = USUAL_DEMAND,
+    rules: balance_sections.BalanceSection,
+    demand: balance_sections.DemandPolicySection = USUAL_DEMAND,
     *,
     is_alone: bool = True,
     ended: str = "",
@@ -102,8 +89,8 @@ def balance_plan_report(
 def decide_hosts_to_power_off_or_on(
     situation: BalanceSituation,
     plan: BalancePlan,
-    rules: BalanceSection,
-    squeeze: SqueezeSection,
+    rules: balance_sections.BalanceSection,
+    squeeze: balance_sections.SqueezeSection,
     facts: HostTagsAndMovableTasks,
 ) -> tuple[StandbyOrWakePlan, tuple[HostStandbyOrWakeStep, ...], str]:
     """Decide which hosts to switch off or on, after the policy's plan is known."""
@@ -121,8 +108,10 @@ def restrict_squeeze_to_own_hosts(situation: BalanceSituation, own: Set[str], re
     return replace(situation, nodes=tuple(_shown(node, own, situation, retry_s) for node in situation.nodes))
 
 
-def _shown(node: ElasticNode, own: Set[str], situation: BalanceSituation, retry_s: float) -> ElasticNode:
-    if node.state is not ElasticNodeState.STANDBY:
+def _shown(
+    node: elastic_nodes.ElasticNode, own: Set[str], situation: BalanceSituation, retry_s: float
+) -> elastic_nodes.ElasticNode:
+    if node.state is not elastic_nodes.ElasticNodeState.STANDBY:
         return node if node.name in own else replace(node, is_kept=True)
     since = node.failed_at
     is_failed = since is not None and (situation.now - since).total_seconds() < retry_s
@@ -166,21 +155,21 @@ class SiteBalancerSettings:
     """The balancer's settings at a site: rules, pools and hosts with power control."""
 
     cluster: str
-    rules: BalanceSection
-    demand: DemandPolicySection
-    pools: Mapping[str, NodePoolSection]
+    rules: balance_sections.BalanceSection
+    demand: balance_sections.DemandPolicySection
+    pools: Mapping[str, balance_sections.NodePoolSection]
     needs_key: bool = False
     is_faithful: bool = False
     kills_master: bool = False  # whether to destroy the master's machine when the cluster is empty and idle
-    squeeze: SqueezeSection | None = None  # None: hosts of the site are never switched off or on
+    squeeze: balance_sections.SqueezeSection | None = None  # None: hosts of the site are never switched off or on
     switched: frozenset[str] = frozenset()  # pools of hosts with power control
     released: frozenset[str] = frozenset()  # pools of hosts with power control that no squeeze switches
     own_hosts: frozenset[str] = frozenset()  # short names of all hosts with power control
-    sections: Mapping[str, MachineProviderSection] = field(default_factory=dict)
+    sections: Mapping[str, balance_sections.MachineProviderSection] = field(default_factory=dict)
 
     def provider_of(self, pool: str) -> str:
         """Return the provider of a pool; empty for a pool that is not configured."""
-        return self.pools.get(pool, NodePoolSection()).provider
+        return self.pools.get(pool, balance_sections.NodePoolSection()).provider
 
     def ending(self, pool: str, machine: str) -> str:
         """Return the command by which an administrator destroys a machine of a pool."""
@@ -193,7 +182,7 @@ class BalancerRoundInputs:
     """The inputs of a balancer round: the cell's situation, the nodes, and pending requests."""
 
     situation: BalanceSituation
-    world: BalancerNodesSnapshot
+    world: elastic_nodes.BalancerNodesSnapshot
     asked: node_acts_from_balance_plan.AdministratorNodeRequests
     movable: Mapping[str, tuple[TaskResourceRequests, ...]] = field(default_factory=dict)
 
@@ -203,9 +192,11 @@ class BalancerRoundPlan:
     """The plan of a balancer round: acts on nodes, the report, and the squeeze decision."""
 
     plan: BalancePlan
-    dues: tuple[DueNodeAct, ...]
+    dues: tuple[elastic_nodes.DueNodeAct, ...]
     told: BalancePlanReport
-    ended: tuple[str, ProviderMachine] | None = None  # pool and machine of the master that the round destroys
+    ended: tuple[str, elastic_nodes.ProviderMachine] | None = (
+        None  # pool and machine of the master that the round destroys
+    )
     rest: StandbyOrWakePlan | None = None  # the decision of the squeeze; None: squeeze is disabled
 
     @property

@@ -106,11 +106,7 @@ def balancer_statistics_csv_line(row: BalanceRoundStatistics) -> str:
 
 
 def read_balancer_statistics(path: str) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
-    """Return the rows sorted by time, and the numbers of invalid lines.
-
-    Files of StarCluster have times without a zone, which count as UTC. Raises StateError for an unreadable file,
-    and ParseError for a file without a valid row.
-    """
+    """Return rows sorted by time, and numbers of invalid lines; raise StateError, or ParseError for no row."""
     try:
         with open(path, "rb") as file:
             lines = (line.decode("utf-8", "replace").strip() for line in iterate_bounded_lines(file, path))

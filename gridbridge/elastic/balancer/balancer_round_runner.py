@@ -51,17 +51,9 @@ from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.node_and_power_acts import NodeActRunner
 from gridbridge.elastic.providers.provider_protocol_and_validation import MachineLister
 from gridbridge.errors import ClusterStateUnknown, GridbridgeError
+from gridbridge.model.elastic import elastic_nodes
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WaitingJobsHistory
 from gridbridge.model.elastic.balance_sections import StandbyNodeSelection
-from gridbridge.model.elastic.elastic_nodes import (
-    BalancerNodeAct,
-    BalancerNodesSnapshot,
-    BalancerOwnedNode,
-    DueNodeAct,
-    ElasticNodeState,
-    NodeStateCause,
-    ProviderMachine,
-)
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, StandbyOrWakePlan, tags_by_short_host_name
 from gridbridge.shell.clock import Clock
@@ -96,7 +88,9 @@ class BalancerRoundRunner:
         self._providers = providers
         self._acts = acts
         self.journal = DecisionJournal(memory.database)
-        self.done: tuple[DueNodeAct, ...] = ()  # acts of the last round, with the nodes in their new states
+        self.done: tuple[
+            elastic_nodes.DueNodeAct, ...
+        ] = ()  # acts of the last round, with the nodes in their new states
 
     @property
     def patience(self) -> NodeLifecycleTimeouts:
@@ -141,7 +135,7 @@ class BalancerRoundRunner:
         )
         return BalancerRoundInputs(situation=situation, world=world, asked=requests, movable=self._movable(world))
 
-    def _movable(self, world: BalancerNodesSnapshot) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
+    def _movable(self, world: elastic_nodes.BalancerNodesSnapshot) -> Mapping[str, tuple[TaskResourceRequests, ...]]:
         """Return the rerunnable tasks of each host; empty if the squeeze moves no tasks."""
         squeeze, switched = self._site.squeeze, self._site.switched
         if squeeze is None or squeeze.restriction is not StandbyNodeSelection.RERUNNABLE:
@@ -153,9 +147,9 @@ class BalancerRoundRunner:
             _log.warning("event=no_movable why=%r", str(error))
             return {}
 
-    def _world(self, cell: BalanceSituation) -> BalancerNodesSnapshot:
+    def _world(self, cell: BalanceSituation) -> elastic_nodes.BalancerNodesSnapshot:
         """Return all facts about nodes; each host with power control is a node."""
-        world = BalancerNodesSnapshot(
+        world = elastic_nodes.BalancerNodesSnapshot(
             now=cell.now,
             cluster=self._site.cluster,
             kept=tuple(
@@ -219,11 +213,11 @@ class BalancerRoundRunner:
         plan = replace(plan, remove=tuple(name for name in plan.remove if name not in stay))
         return plan_hosts_to_sleep_or_wake(situation, plan, site.rules, site.squeeze, facts)
 
-    def _own(self, world: BalancerNodesSnapshot) -> Set[str]:
+    def _own(self, world: elastic_nodes.BalancerNodesSnapshot) -> Set[str]:
         switched = self._site.switched
         return {node.name for node in world.kept if node.pool in switched}
 
-    def _free(self, world: BalancerNodesSnapshot) -> Set[str]:
+    def _free(self, world: elastic_nodes.BalancerNodesSnapshot) -> Set[str]:
         """Return the hosts with power control that may be switched off or on now."""
         return self._own(world) - hosts_in_unclear_power_state(world)
 
@@ -246,7 +240,7 @@ class BalancerRoundRunner:
         with ThreadPoolExecutor(AT_ONCE, "node") as threads:
             self.done = tuple(threads.map(lambda due: _try(due, acts), dues))
         nodes = _after(view.world.kept, self.done)
-        after = [node for node in nodes if node.state is not ElasticNodeState.GONE]
+        after = [node for node in nodes if node.state is not elastic_nodes.ElasticNodeState.GONE]
         changes = [(due.before, due.node) for due in self.done]
         is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_is_turn, dues))
         self._note(view, after, changes, plan.plan.watched, is_changed=is_changed)
@@ -256,7 +250,7 @@ class BalancerRoundRunner:
             _log.warning("event=master_ended machine=%s", machine.id)
             self._acts.end(pool, machine)
 
-    def _machines(self) -> Mapping[str, tuple[ProviderMachine, ...]]:
+    def _machines(self) -> Mapping[str, tuple[elastic_nodes.ProviderMachine, ...]]:
         """Return the machines by pool, without pools whose provider gave no complete list.
 
         Raises ClusterStateUnknown if no provider gave a complete list.
@@ -288,8 +282,8 @@ class BalancerRoundRunner:
     def _note(
         self,
         view: BalancerRoundInputs,
-        after: Sequence[BalancerOwnedNode],
-        changes: Sequence[tuple[BalancerOwnedNode | None, BalancerOwnedNode]],
+        after: Sequence[elastic_nodes.BalancerOwnedNode],
+        changes: Sequence[tuple[elastic_nodes.BalancerOwnedNode | None, elastic_nodes.BalancerOwnedNode]],
         watched: Mapping[int, WaitingJobsHistory],
         *,
         is_changed: bool,
@@ -300,7 +294,7 @@ class BalancerRoundRunner:
         records = {pool: record for pool, record in learnt.items() if pool in pools}
         changed = now if is_changed else view.situation.last_change
         with self._memory.database.transaction():
-            self._memory.nodes.replace(node for node in after if node.state is not ElasticNodeState.GONE)
+            self._memory.nodes.replace(node for node in after if node.state is not elastic_nodes.ElasticNodeState.GONE)
             self._memory.keep_records(records)
             self._memory.keep_eligible(view.situation.eligible_since)
             self._memory.keep_watched(watched)
@@ -314,7 +308,7 @@ class BalancerRoundRunner:
         if before is None or before.hour != now.hour:
             self.journal.forget(now - KEPT)
 
-    def _spent(self, view: BalancerRoundInputs, after: Sequence[BalancerOwnedNode]) -> float:
+    def _spent(self, view: BalancerRoundInputs, after: Sequence[elastic_nodes.BalancerOwnedNode]) -> float:
         now, site = view.world.now, self._site
         cost = node_costs_since_last_round(
             self._memory.last_round() or now,
@@ -328,7 +322,7 @@ class BalancerRoundRunner:
         return self._memory.spent(now) + cost
 
 
-def _listed(pool: str, provider: MachineLister) -> tuple[ProviderMachine, ...] | None:
+def _listed(pool: str, provider: MachineLister) -> tuple[elastic_nodes.ProviderMachine, ...] | None:
     try:
         return provider.machines()
     except GridbridgeError as error:
@@ -336,7 +330,7 @@ def _listed(pool: str, provider: MachineLister) -> tuple[ProviderMachine, ...] |
         return None
 
 
-def _try(due: DueNodeAct, acts: NodeActRunner) -> DueNodeAct:
+def _try(due: elastic_nodes.DueNodeAct, acts: NodeActRunner) -> elastic_nodes.DueNodeAct:
     """Carry out an act; a node whose act failed keeps the intended state."""
     try:
         return replace(due, node=acts.do(due))
@@ -346,22 +340,24 @@ def _try(due: DueNodeAct, acts: NodeActRunner) -> DueNodeAct:
         return due
 
 
-def _is_turn(due: DueNodeAct) -> bool:
+def _is_turn(due: elastic_nodes.DueNodeAct) -> bool:
     """Return whether an act switches a host off or on."""
     is_new = due.before is not None and due.before.state is not due.node.state
-    return is_new and due.act in (BalancerNodeAct.REST, BalancerNodeAct.WAKE)
+    return is_new and due.act in (elastic_nodes.BalancerNodeAct.REST, elastic_nodes.BalancerNodeAct.WAKE)
 
 
-def _after(nodes: Sequence[BalancerOwnedNode], dues: Sequence[DueNodeAct]) -> list[BalancerOwnedNode]:
+def _after(
+    nodes: Sequence[elastic_nodes.BalancerOwnedNode], dues: Sequence[elastic_nodes.DueNodeAct]
+) -> list[elastic_nodes.BalancerOwnedNode]:
     """Return the nodes after some acts, each changed node in its new state."""
     touched = {due.before for due in dues}
     untouched = [node for node in nodes if node not in touched]
     return untouched + [due.node for due in dues if not due.is_over]
 
 
-def _tell(changes: Sequence[tuple[BalancerOwnedNode | None, BalancerOwnedNode]]) -> None:
+def _tell(changes: Sequence[tuple[elastic_nodes.BalancerOwnedNode | None, elastic_nodes.BalancerOwnedNode]]) -> None:
     for before, node in changes:
         if before is None or (before.state, before.cause) != (node.state, node.cause):
             level = logging.WARNING if node.cause.is_boot_failure else logging.INFO
-            words = f" why={str(node.cause)!r}" if node.cause is not NodeStateCause.NONE else ""
+            words = f" why={str(node.cause)!r}" if node.cause is not elastic_nodes.NodeStateCause.NONE else ""
             _log.log(level, "event=node name=%s state=%s%s", node.name, node.state.value, words)

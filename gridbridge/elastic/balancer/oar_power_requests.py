@@ -96,10 +96,7 @@ class OarPowerRequestOutcome:
 def apply_oar_power_requests(
     policy: Policy, folder: str, now: datetime, *, is_acting: bool
 ) -> tuple[OarPowerRequestOutcome, ...]:
-    """Carry out the power requests in a folder; a dry run only returns the requests.
-
-    Raises StateError for an unreadable folder. Exits with status 3 while another process carries out requests.
-    """
+    """Carry out a folder's requests, or only return the requests; exit with 3 while another process does."""
     notes = read_oar_power_requests(folder)
     if not is_acting:
         requests = sorted(latest_oar_power_request_by_node(notes, now.timestamp()).items())

@@ -123,11 +123,7 @@ def _with_own(situation: BalanceSituation, policy: Policy, note_untold: ReportUn
 
 
 def change_standby_tag(host: str, suffix: str, *, is_wanted: bool, path: str = CONFIG) -> tuple[str, ...]:
-    """Add a standby tag to a host, or remove the tag; return all tags of the host.
-
-    Raises CommandLineMistake for an unknown host, ClusterStateUnknown if the cell does not answer, and
-    CommandFailed if the cell refuses the change.
-    """
+    """Add or remove a standby tag; return all tags of the host. Raises CommandLineMistake for an unknown host."""
     policy = configuration_in_force.load_config_with_home_cluster(path)
     host_membership_and_tags.require_home_execution_host(policy, host)
     return host_membership_and_tags.change_home_cluster_host_tag(

@@ -13,16 +13,8 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from gridbridge import errors
 from gridbridge.elastic.providers import provider_protocol_and_validation, site_program_and_secret_files
-from gridbridge.errors import (
-    ParseError,
-    ProviderOutcomeUnknown,
-    ProviderOutOfMachines,
-    ProviderPermanentFailure,
-    ProviderRequestRepeatable,
-    describe_error,
-    error_on_one_line,
-)
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, OWNER_TAG, ProviderMachine, ProviderMachineState
 from gridbridge.shell.clock import Clock
@@ -97,7 +89,7 @@ class Ec2MachineProvider:
                 machine = self._run(request, _token(request, generation))
                 if machine and machine.state is not ProviderMachineState.GONE:
                     return machine
-        raise ProviderOutcomeUnknown(f"ec2 create: {name} was created {GENERATIONS} times today")
+        raise errors.ProviderOutcomeUnknown(f"ec2 create: {name} was created {GENERATIONS} times today")
 
     def destroy(self, machine: ProviderMachine) -> None:
         """Terminate a machine; the image decides which disks are deleted."""
@@ -188,7 +180,7 @@ class Ec2MachineProvider:
                 if key:
                     tag = {"Key": HOST_KEY_TAG, "Value": key}
                     self.client.create_tags(Resources=[id_], Tags=[tag])
-        except ProviderOutcomeUnknown:
+        except errors.ProviderOutcomeUnknown:
             return ""
         return key
 
@@ -219,7 +211,7 @@ def make_ec2_provider(section: MachineProviderSection, pool: NodePoolSection, cl
         import botocore.session
         from botocore.config import Config
     except ImportError as error:
-        raise ProviderPermanentFailure(MISSING) from error
+        raise errors.ProviderPermanentFailure(MISSING) from error
     secrets = site_program_and_secret_files.read_private_credentials(section.credentials) if section.credentials else {}
     config = Config(
         connect_timeout=section.timeout_s, read_timeout=section.timeout_s, retries={"total_max_attempts": 1}
@@ -231,9 +223,9 @@ def make_ec2_provider(section: MachineProviderSection, pool: NodePoolSection, cl
         client = session.client("ec2", endpoint_url=section.endpoint or None, config=config)
     except TypeError as error:
         names = "aws_access_key_id, aws_secret_access_key and aws_session_token"
-        raise ProviderPermanentFailure(f"{section.credentials}: unknown name; expected {names}") from error
+        raise errors.ProviderPermanentFailure(f"{section.credentials}: unknown name; expected {names}") from error
     except ValueError as error:
-        raise ProviderPermanentFailure(f"ec2: {error}") from error
+        raise errors.ProviderPermanentFailure(f"ec2: {error}") from error
     return Ec2MachineProvider(
         client=client, section=section, cluster=cluster, is_spot=pool.spot, host_key=pool.host_key
     )
@@ -263,21 +255,21 @@ def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
         yield
     except boto.ClientError as error:
         if _code(error) != harmless:
-            raise error_class_of_ec2_code(_code(error))(f"ec2 {verb}: {error_on_one_line(error)}") from error
+            raise error_class_of_ec2_code(_code(error))(f"ec2 {verb}: {errors.error_on_one_line(error)}") from error
     except (boto.ConnectionError, boto.HTTPClientError) as error:
-        raise ProviderRequestRepeatable(f"ec2 {verb}: {error_on_one_line(error)}") from error
-    except (boto.BotoCoreError, ParseError) as error:
-        raise ProviderPermanentFailure(f"ec2 {verb}: {error_on_one_line(error)}") from error
+        raise errors.ProviderRequestRepeatable(f"ec2 {verb}: {errors.error_on_one_line(error)}") from error
+    except (boto.BotoCoreError, errors.ParseError) as error:
+        raise errors.ProviderPermanentFailure(f"ec2 {verb}: {errors.error_on_one_line(error)}") from error
     except (LookupError, ValueError, TypeError, AttributeError) as error:
-        odd = f"unreadable answer ({type(error).__name__}: {error_on_one_line(error)})"
-        raise ProviderPermanentFailure(f"ec2 {verb}: {odd}") from error
+        odd = f"unreadable answer ({type(error).__name__}: {errors.error_on_one_line(error)})"
+        raise errors.ProviderPermanentFailure(f"ec2 {verb}: {odd}") from error
 
 
 def error_class_of_ec2_code(code: str) -> Callable[[str], Exception]:
     """Return the balancer's error class for an EC2 error code."""
     if code in NO_CAPACITY:
-        return ProviderOutOfMachines
-    return ProviderRequestRepeatable if code in LATER else ProviderPermanentFailure
+        return errors.ProviderOutOfMachines
+    return errors.ProviderRequestRepeatable if code in LATER else errors.ProviderPermanentFailure
 
 
 def _token(request: Mapping[str, object], generation: int) -> str:
@@ -298,4 +290,4 @@ def _content(path: str) -> str:
         with open(site_program_and_secret_files.require_trusted_provider_file(path), encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise ProviderPermanentFailure(f"{path}: {describe_error(error)}") from error
+        raise errors.ProviderPermanentFailure(f"{path}: {errors.describe_error(error)}") from error

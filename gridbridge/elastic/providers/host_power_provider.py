@@ -40,15 +40,12 @@ class SingleHostPowerSwitch(Protocol):
 
     def on(self) -> None:
         """Switch the host on; nothing happens to a host that is on."""
-        ...
 
     def off(self) -> None:
         """Shut the host down; nothing happens to a host that is off."""
-        ...
 
     def state(self) -> ProviderMachineState:
         """Query whether the host is on."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

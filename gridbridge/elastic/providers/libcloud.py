@@ -13,15 +13,8 @@ from datetime import UTC
 from threading import RLock
 from typing import Any
 
+from gridbridge import errors
 from gridbridge.elastic.providers import provider_protocol_and_validation, site_program_and_secret_files
-from gridbridge.errors import (
-    ParseError,
-    ProviderOutcomeUnknown,
-    ProviderOutOfMachines,
-    ProviderPermanentFailure,
-    ProviderRequestRepeatable,
-    error_on_one_line,
-)
 from gridbridge.model.elastic.balance_sections import MachineProviderSection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, ProviderMachine, ProviderMachineState
 
@@ -99,18 +92,18 @@ class LibcloudMachineProvider:
         try:
             _require_done("destroy", self.driver.destroy_node(node))
         except Exception as error:  # some drivers raise Exception itself
-            _log.error("event=untagged machine=%r name=%r why=%r", machine.id, name, error_on_one_line(error))
+            _log.error("event=untagged machine=%r name=%r why=%r", machine.id, name, errors.error_on_one_line(error))
             mend = f"end {name}, machine {machine.id} with the cloud's tools"
-            raise ProviderPermanentFailure(f"libcloud create: {why}; {mend}") from error
+            raise errors.ProviderPermanentFailure(f"libcloud create: {why}; {mend}") from error
         _log.error("event=untagged machine=%r why='removed again'", machine.id)
-        raise ProviderPermanentFailure(f"libcloud create: {why}; the machine was removed again")
+        raise errors.ProviderPermanentFailure(f"libcloud create: {why}; the machine was removed again")
 
     def _way(self) -> str:
         """Return the name of the argument in which the driver accepts tags."""
         parameters = inspect.signature(self.driver.create_node).parameters
         ways = [way for way in TAGS if way in parameters]
         if not ways:
-            raise ProviderPermanentFailure(f"libcloud: driver {self.section.driver} can't tag its machines")
+            raise errors.ProviderPermanentFailure(f"libcloud: driver {self.section.driver} can't tag its machines")
         return ways[0]
 
     def _image(self) -> Any:
@@ -127,7 +120,7 @@ def make_libcloud_provider(
     try:
         import libcloud.compute.providers as providers
     except ImportError as error:
-        raise ProviderPermanentFailure(MISSING) from error
+        raise errors.ProviderPermanentFailure(MISSING) from error
     drivers: Any = providers
     secrets = site_program_and_secret_files.read_private_credentials(section.credentials) if section.credentials else {}
     location = {"region": section.region} if section.region else {}
@@ -171,33 +164,33 @@ def translate_libcloud_errors(
     """Raise the balancer's error classes in place of a driver's errors."""
     try:
         yield
-    except (ProviderOutOfMachines, ProviderOutcomeUnknown, ProviderPermanentFailure):
+    except (errors.ProviderOutOfMachines, errors.ProviderOutcomeUnknown, errors.ProviderPermanentFailure):
         raise
-    except ParseError as error:
-        raise ProviderPermanentFailure(f"libcloud {verb}: {error}") from error
+    except errors.ParseError as error:
+        raise errors.ProviderPermanentFailure(f"libcloud {verb}: {error}") from error
     except NotImplementedError as error:
-        raise ProviderPermanentFailure(f"libcloud {verb}: the driver can't do this") from error
+        raise errors.ProviderPermanentFailure(f"libcloud {verb}: the driver can't do this") from error
     except OSError as error:  # network errors, those of package `requests` included
-        raise ProviderOutcomeUnknown(f"libcloud {verb}: {error_on_one_line(error)}") from error
+        raise errors.ProviderOutcomeUnknown(f"libcloud {verb}: {errors.error_on_one_line(error)}") from error
     except Exception as error:  # some drivers raise Exception itself
         codes = (
-            (no_capacity, ProviderOutOfMachines),
-            (refused, ProviderRequestRepeatable),
-            (LATER, ProviderOutcomeUnknown),
+            (no_capacity, errors.ProviderOutOfMachines),
+            (refused, errors.ProviderRequestRepeatable),
+            (LATER, errors.ProviderOutcomeUnknown),
         )
         code = getattr(error, "code", None)
-        kind = next((kind for group, kind in codes if code in group), ProviderPermanentFailure)
-        raise kind(f"libcloud {verb}: {error_on_one_line(error)}") from error
+        kind = next((kind for group, kind in codes if code in group), errors.ProviderPermanentFailure)
+        raise kind(f"libcloud {verb}: {errors.error_on_one_line(error)}") from error
 
 
 def _require_done(verb: str, is_done: object) -> None:
     """Raise ProviderOutcomeUnknown if a driver reports that nothing was done."""
     if is_done is False:
-        raise ProviderOutcomeUnknown(f"libcloud {verb}: the cloud did nothing")
+        raise errors.ProviderOutcomeUnknown(f"libcloud {verb}: the cloud did nothing")
 
 
 def _named(entries: list[Any], name: str, noun: str) -> Any:
     for entry in entries:
         if name in (str(entry.id), entry.name):
             return entry
-    raise ProviderPermanentFailure(f"libcloud create: {noun} {name}: the driver has no such name")
+    raise errors.ProviderPermanentFailure(f"libcloud create: {noun} {name}: the driver has no such name")

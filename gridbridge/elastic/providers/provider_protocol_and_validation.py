@@ -28,7 +28,6 @@ class MachineLister(Protocol):
 
     def machines(self) -> tuple[ProviderMachine, ...]:
         """Return all machines, also of other owners; raise ProviderPermanentFailure for a single invalid entry."""
-        ...
 
 
 class MachineProvider(MachineLister, Protocol):
@@ -36,11 +35,9 @@ class MachineProvider(MachineLister, Protocol):
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Create a machine, which may still boot afterwards; a repeated call after a lost answer has equal tags."""
-        ...
 
     def destroy(self, machine: ProviderMachine) -> None:
         """Destroy a machine with its disk; nothing happens if the machine is missing."""
-        ...
 
 
 class HostPowerControl(MachineLister, Protocol):
@@ -48,11 +45,9 @@ class HostPowerControl(MachineLister, Protocol):
 
     def start(self, machine: ProviderMachine) -> None:
         """Switch a host on; nothing happens to a host that is on."""
-        ...
 
     def stop(self, machine: ProviderMachine) -> None:
         """Shut a host down, and keep its disk; nothing happens to a host that is off."""
-        ...
 
 
 SHOWN = 60  # at most this many characters of an invalid value in a message

@@ -118,11 +118,7 @@ OTHERS = 0o077  # mode bits of group and others
 
 
 def read_private_credentials(path: str) -> dict[str, str]:
-    """Read the `name = value` lines of section [default] in a private file of credentials.
-
-    The file has the format of AWS's tools. Error messages never contain the values. Raises
-    ProviderPermanentFailure unless only this account can read the file.
-    """
+    """Return section [default] of a private file in the format of AWS's tools; no error shows a value."""
     parser = configparser.ConfigParser(interpolation=None, strict=True)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # as configparser documents
     try:
