@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from gridbridge.batch.batch_adapter_table import local_task_guard_of_home
 from gridbridge.batch.configured_cluster_routes import configured_home_address
 from gridbridge.decisions.transfer import refused_job_stay_home_request
-from gridbridge.decisions.transfer.home_and_remote_mismatches import GuardRelevantRequest
 from gridbridge.errors import ConfigError
 from gridbridge.model.job_request import BALANCE, JobRequest, Variant
 from gridbridge.model.site_configuration import Policy
@@ -64,11 +63,10 @@ class LocalTaskActs(ReloadablePollerComponent):
         where, tasks = self._home()
         tasks.restore_queue_list(where, _task(action.transfer))
 
-    def requests(self, jobs: tuple[int, ...]) -> dict[int, GuardRelevantRequest]:
+    def requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
         """Return the requests of the given local jobs, without jobs that are gone."""
         where, tasks = self._home()
-        requests = tasks.query_job_requests(where, jobs)
-        return {job: _request(request) for job, request in requests.items()}
+        return tasks.query_job_requests(where, jobs)
 
     def kept_where_they_are(self, jobs: Collection[int]) -> frozenset[int]:
         """Return the jobs that their owners exclude from moves to other clusters."""
@@ -131,16 +129,6 @@ class LocalTaskActs(ReloadablePollerComponent):
 
 def _task(transfer: Transfer) -> TransferAttemptId:
     return parse_transfer_name(transfer.name)
-
-
-def _request(request: JobRequest) -> GuardRelevantRequest:
-    return GuardRelevantRequest(
-        owner=request.owner,
-        is_deferred=request.is_deferred,
-        deferred_job=request.deferred_job,
-        hard=request.hard,
-        queues=request.own_queues,
-    )
 
 
 def _of_queues(request: JobRequest, own: Mapping[str, str]) -> str:

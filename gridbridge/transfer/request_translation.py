@@ -3,7 +3,7 @@
 `gridbridge explain` uses this module, and so do starters of a queue with mapping rules or of a job with a request.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container
 
 from gridbridge.decisions.transfer.request_mapping import (
     HomeOrRemoteRequest,
@@ -12,7 +12,7 @@ from gridbridge.decisions.transfer.request_mapping import (
 )
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.fixed_paths import PUBLISHED
-from gridbridge.model.job_request import JobRequest, JobSpec, is_home_only_resource
+from gridbridge.model.job_request import JobSpec, is_home_only_resource
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.request_mapping_rules import RequestMapping
@@ -24,15 +24,13 @@ def translate_request_for_queue(
     queue: str, route: TransferRoute, spec: JobSpec, folder: str = PUBLISHED
 ) -> tuple[JobSpec, tuple[str, ...]]:
     """Translate a job's request by the published mapping rules and names of a transfer queue's cluster."""
-    return translate_request_for_cluster(
-        spec,
-        request_mapping_rules.decode_request_mapping(published_file_formats.read_request_mapping(queue, folder))
-        if route.remote_mapped
-        else RequestMapping({}),
-        read_names_offered_by_cluster(route.remote, folder),
-        route.remote,
-        published_file_formats.list_queues_with_routes(folder),
-    )
+    rules = RequestMapping({})
+    if route.remote_mapped:
+        published = published_file_formats.read_request_mapping(queue, folder)
+        rules = request_mapping_rules.decode_request_mapping(published)
+    offered = read_names_offered_by_cluster(route.remote, folder)
+    own_queues = published_file_formats.list_queues_with_routes(folder)
+    return translate_request_for_cluster(spec, rules, offered, route.remote, own_queues)
 
 
 def read_names_offered_by_cluster(cluster: str, folder: str = PUBLISHED) -> NamesOfferedByCluster | None:
@@ -44,11 +42,9 @@ def read_names_offered_by_cluster(cluster: str, folder: str = PUBLISHED) -> Name
 def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
     """Exclude a remote job from queues that would send the job on to a third cluster."""
     published = published_file_formats.read_non_forwarding_queues(remote, folder)
-    return (
-        spec.but(request=names_offered_by_cluster.decode_non_forwarding_queues(published).keep(spec.request))
-        if published
-        else spec
-    )
+    if not published:
+        return spec
+    return spec.but(request=names_offered_by_cluster.decode_non_forwarding_queues(published).keep(spec.request))
 
 
 def translate_request_for_cluster(
@@ -60,13 +56,14 @@ def translate_request_for_cluster(
     mapping rule concerns. Raises UnmappableRequest if the request can't be translated.
     """
     request = spec.request
+    names = (name.partition("@")[0] for name in request.own_queues.split(","))
     mapped = HomeOrRemoteRequest(
         hard=tuple(pair for pair in request.hard if not is_home_only_resource(pair[0])),
         soft=tuple(pair for pair in request.soft if not is_home_only_resource(pair[0])),
         pe=spec.pe,
         slots=spec.slots,
         project=request.project,
-        queues=tuple(name for name in _queues(request) if name not in own_queues),
+        queues=tuple(name for name in names if name not in ("", "*") and name not in own_queues),
     )
     remote_request = map_request_to_remote_cluster(mapped, rules, remote)
     if offered is not None:
@@ -89,10 +86,3 @@ def _groups(remote_request: HomeOrRemoteRequest, nodes: int) -> tuple[tuple[int,
     from gridbridge.decisions.transfer.request_mapping import spread_slots_over_oar_nodes
 
     return spread_slots_over_oar_nodes(remote_request.slots, remote_request.spread, nodes)
-
-
-def _queues(request: JobRequest) -> Iterator[str]:
-    for name in request.own_queues.split(","):
-        queue = name.partition("@")[0]
-        if queue not in ("", "*"):
-            yield queue

@@ -3,123 +3,98 @@
 from dataclasses import asdict, fields
 from datetime import datetime
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Executable,
-    Index,
-    Table,
-    and_,
-    bindparam,
-    delete,
-    exists,
-    insert,
-    or_,
-    select,
-)
+import sqlalchemy as sql
 
-from gridbridge.model.transfer.transfers_and_actions import (
-    IN_FLIGHT,
-    OwnerSeenInHomeJobList,
-    TaskMoveStage,
-    Transfer,
-    TransferEvent,
-    TransferKey,
-    WaitingTaskMove,
-)
+from gridbridge.model.transfer import transfers_and_actions
+from gridbridge.model.transfer.transfers_and_actions import TaskMoveStage, Transfer, TransferEvent, WaitingTaskMove
 from gridbridge.model.transfer_name import parse_transfer_name
-from gridbridge.state.column_types import (
-    COUNTED,
-    METADATA,
-    JobStateColumn,
-    PrintableTextColumn,
-    TransferMessageColumn,
-    UtcTimeColumn,
-)
+from gridbridge.state import column_types
+from gridbridge.state.column_types import JobStateColumn, PrintableTextColumn, TransferMessageColumn, UtcTimeColumn
 from gridbridge.state.state_file import StateFile
 
 
-def _text_columns(*names: str) -> tuple[Column[str], ...]:
-    return tuple(Column(name, PrintableTextColumn, nullable=False) for name in names)
+def _text_columns(*names: str) -> tuple[sql.Column[str], ...]:
+    return tuple(sql.Column(name, PrintableTextColumn, nullable=False) for name in names)
 
 
-TRANSFERS = Table(
+TRANSFERS = sql.Table(
     "transfers",
-    METADATA,
-    Column("name", PrintableTextColumn, primary_key=True),
-    Column("uid", BigInteger, primary_key=True, autoincrement=False),
-    Column("cluster", PrintableTextColumn, nullable=False),
-    *(Column(name, BigInteger, nullable=False) for name in ("job", "task")),
+    column_types.METADATA,
+    sql.Column("name", PrintableTextColumn, primary_key=True),
+    sql.Column("uid", sql.BigInteger, primary_key=True, autoincrement=False),
+    sql.Column("cluster", PrintableTextColumn, nullable=False),
+    *(sql.Column(name, sql.BigInteger, nullable=False) for name in ("job", "task")),
     *_text_columns("owner", "remote", "queue", "phase", "record", "wake", "rerun"),
-    *(Column(name, UtcTimeColumn, nullable=False) for name in ("created_at", "updated_at")),
-    Column("remote_id", BigInteger, nullable=False),
-    Column("desired", PrintableTextColumn, nullable=False),
-    *(Column(name, JobStateColumn, nullable=False) for name in ("local_state", "remote_state")),
-    Column("remote_host", PrintableTextColumn, nullable=False),
-    Column("since", UtcTimeColumn),
-    Column("missed_polls", BigInteger, nullable=False),
-    *(Column(name, UtcTimeColumn) for name in ("missing_since", "seen_at")),
-    Column("verdict", TransferMessageColumn),
-    Column("closed_at", UtcTimeColumn),
-    Column("pinned", Boolean, nullable=False),
+    *(sql.Column(name, UtcTimeColumn, nullable=False) for name in ("created_at", "updated_at")),
+    sql.Column("remote_id", sql.BigInteger, nullable=False),
+    sql.Column("desired", PrintableTextColumn, nullable=False),
+    *(sql.Column(name, JobStateColumn, nullable=False) for name in ("local_state", "remote_state")),
+    sql.Column("remote_host", PrintableTextColumn, nullable=False),
+    sql.Column("since", UtcTimeColumn),
+    sql.Column("missed_polls", sql.BigInteger, nullable=False),
+    *(sql.Column(name, UtcTimeColumn) for name in ("missing_since", "seen_at")),
+    sql.Column("verdict", TransferMessageColumn),
+    sql.Column("closed_at", UtcTimeColumn),
+    sql.Column("pinned", sql.Boolean, nullable=False),
     *_text_columns("claim", "claimed", "guard"),
-    Column("reguarded", Boolean, nullable=False),
+    sql.Column("reguarded", sql.Boolean, nullable=False),
     *_text_columns("reason", "cause", "listed"),
-    Index("transfers_closed_at", "closed_at"),
-    Index("transfers_task", "cluster", "job", "task"),
+    sql.Index("transfers_closed_at", "closed_at"),
+    sql.Index("transfers_task", "cluster", "job", "task"),
 )
 
-EVENTS = Table(
+EVENTS = sql.Table(
     "events",
-    METADATA,
-    Column("id", COUNTED, primary_key=True),
-    Column("name", PrintableTextColumn, nullable=False),
-    Column("uid", BigInteger, nullable=False),
-    Column("at", UtcTimeColumn, nullable=False),
-    Column("text", PrintableTextColumn, nullable=False),
-    Index("events_transfer", "name", "uid"),
+    column_types.METADATA,
+    sql.Column("id", column_types.COUNTED, primary_key=True),
+    sql.Column("name", PrintableTextColumn, nullable=False),
+    sql.Column("uid", sql.BigInteger, nullable=False),
+    sql.Column("at", UtcTimeColumn, nullable=False),
+    sql.Column("text", PrintableTextColumn, nullable=False),
+    sql.Index("events_transfer", "name", "uid"),
 )
 
 _TRANSFER = tuple(TRANSFERS.c[field.name] for field in fields(Transfer))
 _EVENT = tuple(EVENTS.c[field.name] for field in fields(TransferEvent))
-_OLDEST_FIRST = select(*_TRANSFER).order_by(TRANSFERS.c.created_at, TRANSFERS.c.name, TRANSFERS.c.uid)
+_OLDEST_FIRST = sql.select(*_TRANSFER).order_by(TRANSFERS.c.created_at, TRANSFERS.c.name, TRANSFERS.c.uid)
 # Queries are built once, because building a query costs more than running the query.
-_BY_NAME = _OLDEST_FIRST.where(TRANSFERS.c.name == bindparam("name"), TRANSFERS.c.uid == bindparam("uid"))
+_BY_NAME = _OLDEST_FIRST.where(TRANSFERS.c.name == sql.bindparam("name"), TRANSFERS.c.uid == sql.bindparam("uid"))
 _OF_TASK = _OLDEST_FIRST.where(
-    TRANSFERS.c.cluster == bindparam("cluster"),
-    TRANSFERS.c.job == bindparam("job"),
-    TRANSFERS.c.task == bindparam("task"),
+    TRANSFERS.c.cluster == sql.bindparam("cluster"),
+    TRANSFERS.c.job == sql.bindparam("job"),
+    TRANSFERS.c.task == sql.bindparam("task"),
 )
 _OPEN = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_(None))
 _ENDED = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_not(None), TRANSFERS.c.record != "")
 _REGUARDED = _OLDEST_FIRST.where(TRANSFERS.c.closed_at.is_not(None), TRANSFERS.c.reguarded)
-_CLOSED_SINCE = _OLDEST_FIRST.where(TRANSFERS.c.closed_at >= bindparam("at"))
-_UNPROVED = and_(
+_CLOSED_SINCE = _OLDEST_FIRST.where(TRANSFERS.c.closed_at >= sql.bindparam("at"))
+_UNPROVED = sql.and_(
     TRANSFERS.c.closed_at.is_not(None),
     TRANSFERS.c.record == "",
-    TRANSFERS.c.listed != OwnerSeenInHomeJobList.YES,
+    TRANSFERS.c.listed != transfers_and_actions.OwnerSeenInHomeJobList.YES,
     ~TRANSFERS.c.reguarded,
 )
 _EVENTS_OF = (
-    select(*_EVENT).where(EVENTS.c.name == bindparam("name"), EVENTS.c.uid == bindparam("uid")).order_by(EVENTS.c.id)
+    sql.select(*_EVENT)
+    .where(EVENTS.c.name == sql.bindparam("name"), EVENTS.c.uid == sql.bindparam("uid"))
+    .order_by(EVENTS.c.id)
 )
-_ADD_EVENT = insert(EVENTS)
-MOVES = Table(
+_ADD_EVENT = sql.insert(EVENTS)
+MOVES = sql.Table(
     "transfer_moves",
-    METADATA,
-    Column("name", PrintableTextColumn, primary_key=True),
-    Column("uid", BigInteger, primary_key=True, autoincrement=False),
+    column_types.METADATA,
+    sql.Column("name", PrintableTextColumn, primary_key=True),
+    sql.Column("uid", sql.BigInteger, primary_key=True, autoincrement=False),
     *_text_columns("source", "target"),
-    Column("asked_at", UtcTimeColumn, nullable=False),
+    sql.Column("asked_at", UtcTimeColumn, nullable=False),
     *_text_columns("stage", "reason"),
-    Column("slots", BigInteger, nullable=False, server_default="1"),
+    sql.Column("slots", sql.BigInteger, nullable=False, server_default="1"),
 )
 _MOVING = tuple(MOVES.c[field.name] for field in fields(WaitingTaskMove))
-_MOVES_OLDEST_FIRST = select(*_MOVING).order_by(MOVES.c.asked_at, MOVES.c.name, MOVES.c.uid)
-_MOVES_IN_FLIGHT = _MOVES_OLDEST_FIRST.where(MOVES.c.stage.in_(IN_FLIGHT))
-_DROPPED_MOVES = select(MOVES.c.name, MOVES.c.uid).where(
-    MOVES.c.stage == TaskMoveStage.DROPPED, MOVES.c.asked_at.between(bindparam("at"), bindparam("until"))
+_MOVES_OLDEST_FIRST = sql.select(*_MOVING).order_by(MOVES.c.asked_at, MOVES.c.name, MOVES.c.uid)
+_MOVES_IN_FLIGHT = _MOVES_OLDEST_FIRST.where(MOVES.c.stage.in_(transfers_and_actions.IN_FLIGHT))
+_DROPPED_MOVES = sql.select(MOVES.c.name, MOVES.c.uid).where(
+    MOVES.c.stage == TaskMoveStage.DROPPED, MOVES.c.asked_at.between(sql.bindparam("at"), sql.bindparam("until"))
 )
 
 
@@ -176,29 +151,31 @@ class TransferRows:
 
         Events without a transfer are deleted if they are older than `before`.
         """
-        theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
+        theirs = sql.and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
         closed = TRANSFERS.c.closed_at < before
-        stray = and_(EVENTS.c.at < before, ~exists().where(theirs))
+        stray = sql.and_(EVENTS.c.at < before, ~sql.exists().where(theirs))
         with self._database.transaction():
-            self._database.execute(delete(EVENTS).where(or_(exists().where(theirs, closed), stray)))
-            return self._database.execute(delete(TRANSFERS).where(closed)).rowcount
+            self._database.execute(sql.delete(EVENTS).where(sql.or_(sql.exists().where(theirs, closed), stray)))
+            return self._database.execute(sql.delete(TRANSFERS).where(closed)).rowcount
 
     def forget_unproved(self, name: str, uid: int) -> None:
         """Delete a closed transfer if no home job list has proved the owner."""
-        it, events = (delete(table).where(table.c.name == name, table.c.uid == uid) for table in (TRANSFERS, EVENTS))
+        it, events = (
+            sql.delete(table).where(table.c.name == name, table.c.uid == uid) for table in (TRANSFERS, EVENTS)
+        )
         with self._database.transaction():
             if self._database.execute(it.where(_UNPROVED)).rowcount:
                 self._database.execute(events)
 
     def sweep_unproved(self, before: datetime) -> None:
         """Delete transfers that closed before `before` and whose owner is not proved, and their events."""
-        closed = and_(TRANSFERS.c.closed_at < before, _UNPROVED)
-        theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
+        closed = sql.and_(TRANSFERS.c.closed_at < before, _UNPROVED)
+        theirs = sql.and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
         with self._database.transaction():
-            self._database.execute(delete(EVENTS).where(exists().where(theirs, closed)))
-            self._database.execute(delete(TRANSFERS).where(closed))
+            self._database.execute(sql.delete(EVENTS).where(sql.exists().where(theirs, closed)))
+            self._database.execute(sql.delete(TRANSFERS).where(closed))
 
-    def _select(self, query: Executable, **values: object) -> tuple[Transfer, ...]:
+    def _select(self, query: sql.Executable, **values: object) -> tuple[Transfer, ...]:
         return tuple(Transfer(**row) for row in self._database.rows(query, **values))
 
 
@@ -218,12 +195,12 @@ class TaskMoveRows:
         rows = map(dict, self._database.rows(_MOVES_IN_FLIGHT))
         return tuple(WaitingTaskMove(**row | {"stage": TaskMoveStage(row["stage"])}) for row in rows)
 
-    def dropped(self, at: datetime, until: datetime) -> frozenset[TransferKey]:
+    def dropped(self, at: datetime, until: datetime) -> frozenset[transfers_and_actions.TransferKey]:
         """Return the transfers whose move was requested from `at` to `until` and then given up."""
         rows = self._database.rows(_DROPPED_MOVES, at=at, until=until)
         return frozenset((row["name"], row["uid"]) for row in rows)
 
     def forget(self, before: datetime) -> None:
         """Delete ended moves that were requested before `before`."""
-        ended = MOVES.c.stage.not_in(IN_FLIGHT)
-        self._database.execute(delete(MOVES).where(ended, MOVES.c.asked_at < before))
+        ended = MOVES.c.stage.not_in(transfers_and_actions.IN_FLIGHT)
+        self._database.execute(sql.delete(MOVES).where(ended, MOVES.c.asked_at < before))

@@ -90,7 +90,7 @@ class RemoteUsageRows:
 
     def cursors(self) -> tuple[ClusterAccountingProgress, ...]:
         """Return the position that was reached in each cluster's accounting file."""
-        return tuple(_cursor(row) for row in self._database.rows(select(CURSORS)))
+        return tuple(map(_cursor, self._database.rows(select(CURSORS))))
 
     def put_record(self, record: RemoteJobRunAccounting, at: datetime) -> tuple[RemoteJobRunAccounting, ...]:
         """Insert or update the usage record of a remote job; return all records of the job's local task.

@@ -19,10 +19,7 @@ from gridbridge.model.transfer.request_mapping_rules import (
 )
 from gridbridge.model.transfer_route import TransferRoute
 from gridbridge.state.published_file_formats import offered_names_path
-from gridbridge.transfer.request_translation import (
-    translate_request_for_cluster,
-    translate_request_for_queue,
-)
+from gridbridge.transfer.request_translation import translate_request_for_cluster, translate_request_for_queue
 
 XML = b"""<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>
 <JB_hard_resource_list><CE_name>h_rt</CE_name><CE_stringval>60</CE_stringval>

@@ -56,31 +56,26 @@ class BreakerEvidence:
     """A change of a transfer that counts for or against closing the queues to its remote cluster."""
 
     sign: BreakerEvidenceKind
-    cluster: str
-    name: str
-    owner: str
-    queue: str
-    at: datetime
+    transfer: Transfer
     cause: str = ""
-    was_accepted: bool = False  # whether the cluster accepted the job
 
     @property
     def job(self) -> int:
         """The job number at the home cluster."""
-        return parse_transfer_name(self.name).job
+        return parse_transfer_name(self.transfer.name).job
 
 
-def is_owner_task_in_home_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) -> bool:
-    """Say whether the home cluster lists a transfer's task with this owner in this queue.
+def is_owner_task_in_home_queue(transfer: Transfer, home: ClusterSnapshot) -> bool:
+    """Say whether the home cluster lists a transfer's task with the transfer's owner in the transfer's queue.
 
     The answer is yes for a restarted or failed task, because the task was in a queue before. The answer is no for a
     held task that never started, because anybody may submit held jobs.
     """
-    name = parse_transfer_name(transfer)
+    name = parse_transfer_name(transfer.name)
     row = home.find(name.job, name.task)
-    if row is None or not is_task_listed_as_owners(transfer, owner, home):
+    if row is None or not is_task_listed_as_owners(transfer.name, transfer.owner, home):
         return False
-    return row.state.is_restarted or row.state.is_error or row.queue.partition("@")[0] == queue
+    return row.state.is_restarted or row.state.is_error or row.queue.partition("@")[0] == transfer.queue
 
 
 def breaker_evidence_of_transfer(
@@ -95,16 +90,7 @@ def breaker_evidence_of_transfer(
         sign = BreakerEvidenceKind.TAKEN
     else:
         return None
-    return BreakerEvidence(
-        sign=sign,
-        cluster=transfer.remote,
-        name=transfer.name,
-        owner=transfer.owner,
-        queue=transfer.queue,
-        at=transfer.updated_at,
-        cause=cause,
-        was_accepted=transfer.remote_id != 0,
-    )
+    return BreakerEvidence(sign=sign, transfer=transfer, cause=cause)
 
 
 def fast_failure_cause(before: Transfer | None, transfer: Transfer, policy: BreakerSection) -> str:
@@ -141,8 +127,8 @@ def update_breaker(
     if observation.sign is BreakerEvidenceKind.TAKEN:
         return forget_submission_failures(breaker)
     has_others = any(
-        transfer.remote == observation.cluster
-        and transfer.owner != observation.owner
+        transfer.remote == observation.transfer.remote
+        and transfer.owner != observation.transfer.owner
         and transfer.listed == OwnerSeenInHomeJobList.YES
         for transfer in transfers
     )
@@ -159,7 +145,7 @@ def clear_owner_breaker_failures(
     others = (
         failure
         for failure in breaker.failed
-        if failure.owner != observation.owner or (keeps_accepted and failure.was_accepted)
+        if failure.owner != observation.transfer.owner or (keeps_accepted and failure.was_accepted)
     )
     return replace(breaker, failed=tuple(others))
 
@@ -179,7 +165,9 @@ def count_failure_and_close_queues(
     """
     if breaker.until and now < breaker.until:
         return breaker  # the job was submitted before the queues closed
-    fresh = PublishedFastJobFailure(job=observation.job, owner=observation.owner, was_accepted=observation.was_accepted)
+    fresh = PublishedFastJobFailure(
+        job=observation.job, owner=observation.transfer.owner, was_accepted=observation.transfer.remote_id != 0
+    )
     failed = (*(failure for failure in breaker.failed if failure.job != observation.job), fresh)[-policy.failures :]
     owners = {*breaker.owners, *(failure.owner for failure in failed)}
     is_shared = len(owners) >= SEVERAL

@@ -12,19 +12,14 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, find_home_task_of_transfer
 from gridbridge.errors import ParseError
+from gridbridge.model import transfer_message
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.job_request import JobRequest
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer import claim_and_guard
-from gridbridge.model.transfer.claim_and_guard import HOME, HomeStartGuard, Pairs
+from gridbridge.model.transfer.claim_and_guard import HOME, HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import OrphanRemoteJob, Transfer, TransferAction, TransferActKind
-from gridbridge.model.transfer_message import (
-    ERROR,
-    REQUEUE,
-    DesiredLocalJobState,
-    StarterPhase,
-    TransferMessage,
-    TransferOutcome,
-)
+from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
 from gridbridge.model.transfer_name import PREFIX, TransferAttemptId, parse_transfer_name
 
 NO_GRACE = timedelta()  # a job that waits after its end is about to run twice
@@ -156,7 +151,6 @@ def find_suspension_mismatch(
 
 
 def _may_follow(transfer: Transfer, situation: TransferDecisionInputs) -> bool:
-    """Say whether a transfer's starter sleeps while its job is meant to go on."""
     is_free = not transfer.is_over and transfer.verdict is None and transfer.desired != DesiredLocalJobState.DEAD
     return is_free and transfer.phase in FOLLOWING and transfer.wake in situation.asleep
 
@@ -192,7 +186,7 @@ def may_home_have_missed_task_end(ended: Transfer) -> bool:
     if ended.verdict is None or ended.desired == DesiredLocalJobState.DEAD:
         return False
     if ended.verdict.outcome == TransferOutcome.EXIT:
-        return int(ended.verdict.exit_status) not in (REQUEUE, ERROR)
+        return int(ended.verdict.exit_status) not in (transfer_message.REQUEUE, transfer_message.ERROR)
     return ended.verdict.outcome == TransferOutcome.SIGNAL
 
 
@@ -219,17 +213,6 @@ def is_home_answer_after_task_end(ended: Transfer, local: ClusterSnapshot) -> bo
     return ended.is_over and ended.is_older_than(local.taken_at)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuardRelevantRequest:
-    """The parts of a local job's request that show whether a start time keeps the job from starting."""
-
-    owner: str
-    is_deferred: bool  # whether the service has put off the job's start time
-    deferred_job: int = 0  # number of the job whose start time the service has put off
-    hard: Pairs
-    queues: str  # queue list that the owner requested, even if the service has replaced the list
-
-
 def transfers_lacking_home_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
     """Return the names of transfers whose running local task has lost the hold against a second start."""
     guarded = (transfer for transfer in transfers if transfer.guard == HomeStartGuard.HOLD)
@@ -243,20 +226,18 @@ def jobs_with_guard_besides_hold(transfers: Iterable[Transfer], local: ClusterSn
     return tuple(sorted({parse_transfer_name(transfer.name).job for transfer in hidden}))
 
 
-def guard_to_restore(transfer: Transfer, request: GuardRelevantRequest, transfer_queues: Collection[str]) -> str:
+def guard_to_restore(transfer: Transfer, request: JobRequest, transfer_queues: Collection[str]) -> str:
     """Return the missing hold or start time that must keep a local task from starting; '' if none is missing."""
     if request.owner != transfer.owner or (transfer.guard == HomeStartGuard.START and request.is_deferred):
         return ""
     is_array = bool(parse_transfer_name(transfer.name).task)
-    guard_wanted = claim_and_guard.choose_home_start_guard(request.hard, request.queues, transfer_queues, is_array)
+    guard_wanted = claim_and_guard.choose_home_start_guard(request.hard, request.own_queues, transfer_queues, is_array)
     if transfer.guard == HomeStartGuard.START:
         return HomeStartGuard.START
     return "" if guard_wanted == HomeStartGuard.NONE else guard_wanted
 
 
-def qresub_jobs_with_copied_guard(
-    waiting: Mapping[int, GuardRelevantRequest], jobs_away: Container[int]
-) -> tuple[int, ...]:
+def qresub_jobs_with_copied_guard(waiting: Mapping[int, JobRequest], jobs_away: Container[int]) -> tuple[int, ...]:
     """Return the waiting jobs whose far start time qresub has copied from a job that is away.
 
     A job that has a transfer is no copy, whatever the owner writes into the job's context.

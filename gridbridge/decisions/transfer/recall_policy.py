@@ -113,11 +113,11 @@ def _why(
 ) -> str:
     assert transfer.since
     waited = situation.now - transfer.since
-    if queue is None or not queue.recall_wait_s or waited < SETTLING:
+    limit = timedelta(seconds=queue.recall_wait_s if queue else 0)
+    if not limit or waited < SETTLING:
         return ""
     if trouble:
         return f"{trouble}, and the task waited there for {format_duration(waited)}"
-    limit = timedelta(seconds=queue.recall_wait_s)
     if waited < limit:
         return ""
     return f"the task waited there for {format_duration(waited)}, {format_duration(limit)} is the limit"
@@ -143,7 +143,6 @@ def _why_silent(transfer: Transfer, situation: TransferDecisionInputs, queue: Tr
 
 
 def _sleeps(transfer: Transfer, situation: TransferDecisionInputs, phases: tuple[str, ...]) -> bool:
-    """Say whether a starter sleeps while its job is meant to run."""
     is_wanted = transfer.desired in ("", DesiredLocalJobState.RUNNING) and not (transfer.verdict or transfer.is_over)
     is_there = transfer.phase in phases and transfer.missed_polls == 0
     return is_wanted and is_there and transfer.wake in situation.asleep

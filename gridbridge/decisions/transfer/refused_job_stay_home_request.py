@@ -7,14 +7,8 @@ home queue has a value of `remote`, the job's queue list is changed (queue expre
 from collections.abc import Collection, Iterator, Mapping
 
 from gridbridge.model.job_request import Variant
-from gridbridge.model.transfer.claim_and_guard import (
-    ANY,
-    OPERATORS,
-    Pairs,
-    asks_for_remote,
-    may_queue_list_include,
-    restrict_request_to_home,
-)
+from gridbridge.model.transfer import claim_and_guard
+from gridbridge.model.transfer.claim_and_guard import Pairs
 
 
 def stay_home_request_changes(hard: Pairs, queues: str, transfer_queues: Collection[str]) -> tuple[Variant, ...]:
@@ -23,11 +17,11 @@ def stay_home_request_changes(hard: Pairs, queues: str, transfer_queues: Collect
     `queues` is the queue list that the job requested; an empty list means any queue. The best change comes first. A
     change is a new list of hard requests or a new queue list.
     """
-    if asks_for_remote(hard):
+    if claim_and_guard.asks_for_remote(hard):
         return ()
     queues_kept = drop_transfer_queues_from_list(queues, transfer_queues)
     by_queue: tuple[Variant, ...] = ((None, queues_kept),) if queues_kept else ()
-    return ((restrict_request_to_home(hard), None), *by_queue)
+    return ((claim_and_guard.restrict_request_to_home(hard), None), *by_queue)
 
 
 def drop_transfer_queues_from_list(queues: str, transfer_queues: Collection[str]) -> str:
@@ -41,9 +35,9 @@ def _home_queues(word: str, transfer_queues: Collection[str], without: str) -> I
     queue, at, host = word.partition("@")
     if queue in transfer_queues:
         return
-    if queue in ANY:
+    if queue in claim_and_guard.ANY:
         yield f"{without}{at}{host}"
-    elif OPERATORS.isdisjoint(queue):
+    elif claim_and_guard.OPERATORS.isdisjoint(queue):
         yield word
     else:
         yield f"({queue})&{without}{at}{host}"
@@ -58,6 +52,6 @@ def rerun_policy_by_home_queues(hard: Pairs, queues: str, own: Mapping[str, str]
     `own` maps each queue that is no transfer queue to its `rerun`. One queue with FALSE, even for a single host, makes
     the answer no. A job that fits no queue gets no, which is Grid Engine's default.
     """
-    says = [rerun for name, rerun in own.items() if may_queue_list_include(queues, name)]
-    may = says and not asks_for_remote(hard) and not any("FALSE" in setting.upper() for setting in says)
+    says = [rerun for name, rerun in own.items() if claim_and_guard.may_queue_list_include(queues, name)]
+    may = says and not claim_and_guard.asks_for_remote(hard) and not any("FALSE" in setting.upper() for setting in says)
     return YES if may else NO

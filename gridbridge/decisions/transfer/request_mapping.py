@@ -13,19 +13,8 @@ from gridbridge.model.job_request import (
     split_property_and_sql_relation,
 )
 from gridbridge.model.names_offered_by_cluster import ANY, NamesOfferedByCluster
-from gridbridge.model.transfer.request_mapping_rules import (
-    EVERY_JOB,
-    FILL_UP,
-    PE,
-    PROJECT,
-    QUEUE,
-    RESOURCE,
-    ROUND_ROBIN,
-    TYPE,
-    RequestMapping,
-    RequestMappingRule,
-    is_fixed_slots_per_node,
-)
+from gridbridge.model.transfer import request_mapping_rules
+from gridbridge.model.transfer.request_mapping_rules import RequestMapping, RequestMappingRule
 
 ORDERS = (">=", "<=", ">", "<")  # SQL relations that compare numbers
 Pairs = tuple[tuple[str, str], ...]
@@ -34,40 +23,25 @@ Pairs = tuple[tuple[str, str], ...]
 class HomeOrRemoteRequest:
     """A job's request: resources, slots, project and queues, at home or at the remote cluster."""
 
-    __slots__ = ("hard", "notes", "pe", "project", "queues", "slots", "soft", "spread", "types")
+    hard: Pairs = ()
+    soft: Pairs = ()
+    pe: str = ""  # parallel environment; empty: a serial job
+    slots: int = 1
+    project: str = ""
+    queues: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # texts, one for each omitted soft request
+    spread: str = ""  # placement of the slots on OAR's nodes; empty: all slots on one node
+    types: tuple[str, ...] = ()  # OAR job types
 
-    def __init__(
-        self,
-        *,
-        hard: Pairs = (),
-        soft: Pairs = (),
-        pe: str = "",
-        slots: int = 1,
-        project: str = "",
-        queues: tuple[str, ...] = (),
-        notes: tuple[str, ...] = (),
-        spread: str = "",
-        types: tuple[str, ...] = (),
-    ) -> None:
-        self.hard = hard
-        self.soft = soft
-        self.pe = pe  # parallel environment; empty: a serial job
-        self.slots = slots
-        self.project = project
-        self.queues = queues
-        self.notes = notes  # texts, one for each omitted soft request
-        self.spread = spread  # placement of the slots on OAR's nodes; empty: all slots on one node
-        self.types = types  # OAR job types
+    def __init__(self, **values: object) -> None:
+        vars(self).update(values)
 
     def but(self, **changed: object) -> "HomeOrRemoteRequest":
         """Return a copy of the request with some fields replaced."""
-        values = {key: getattr(self, key) for key in self.__slots__}
-        return HomeOrRemoteRequest(**{**values, **changed})
+        return HomeOrRemoteRequest(**vars(self) | changed)
 
     def __eq__(self, request: object) -> bool:
-        return isinstance(request, HomeOrRemoteRequest) and all(
-            getattr(self, key) == getattr(request, key) for key in self.__slots__
-        )
+        return all(getattr(self, key) == getattr(request, key, None) for key in HomeOrRemoteRequest.__annotations__)
 
 
 def map_request_to_remote_cluster(
@@ -86,7 +60,7 @@ def map_request_to_remote_cluster(
         queues=_queues(request.queues, mapping, remote),
         notes=tuple(notes),
         spread=spread,
-        types=tuple(rule.to for _, rule in mapping.of(TYPE)),
+        types=tuple(rule.to for _, rule in mapping.of(request_mapping_rules.TYPE)),
     )
 
 
@@ -100,7 +74,11 @@ def _with_defaults(mapped: Pairs, request: HomeOrRemoteRequest, mapping: Request
         for name, value in request.hard
         if not grid_engine_amounts.is_unlimited_grid_engine_amount(value)
     }
-    missing = [(name, rule) for name, rule in mapping.of(RESOURCE) if resource_long_name(name) not in names]
+    missing = [
+        (name, rule)
+        for name, rule in mapping.of(request_mapping_rules.RESOURCE)
+        if resource_long_name(name) not in names
+    ]
     for name, rule in missing:
         if rule.require:
             raise UnmappableRequest(f"{remote} requires a hard request for {name}; qsub -l {name}=")
@@ -111,7 +89,6 @@ def _with_defaults(mapped: Pairs, request: HomeOrRemoteRequest, mapping: Request
 
 
 def _met(hard: Pairs) -> Pairs:
-    """Merge all requests for one remote resource into a request for the largest amount."""
     most: dict[str, tuple[str, str]] = {}
     for name, value in hard:
         first_name, before = most.get(resource_long_name(name), (name, value))
@@ -129,7 +106,7 @@ def _size(value: str) -> float:
 
 
 def _hard(name: str, value: str, mapping: RequestMapping, remote: str) -> Pairs:
-    rule = mapping.rule(RESOURCE, name) or RequestMappingRule()
+    rule = mapping.rule(request_mapping_rules.RESOURCE, name) or RequestMappingRule()
     if rule.reject:
         raise UnmappableRequest(f"{remote} has no {name}: {rule.reject}")
     return () if rule.drop else _pair(name, value, rule)
@@ -175,7 +152,7 @@ def _plain(value: str) -> str:
 def _parallel(request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str) -> tuple[str, int, str]:
     if not request.pe:
         return "", request.slots, ""
-    rule = mapping.rule(PE, request.pe) or RequestMappingRule()
+    rule = mapping.rule(request_mapping_rules.PE, request.pe) or RequestMappingRule()
     if rule.reject:
         raise UnmappableRequest(f"{remote} has no parallel environment {request.pe}: {rule.reject}")
     slots = grid_engine_amounts.ceil_despite_rounding_error(request.slots * float(rule.scale or 1))
@@ -184,7 +161,7 @@ def _parallel(request: HomeOrRemoteRequest, mapping: RequestMapping, remote: str
 
 def _project(project: str, mapping: RequestMapping, remote: str) -> str:
     """Return the project at the remote cluster; the rule `*` also covers jobs without a project."""
-    rule = mapping.rule(PROJECT, project) or RequestMappingRule()
+    rule = mapping.rule(request_mapping_rules.PROJECT, project) or RequestMappingRule()
     if rule.reject:
         of_project = f"of project {project}" if project else "without a project"
         raise UnmappableRequest(f"{remote} takes no job {of_project}: {rule.reject}")
@@ -196,11 +173,11 @@ def _queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tu
 
     A job whose queues have no rule gets the queue of the rule for all jobs, if this rule exists.
     """
-    rules = [(name, rule) for name in queues if (rule := mapping.rule(QUEUE, name))]
+    rules = [(name, rule) for name in queues if (rule := mapping.rule(request_mapping_rules.QUEUE, name))]
     for name, rule in rules:
         if rule.reject:
             raise UnmappableRequest(f"{remote} has no equivalent of queue {name}: {rule.reject}")
-    usual = mapping.rules.get((QUEUE, EVERY_JOB), RequestMappingRule()).to
+    usual = mapping.rules.get((request_mapping_rules.QUEUE, request_mapping_rules.EVERY_JOB), RequestMappingRule()).to
     asked_for = tuple(dict.fromkeys(rule.to for _, rule in rules if rule.to))
     return asked_for or ((usual,) if usual else ())
 
@@ -215,14 +192,14 @@ def spread_slots_over_oar_nodes(slots: int, spread: str, nodes: int) -> Groups:
     With a fixed number of slots on each node, a last node gets the rest. Round robin gives each node one slot, then
     each node a second slot. `nodes` is the cluster's number of nodes, 0 if unknown.
     """
-    if is_fixed_slots_per_node(spread):
+    if request_mapping_rules.is_fixed_slots_per_node(spread):
         full, remainder = divmod(slots, int(spread))
         return _nonempty((full, int(spread)), (1, remainder))
-    if spread == ROUND_ROBIN:
+    if spread == request_mapping_rules.ROUND_ROBIN:
         used = min(slots, nodes or slots)
         per_node, more = divmod(slots, used)
         return _nonempty((used, per_node), (more, 1))
-    return ((0, slots),) if spread == FILL_UP else ONE_NODE
+    return ((0, slots),) if spread == request_mapping_rules.FILL_UP else ONE_NODE
 
 
 def _nonempty(*pairs: tuple[int, int]) -> Groups:
@@ -241,13 +218,12 @@ def drop_unoffered_soft_requests(
     Raises UnmappableRequest if the cluster lacks a hard resource, queue, project or parallel environment. A parallel
     environment may be a pattern (`mpi*`). Names of OAR properties ignore case, as SQL does.
     """
-    for name in (_bare(resource) for resource, _ in request.hard):
-        _require(_is_in(name, vocabulary.resource), remote, f"resource {name}")
-    _require(not request.pe or _is_pe(request.pe, vocabulary), remote, f"parallel environment {request.pe}")
-    is_project = not request.project or _is_in(request.project, vocabulary.project)
-    _require(is_project, remote, f"project {request.project}")
-    for name in request.queues:
-        _require(_is_in(name, vocabulary.queue), remote, f"queue {name}")
+    hard = (_bare(resource) for resource, _ in request.hard)
+    missing = [f"resource {name}" for name in hard if not _is_in(name, vocabulary.resource)]
+    missing += list_names_not_offered(vocabulary, pe=request.pe, project=request.project)
+    missing += [f"queue {name}" for name in request.queues if not _is_in(name, vocabulary.queue)]
+    if missing:
+        raise UnmappableRequest(f"{remote} has no {missing[0]}")
     unknown = tuple(pair for pair in request.soft if not _is_in(_bare(pair[0]), vocabulary.resource))
     return request.but(
         soft=tuple(pair for pair in request.soft if pair not in unknown),
@@ -303,8 +279,3 @@ def _bare(name: str) -> str:
 
 def _is_in(name: str, names: frozenset[str]) -> bool:
     return name in names or ANY in names
-
-
-def _require(is_known: bool, remote: str, name: str) -> None:
-    if not is_known:
-        raise UnmappableRequest(f"{remote} has no {name}")

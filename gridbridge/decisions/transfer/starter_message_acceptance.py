@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
+from gridbridge.model import transfer_message
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard, is_valid_claim_name
 from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessage, Transfer
 from gridbridge.model.transfer_message import (
@@ -17,8 +18,6 @@ from gridbridge.model.transfer_message import (
     TransferMessage,
     TransferMessageKind,
     TransferOutcome,
-    find_key_of_too_long_value,
-    shorten_reason_for_storage,
 )
 from gridbridge.model.transfer_name import parse_transfer_name
 
@@ -35,6 +34,9 @@ SPARED_REASON = (
     "the h_rt has passed at home without effect: the remote limit decides; the home accounting will say failed 37"
 )
 KNOWN_GUARDS = ("", HomeStartGuard.NONE, HomeStartGuard.START, HomeStartGuard.HOLD)
+KEPT_KEYS = (  # fields of a transfer that a later record leaves unchanged
+    *("created_at", "desired", "pinned", "local_state", "remote_state", "remote_host", "since", "verdict", "listed"),
+)
 PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)
 
 
@@ -62,7 +64,7 @@ def apply_starter_message(received: ReceivedStarterMessage) -> Transfer | Reject
     message, transfer, now = received.message, received.known, received.now
     if reason := invalid_message_value(message):
         return _refuse(message, reason)
-    message = message.but(reason=shorten_reason_for_storage(message.reason))
+    message = message.but(reason=transfer_message.shorten_reason_for_storage(message.reason))
     if message.kind == TransferMessageKind.RECORD:
         if transfer and transfer.record == received.record:
             return transfer  # a restarted poller reads this file a second time
@@ -157,7 +159,7 @@ def invalid_message_value(message: TransferMessage) -> str:
         return "the guard is unknown"
     if message.kind == TransferMessageKind.RECORD and message.claim and not is_valid_claim_name(message.claim):
         return "the claim is invalid; expected KIND.TOKEN"
-    key = find_key_of_too_long_value(message)
+    key = transfer_message.find_key_of_too_long_value(message)
     return f"the value of {key} is too long" if key else ""
 
 
@@ -200,26 +202,17 @@ def _record(received: ReceivedStarterMessage, message: TransferMessage) -> Trans
         latest = fresh if message.reason else transfer
         return transfer.but(record=record, cause=latest.cause, reason=latest.reason)
     return fresh.but(
-        created_at=transfer.created_at,
+        **{key: getattr(transfer, key) for key in KEPT_KEYS},
         remote_id=transfer.remote_id or fresh.remote_id,
         rerun=fresh.rerun or transfer.rerun,
-        desired=transfer.desired,
-        pinned=transfer.pinned,
-        local_state=transfer.local_state,
-        remote_state=transfer.remote_state,
-        remote_host=transfer.remote_host,
-        since=transfer.since,
-        verdict=transfer.verdict,
         claimed=transfer.claimed if fresh.claim == transfer.claim else "",
-        listed=transfer.listed,
         guard=transfer.guard if fresh.wake == transfer.wake else fresh.guard,
     )
 
 
 def _is_repeated(transfer: Transfer, fresh: Transfer) -> bool:
-    facts = (fresh.phase, fresh.wake, fresh.remote_id or transfer.remote_id, fresh.rerun or transfer.rerun)
-    is_same = facts == (transfer.phase, transfer.wake, transfer.remote_id, transfer.rerun)
-    return is_same and fresh.claim == transfer.claim
+    facts = (fresh.phase, fresh.wake, fresh.claim, fresh.remote_id or transfer.remote_id, fresh.rerun or transfer.rerun)
+    return facts == (transfer.phase, transfer.wake, transfer.claim, transfer.remote_id, transfer.rerun)
 
 
 def _progress(message: TransferMessage) -> str:

@@ -9,20 +9,9 @@ from datetime import datetime
 
 from gridbridge.decisions.transfer.circuit_breaker import describe_failure_cause
 from gridbridge.decisions.transfer.transfer_queue_closing import are_load_values_fresh, closing_load_value
+from gridbridge.model import published_status_and_reports as reports
 from gridbridge.model.fixed_paths import CONFIG
-from gridbridge.model.published_status_and_reports import (
-    ClusterStatusReport,
-    PublishedClusterAnswer,
-    PublishedFilesSnapshot,
-    PublishedQueueOnHost,
-    PublishedTransfer,
-    PublishedTransferHistory,
-    PublishedTransferQueue,
-    TransferAttemptExplanation,
-    TransferQueueReport,
-    format_duration,
-    number_with_noun,
-)
+from gridbridge.model.published_status_and_reports import PublishedFilesSnapshot, PublishedTransfer, format_duration
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding
 from gridbridge.model.states import JobStateFact, QueueStartBlocker
 from gridbridge.model.transfer.load_values import PENDING, UP, load_value_complex_attribute
@@ -77,10 +66,10 @@ def summarize_config_problems(problems: Sequence[str]) -> str:
     return f"{first} (and {len(more)} more, see gridbridge check)" if more else first
 
 
-def report_cluster_reachability(cluster: PublishedClusterAnswer, now: datetime) -> ClusterStatusReport:
+def report_cluster_reachability(cluster: reports.PublishedClusterAnswer, now: datetime) -> reports.ClusterStatusReport:
     """Report whether a cluster answers queries, and its numbers of waiting jobs and free slots."""
     age = format_duration(now - cluster.taken_at) if cluster.taken_at else ""
-    return ClusterStatusReport(
+    return reports.ClusterStatusReport(
         cluster=cluster.cluster,
         answers=not cluster.trouble,
         taken_at=cluster.taken_at,
@@ -103,14 +92,14 @@ def why_breaker_closed_queues(cluster: str, shown: PublishedFilesSnapshot, now: 
     breaker = shown.breakers.get(cluster)
     if breaker is None or breaker.until is None:
         return ""
-    jobs = f"{number_with_noun(breaker.failures, 'job')} in a row failed at {cluster}"
+    jobs = f"{reports.number_with_noun(breaker.failures, 'job')} in a row failed at {cluster}"
     failed = f"{jobs}: {describe_failure_cause(breaker.cause, cluster)}"
     if now < breaker.until:
         return f"{failed}. The queues let in the next job in {format_duration(breaker.until - now)}."
     return f"{failed}. The queues let in one job."
 
 
-def describe_cluster_silence(cluster: PublishedClusterAnswer | None, now: datetime) -> str:
+def describe_cluster_silence(cluster: reports.PublishedClusterAnswer | None, now: datetime) -> str:
     """Describe since when and why a cluster does not answer; '' for a cluster that answers."""
     if cluster is None:
         return "not queried yet"
@@ -121,14 +110,14 @@ def describe_cluster_silence(cluster: PublishedClusterAnswer | None, now: dateti
 
 
 def report_transfer_queue_status(
-    route: PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime
-) -> TransferQueueReport:
+    route: reports.PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime
+) -> reports.TransferQueueReport:
     """Report whether a transfer queue starts jobs, with the reason if the queue is closed."""
     home = shown.clusters.get(shown.service.cluster) if shown.service else None
     queues = home.queues if home else ()
     mine = tuple(queue for queue in queues if queue.name.partition("@")[0] == route.queue)
     why = _why_closed(route, mine, shown, now)
-    return TransferQueueReport(
+    return reports.TransferQueueReport(
         queue=route.queue,
         cluster=route.cluster,
         is_open=not why,
@@ -139,8 +128,8 @@ def report_transfer_queue_status(
 
 
 def _why_closed(
-    route: PublishedTransferQueue,
-    instances: tuple[PublishedQueueOnHost, ...],
+    route: reports.PublishedTransferQueue,
+    instances: tuple[reports.PublishedQueueOnHost, ...],
     shown: PublishedFilesSnapshot,
     now: datetime,
 ) -> str:
@@ -150,11 +139,11 @@ def _why_closed(
         return why
     if any(not queue.known.facts and queue.used < queue.total for queue in instances):
         return ""
-    facts = frozenset[str]().union(*(queue.known.facts for queue in instances))
+    facts = {fact for queue in instances for fact in queue.known.facts}
     return next((words for fact, words in _CLOSED if fact in facts), "every slot is used")
 
 
-def _closing_threshold(route: PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime) -> str:
+def _closing_threshold(route: reports.PublishedTransferQueue, shown: PublishedFilesSnapshot, now: datetime) -> str:
     load = shown.load
     if load is None or not are_load_values_fresh((now - load.taken_at).total_seconds(), load.stale.total_seconds()):
         return "the load values are too old"
@@ -169,7 +158,7 @@ def _closing_threshold(route: PublishedTransferQueue, shown: PublishedFilesSnaps
         return failed or f"{route.cluster} {quiet or 'is silent'}"
     if closed_by == PENDING:
         pending = load.values[load_value_complex_attribute(route.cluster, PENDING)]
-        waiting = number_with_noun(int(pending), "job waits", "jobs wait")
+        waiting = reports.number_with_noun(int(pending), "job waits", "jobs wait")
         return f"{waiting} at {route.cluster}, {route.pending_limit} is the limit"
     return ""
 
@@ -202,11 +191,11 @@ _SUSPENDERS = (  # text for each fact; the first fact that a job has is shown
 
 
 def explain_transfer_attempt(
-    history: PublishedTransferHistory, shown: PublishedFilesSnapshot, now: datetime
-) -> TransferAttemptExplanation:
+    history: reports.PublishedTransferHistory, shown: PublishedFilesSnapshot, now: datetime
+) -> reports.TransferAttemptExplanation:
     """Explain a transfer: the states of both jobs, what the transfer waits for, and its history."""
     transfer = history.transfer
-    return TransferAttemptExplanation(
+    return reports.TransferAttemptExplanation(
         transfer=transfer,
         where=describe_job_location(transfer),
         here=_state_at_home(transfer, now),

@@ -181,27 +181,18 @@ def drop_middle_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
     return ((*events[:FIRST_EVENTS], *events[-LAST_EVENTS:]), left_out) if left_out else (events, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteJobIdentity:
-    """The facts of a listed remote job that show whether its job id now belongs to another job."""
-
-    job_id: int
-    since: datetime | None  # submission time of a pending job, start time of a running job
-    is_pending: bool
-
-
 def listed_remote_jobs(
     transfers: Iterable[Transfer], cluster: str, situation: TransferDecisionInputs
-) -> Iterator[tuple[Transfer, RemoteJobIdentity]]:
-    """Yield each transfer to a cluster whose remote job the cluster lists, with facts of the listed job."""
+) -> Iterator[tuple[Transfer, JobListRow]]:
+    """Yield each transfer to a cluster whose remote job the cluster lists, with the row of the listed job."""
     for transfer in transfers:
         row = situation.row(transfer) if transfer.remote == cluster and transfer.remote_id else None
         if row:
-            yield transfer, RemoteJobIdentity(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
+            yield transfer, row
 
 
 def may_remote_id_be_reused(
-    transfer: Transfer, now: RemoteJobIdentity, listed_before: Mapping[TransferKey, RemoteJobIdentity]
+    transfer: Transfer, now: JobListRow, listed_before: Mapping[TransferKey, JobListRow]
 ) -> bool:
     """Say whether a transfer's remote job id may belong to another job by now.
 
@@ -212,5 +203,5 @@ def may_remote_id_be_reused(
     before = listed_before.get(transfer.key)
     if before is None or before.job_id != now.job_id or transfer.missed_polls:
         return True
-    has_started = before.is_pending and not now.is_pending
+    has_started = before.state.is_waiting and not now.state.is_waiting
     return before.since != now.since and not has_started

@@ -23,7 +23,13 @@ def decode_staging_path_list(key: str, text: str) -> tuple[str, ...]:
     """Decode a list of paths of files to copy; UnstageablePaths names an invalid path."""
     decoded = tuple(_decoded(key, word) for word in text.split(BETWEEN)) if text else ()
     for path in decoded:
-        _refuse(key, path)
+        parts = path.split("/")
+        if "\0" in path or not path or not any(parts):
+            raise UnstageablePaths(f"{key}: {path!r} is no path of a file or folder")
+        if ".." in parts:
+            raise UnstageablePaths(f"{key}: {path!r} leads out with ..; expected a path below the working directory")
+        if key == OUT and path.startswith("/"):
+            raise UnstageablePaths(f"{key}: {path!r} is absolute; expected a path below the working directory")
     return decoded
 
 
@@ -52,13 +58,3 @@ def _decoded(key: str, word: str) -> str:
         raise UnstageablePaths(f"{key}={word}: expected two hexadecimal digits after %; {CODED}")
     raw = head + b"".join(bytes((int(part[:2], 16),)) + part[2:] for part in coded)
     return raw.decode("utf-8", "surrogateescape")
-
-
-def _refuse(key: str, path: str) -> None:
-    parts = path.split("/")
-    if "\0" in path or not path or not any(parts):
-        raise UnstageablePaths(f"{key}: {path!r} is no path of a file or folder")
-    if ".." in parts:
-        raise UnstageablePaths(f"{key}: {path!r} leads out with ..; expected a path below the working directory")
-    if key == OUT and path.startswith("/"):
-        raise UnstageablePaths(f"{key}: {path!r} is absolute; expected a path below the working directory")

@@ -59,7 +59,12 @@ def act_on_remote_tasks(
     `instead` is the command to name for a job that waits at home. Raises ParseError for an invalid job id, and
     StateError without published files.
     """
-    transfers = open_transfers_of_job(job, folder)
+    number, task = parse_local_job_and_task(job)
+    transfers = []
+    for transfer in published_json.read_all_published_files(folder).transfers:
+        name = parse_transfer_name(transfer.transfer)
+        if name.job == number and task in (0, name.task):
+            transfers.append(transfer)
     if not transfers:
         text = f"job {job}: no task is away; {instead} a job at home"
         yield RemoteJobActResult(job=job, is_done=False, text=text)
@@ -76,23 +81,6 @@ def act_on_transfers_remote_jobs(
             yield RemoteJobActResult(job=local, is_done=True, text=act(transfer))
         except GridbridgeError as error:
             yield RemoteJobActResult(job=local, is_done=False, text=f"job {local}: {error}")
-
-
-def open_transfers_of_owner(owner: str, folder: str) -> tuple[PublishedTransfer, ...]:
-    """Return the open transfers of a person's jobs."""
-    return tuple(
-        transfer for transfer in published_json.read_all_published_files(folder).transfers if transfer.owner == owner
-    )
-
-
-def open_transfers_of_job(job: str, folder: str) -> tuple[PublishedTransfer, ...]:
-    """Return the open transfers of a job or task; ParseError for an invalid job id."""
-    number, task = parse_local_job_and_task(job)
-    names = (
-        (transfer, parse_transfer_name(transfer.transfer))
-        for transfer in published_json.read_all_published_files(folder).transfers
-    )
-    return tuple(transfer for transfer, name in names if name.job == number and task in (0, name.task))
 
 
 def require_own_remote_job(where: Away, transfer: PublishedTransfer, me: str) -> None:

@@ -110,7 +110,6 @@ def _note(notes: Sequence[str]) -> None:
 
 
 def _rows(task: HomeAndRemoteAccounting, now: datetime) -> list[tuple[str, ...]]:
-    """Return a row for each local record, each remote record, and each remote job without a record."""
     rows = [_row(task.job, task.cluster, record, "accounting", now) for record in task.local]
     rows += [_row(task.job, record.cluster, record, record.source.value, now) for record in task.remote]
     shown_transfers = {record.transfer for record in task.remote}

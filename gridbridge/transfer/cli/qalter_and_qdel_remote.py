@@ -25,17 +25,9 @@ from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.model.transfer_route import Away
 from gridbridge.program import configuration_in_force
-from gridbridge.transfer.cli.owner_remote_job_access import (
-    RemoteJobActNotDone,
-    RemoteJobActResult,
-    RemoteJobGone,
-    act_on_remote_tasks,
-    act_on_transfers_remote_jobs,
-    open_transfers_of_owner,
-    reach_cluster_as_caller,
-    require_job_request_reader,
-    require_own_remote_job,
-)
+from gridbridge.state import published_json
+from gridbridge.transfer.cli import owner_remote_job_access
+from gridbridge.transfer.cli.owner_remote_job_access import RemoteJobActNotDone, RemoteJobActResult
 from gridbridge.transfer.request_translation import (
     exclude_forwarding_queues,
     read_names_offered_by_cluster,
@@ -68,7 +60,7 @@ def alter_remote_tasks(
     """
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     act = partial(_alter, change=change, policy=policy, folder=folder, is_dry=is_dry)
-    return act_on_remote_tasks(job, folder, f"qalter {job} changes", act)
+    return owner_remote_job_access.act_on_remote_tasks(job, folder, f"qalter {job} changes", act)
 
 
 def _alter(
@@ -79,10 +71,10 @@ def _alter(
         raise RemoteJobActNotDone(f"owned by {transfer.owner}, not by you")
     if why := why_remote_job_unalterable(transfer, change):
         raise RemoteJobActNotDone(why)
-    where = reach_cluster_as_caller(policy, transfer.remote)
+    where = owner_remote_job_access.reach_cluster_as_caller(policy, transfer.remote)
     alters = require_job_alterer(where, transfer.remote)
     options = _options(transfer, change, policy, folder, alters)
-    require_own_remote_job(where, transfer, me)
+    owner_remote_job_access.require_own_remote_job(where, transfer, me)
     job, local = str(transfer.remote_id), parse_transfer_name(transfer.transfer).local
     state = load_submit_adapter(where).query_job_state(where, job)
     if not state.is_waiting:
@@ -136,8 +128,10 @@ def _resources(transfer: PublishedTransfer, pairs: Pairs, policy: Policy, folder
 
     Return the hard and the soft resources, and whether the remote job must avoid transfer queues.
     """
-    home = reach_cluster_as_caller(policy, policy.site.cluster)
-    known_here = require_job_request_reader(home).query_submitted_job(home, parse_transfer_name(transfer.transfer).job)
+    home = owner_remote_job_access.reach_cluster_as_caller(policy, policy.site.cluster)
+    known_here = owner_remote_job_access.require_job_request_reader(home).query_submitted_job(
+        home, parse_transfer_name(transfer.transfer).job
+    )
     asks = known_here.request.but(hard=pairs)
     spec = JobSpec(transfer=transfer.transfer, request=asks, pe=known_here.pe, slots=known_here.slots)
     rules = build_request_mapping(policy, transfer.remote, transfer.queue)
@@ -161,7 +155,9 @@ def delete_transferred_tasks(
     Raises ParseError for an invalid id, ConfigError without a valid configuration, StateError without published files.
     """
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
-    return act_on_remote_tasks(job, folder, f"qdel {job} deletes", lambda transfer: _delete(transfer, policy, is_dry))
+    return owner_remote_job_access.act_on_remote_tasks(
+        job, folder, f"qdel {job} deletes", lambda transfer: _delete(transfer, policy, is_dry)
+    )
 
 
 def delete_owner_transferred_jobs(
@@ -172,26 +168,29 @@ def delete_owner_transferred_jobs(
     Raises ConfigError without a valid configuration, and StateError without published files.
     """
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
-    transfers = open_transfers_of_owner(owner, folder)
+    published = published_json.read_all_published_files(folder)
+    transfers = [transfer for transfer in published.transfers if transfer.owner == owner]
     if not transfers:
         yield RemoteJobActResult(job="", is_done=False, text=f"no job of {owner} is away")
-    yield from act_on_transfers_remote_jobs(transfers, lambda transfer: _delete(transfer, policy, is_dry))
+    yield from owner_remote_job_access.act_on_transfers_remote_jobs(
+        transfers, lambda transfer: _delete(transfer, policy, is_dry)
+    )
 
 
 def _delete(transfer: PublishedTransfer, policy: Policy, is_dry: bool) -> str:
     local, me = parse_transfer_name(transfer.transfer).local, pwd.getpwuid(os.getuid()).pw_name
     if transfer.owner != me:
         raise RemoteJobActNotDone(f"owned by {transfer.owner}, not by you; an operator uses qdel {local}")
-    home = reach_cluster_as_caller(policy, policy.site.cluster)
+    home = owner_remote_job_access.reach_cluster_as_caller(policy, policy.site.cluster)
     remote_half = f"{f'job {transfer.remote_id}' if transfer.remote_id else 'the remote job'} at {transfer.remote}"
     if load_submit_adapter(home).query_job_state(home, local).is_listed:
         if not is_dry:
             load_submit_adapter(home).delete_job(home, local)
         return f"job {local}: {'would be ' * is_dry}deleted at home, and {remote_half} with it"
-    where = reach_cluster_as_caller(policy, transfer.remote)
+    where = owner_remote_job_access.reach_cluster_as_caller(policy, transfer.remote)
     try:
-        require_own_remote_job(where, transfer, me)
-    except RemoteJobGone:
+        owner_remote_job_access.require_own_remote_job(where, transfer, me)
+    except owner_remote_job_access.RemoteJobGone:
         return f"job {local}: gone, at home and at {transfer.remote}"
     if not is_dry:
         load_submit_adapter(where).delete_job(where, str(transfer.remote_id))

@@ -95,7 +95,6 @@ def main() -> None:
 
 
 def _print_jobs(jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool) -> None:
-    """Print the details of each job; report jobs without a transfer at the end."""
     asking = service.SingleRemoteJobQueries(path)
     tasks: list[TaskWithRemoteMessages] = []
     alarm, unknown = "", []

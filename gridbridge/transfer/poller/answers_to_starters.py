@@ -1,6 +1,7 @@
 """Answer starters: publish the results of remote jobs, wake starters, and tell restarted tasks their transfer."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.transfer.home_and_remote_mismatches import (
@@ -138,35 +139,28 @@ class UndeliveredTaskEndTracker:
 
         A transfer is no longer watched if another job outside the transfer `queues` has its job number by now.
         """
-        unheard = tuple(transfer for transfer in self._ended.values() if does_ended_task_wait_at_home(transfer, local))
+        unheard = []
         for key, transfer in tuple(self._ended.items()):
-            if (
-                transfer in unheard
-                or is_ended_task_gone_from_home(transfer, local)
-                or is_home_job_id_reused(transfer, local, queues)
-            ):
+            if does_ended_task_wait_at_home(transfer, local):
+                unheard.append(self._ended.pop(key))
+            elif is_ended_task_gone_from_home(transfer, local) or is_home_job_id_reused(transfer, local, queues):
                 del self._ended[key]
-        return unheard
+        return tuple(unheard)
 
 
+@dataclass(eq=False)
 class RestartedTaskAnswers:
     """Answers the starters of restarted tasks, which ask for their transfer."""
 
-    def __init__(
-        self,
-        ledger: TransferLedger,
-        inbox: SpoolInbox,
-        verdicts: VerdictFilesAndStarterFifos,
-        unheard_ends: UndeliveredTaskEndTracker,
-        clock: Clock,
-    ) -> None:
+    _ledger: TransferLedger
+    _inbox: SpoolInbox
+    _verdicts: VerdictFilesAndStarterFifos
+    _unheard_ends: UndeliveredTaskEndTracker
+    _clock: Clock
+
+    def __post_init__(self) -> None:
         # transfers that are being deleted and whose tasks have new starters
         self.with_new_starter: set[TransferKey] = set()
-        self._ledger = ledger
-        self._inbox = inbox
-        self._verdicts = verdicts
-        self._unheard_ends = unheard_ends
-        self._clock = clock
 
     def answer(self, spooled: MessageWithAuthorUid) -> RejectedStarterMessage | None:
         """Tell the starter of a restarted task its transfer; reject an invalid question."""

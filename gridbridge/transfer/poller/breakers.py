@@ -49,8 +49,8 @@ class ClusterBreakers:
         if transfer.key in self._proved:
             self._count(observation, self._of_queues(transfers))
             return
-        self._put(circuit_breaker.clear_owner_breaker_failures(self._of(observation), observation))
-        waiting = self._unproved.setdefault((observation.owner, observation.cluster), {})
+        self._put(circuit_breaker.clear_owner_breaker_failures(self._of(transfer.remote), observation))
+        waiting = self._unproved.setdefault((transfer.owner, transfer.remote), {})
         if observation.job in waiting or len(waiting) < self._policy.failures:
             waiting[observation.job] = observation
 
@@ -60,15 +60,13 @@ class ClusterBreakers:
         self._proved.update(
             transfer.key
             for transfer in transfers
-            if transfer.key not in self._proved
-            and circuit_breaker.is_owner_task_in_home_queue(transfer.name, transfer.owner, transfer.queue, home)
+            if transfer.key not in self._proved and circuit_breaker.is_owner_task_in_home_queue(transfer, home)
         )
         for key, waiting in tuple(self._unproved.items()):
-            due = [observation for observation in waiting.values() if observation.at < home.taken_at]
+            due = [observation for observation in waiting.values() if observation.transfer.is_older_than(home.taken_at)]
             for observation in due:
                 del waiting[observation.job]
-                name, owner, queue = observation.name, observation.owner, observation.queue
-                if circuit_breaker.is_owner_task_in_home_queue(name, owner, queue, home):
+                if circuit_breaker.is_owner_task_in_home_queue(observation.transfer, home):
                     self._count(observation, self._of_queues(transfers))
             if not waiting:
                 del self._unproved[key]
@@ -109,15 +107,15 @@ class ClusterBreakers:
         """Return each cluster at which jobs failed and no job has run since, with the reason."""
         return {name: f"jobs fail at {name}" for name, state in self._known.items() if state.times}
 
-    def _of(self, observation: BreakerEvidence) -> PublishedClusterBreaker:
-        return self._known.get(observation.cluster, PublishedClusterBreaker(cluster=observation.cluster))
+    def _of(self, cluster: str) -> PublishedClusterBreaker:
+        return self._known.get(cluster, PublishedClusterBreaker(cluster=cluster))
 
     def _count(self, observation: BreakerEvidence, transfers: Iterable[Transfer]) -> None:
-        now = self._clock.now()
-        self._put(circuit_breaker.update_breaker(self._of(observation), observation, transfers, now, self._policy))
+        before, now = self._of(observation.transfer.remote), self._clock.now()
+        self._put(circuit_breaker.update_breaker(before, observation, transfers, now, self._policy))
 
     def _put(self, state: PublishedClusterBreaker) -> None:
-        previous = self._known.get(state.cluster, PublishedClusterBreaker(cluster=state.cluster))
+        previous = self._of(state.cluster)
         if state == previous:
             return
         self._known[state.cluster] = state

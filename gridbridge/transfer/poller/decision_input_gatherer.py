@@ -4,11 +4,11 @@ import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 
 from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import transfer_decisions, transfers_in_job_lists
-from gridbridge.decisions.transfer.transfers_in_job_lists import RemoteJobIdentity, TransferDecisionInputs
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
+from gridbridge.model.cluster_snapshot import JobListRow
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.program.cluster_observer import ClusterQueryResult, LastClusterSnapshots
@@ -31,9 +31,9 @@ class ReusedRemoteJobIdDetector:
         self._remote = remote
         self._workers = workers
         self._clock = clock
-        self._known: dict[TransferKey, RemoteJobIdentity] = {}
+        self._known: dict[TransferKey, JobListRow] = {}
         self._found: set[TransferKey] = set()
-        self._questions: dict[str, RepeatedBackgroundQuery[dict[TransferKey, RemoteJobIdentity], dict[int, str]]] = {}
+        self._questions: dict[str, RepeatedBackgroundQuery[dict[TransferKey, JobListRow], dict[int, str]]] = {}
 
     def now(self) -> frozenset[TransferKey]:
         """Return the transfers whose remote job id belongs to another job by now."""
@@ -66,7 +66,7 @@ class ReusedRemoteJobIdDetector:
             del self._known[key]
 
     def _look(self, cluster: str, situation: TransferDecisionInputs) -> None:
-        doubtful: dict[TransferKey, RemoteJobIdentity] = {}
+        doubtful: dict[TransferKey, JobListRow] = {}
         for transfer, job in transfers_in_job_lists.listed_remote_jobs(self._ledger.all(), cluster, situation):
             if transfers_in_job_lists.may_remote_id_be_reused(transfer, job, self._known):
                 doubtful[transfer.key] = job
@@ -75,14 +75,14 @@ class ReusedRemoteJobIdDetector:
         if doubtful and self._question(cluster).may_ask():
             self._question(cluster).ask(dict(list(doubtful.items())[:AT_ONCE]))
 
-    def _question(self, cluster: str) -> RepeatedBackgroundQuery[dict[TransferKey, RemoteJobIdentity], dict[int, str]]:
+    def _question(self, cluster: str) -> RepeatedBackgroundQuery[dict[TransferKey, JobListRow], dict[int, str]]:
         if cluster not in self._questions:
-            ask = partial(self._accounts, cluster)
+
+            def ask(doubtful: dict[TransferKey, JobListRow]) -> dict[int, str]:
+                return self._remote.accounts(cluster, tuple(sorted({row.job_id for row in doubtful.values()})))
+
             self._questions[cluster] = RepeatedBackgroundQuery(self._workers, cluster, "whose_id", ask, self._clock)
         return self._questions[cluster]
-
-    def _accounts(self, cluster: str, doubtful: dict[TransferKey, RemoteJobIdentity]) -> dict[int, str]:
-        return self._remote.accounts(cluster, tuple(sorted({job.job_id for job in doubtful.values()})))
 
     def _take(self, cluster: str) -> None:
         doubtful, accounts = self._question(cluster).answer() or ({}, {})

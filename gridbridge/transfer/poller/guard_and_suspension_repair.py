@@ -13,7 +13,6 @@ from datetime import datetime
 from gridbridge.batch.batch_adapter_table import ADAPTERS
 from gridbridge.decisions.transfer import home_and_remote_mismatches
 from gridbridge.decisions.transfer.home_and_remote_mismatches import (
-    GuardRelevantRequest,
     SuspensionMismatch,
     find_suspension_mismatch,
     is_ended_task_gone_from_home,
@@ -22,6 +21,7 @@ from gridbridge.decisions.transfer.home_and_remote_mismatches import (
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
+from gridbridge.model.job_request import JobRequest
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind, TransferKey
@@ -93,7 +93,7 @@ class MissingGuardRestorer(ReloadablePollerComponent):
             self._after = batch[-1]
             self._look.ask(batch)
 
-    def _take(self, requests: dict[int, GuardRelevantRequest]) -> None:
+    def _take(self, requests: dict[int, JobRequest]) -> None:
         for transfer in tuple(self._ledger.all()):
             request = requests.get(parse_transfer_name(transfer.name).job)
             guard = (

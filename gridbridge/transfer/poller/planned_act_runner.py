@@ -5,29 +5,20 @@ from dataclasses import dataclass
 
 from gridbridge.decisions.transfer import transfer_decisions
 from gridbridge.model.site_configuration import Policy
-from gridbridge.model.transfer.transfers_and_actions import (
-    WORDS,
-    Transfer,
-    TransferAction,
-    TransferActKind,
-    TransferKey,
-)
-from gridbridge.model.transfer_message import TransferMessage
+from gridbridge.model.transfer import transfers_and_actions
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind, TransferKey
+from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.local_task_acts import ReloadablePollerComponent
 from gridbridge.transfer.poller.answers_to_starters import VerdictFilesAndStarterFifos
 from gridbridge.transfer.poller.guard_and_suspension_repair import StaleGuardRemover
 from gridbridge.transfer.poller.remote_job_claims import RemoteJobClaimService
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
-from gridbridge.transfer.poller.transfer_acts import (
-    TransferActDispatcher,
-    disputed_end_verdict,
-    untraceable_job_verdict,
-)
+from gridbridge.transfer.poller.transfer_acts import TransferActDispatcher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class PollRoundActionRunner(ReloadablePollerComponent):
     """Does the acts that a round has planned; one act never runs twice at the same time."""
 
@@ -51,7 +42,7 @@ class PollRoundActionRunner(ReloadablePollerComponent):
             self.usage_records.tell_end(transfer)
             self.verdicts.publish(action)
         elif transfer.remote in self.asked and self.dispatcher.may_begin(action):
-            self.ledger.note(transfer, f"{WORDS[action.act]}: {action.why}")
+            self.ledger.note(transfer, f"{transfers_and_actions.WORDS[action.act]}: {action.why}")
             self.dispatcher.begin(action)
 
     def look_up(self, cluster: str, ids: frozenset[int]) -> None:
@@ -97,12 +88,15 @@ class PollRoundActionRunner(ReloadablePollerComponent):
     ) -> TransferMessage | None:
         """Return the result of a job that a look-up found; an error if the look-ups have failed for too long."""
         is_sought = action.act is TransferActKind.LOOK_UP_END
-        if is_disputed := is_sought and transfer.key in self.dispatcher.disputed:
-            self.ledger.note(transfer, disputed_end_verdict(action).reason)
+        job, remote = action.transfer.remote_id, action.transfer.remote
+        cause, reason = TransferFailureCause.VANISHED, f"{remote} has no trace of job {job}"
+        if is_sought and transfer.key in self.dispatcher.disputed:
+            cause, reason = TransferFailureCause.DISPUTED, f"two records of job {job} at {remote} disagree on its end"
+            self.ledger.note(transfer, reason)
         now, policy = self.clock.now(), self.policy.poller
-        if verdict is None and is_sought and transfer_decisions.is_job_end_search_over(transfer, policy, now):
-            return disputed_end_verdict(action) if is_disputed else untraceable_job_verdict(action)
-        return verdict
+        if verdict or not is_sought or not transfer_decisions.is_job_end_search_over(transfer, policy, now):
+            return verdict
+        return TransferMessage(transfer=transfer.name, outcome=TransferOutcome.ERROR, cause=cause, reason=reason)
 
     def _close(self, transfer: Transfer, why: str) -> None:
         now = self.clock.now()

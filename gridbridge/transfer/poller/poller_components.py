@@ -79,16 +79,8 @@ class PollerComponents:
             at.database, self.ledger, self.dispatcher, at.clock
         )
         self.actions = PollRoundActionRunner(
-            policy=policy,
-            ledger=self.ledger,
-            verdicts=at.acts.verdicts,
-            dispatcher=self.dispatcher,
-            usage_records=self.usage_records,
-            claims=self.claims,
-            late_guards=self.late_guards,
-            asked=at.observers,
-            over=self._forget_closed,
-            clock=at.clock,
+            *(policy, self.ledger, at.acts.verdicts, self.dispatcher, self.usage_records, self.claims),
+            *(self.late_guards, at.observers, self._forget_closed, at.clock),
         )
 
     def _build_reconcilers(self, policy: Policy, at: PollerResources) -> None:
@@ -109,16 +101,8 @@ class PollerComponents:
         self.tmpdirs = StarterTmpdirQuery(policy, workers, steady_s)
         self.room = FullServiceFolderWatch((at.spool, at.views.folder), steady_s, self.tmpdirs.folders)
         self.sweeper = OldTransferDataSweeper(
-            policy=policy,
-            database=at.database,
-            inbox=at.inbox,
-            verdicts=acts.verdicts,
-            ledger=ledger,
-            job_history=self.job_history,
-            cleaner=self.cleaner,
-            claims=self.claims,
-            usage_records=self.usage_records,
-            clock=at.clock,
+            *(policy, at.database, at.inbox, acts.verdicts, ledger, self.job_history, self.cleaner),
+            *(self.claims, self.usage_records, at.clock),
         )
 
     def follow(self, policy: Policy) -> None:

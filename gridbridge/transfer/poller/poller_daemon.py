@@ -87,7 +87,7 @@ class PollerDaemon:
     def open_cycle(self) -> Iterator[PollRoundSteps]:
         """Open a round of the poller with the newest valid configuration."""
         configuration = self._configuration
-        if configuration.take(self._signals.hung_up(), self.service.away_jobs):
+        if configuration.take(self._signals.hung_up(), self.service.ledger.away_jobs):
             configuration.keep()
             if configuration.policy is not self.service.policy:
                 reload_transfer_service(self.service, configuration.policy)
@@ -108,7 +108,7 @@ class PollerDaemon:
 
     def recover(self) -> None:
         """Build the service anew after a failed round; the next round reads the same messages again."""
-        self._configuration.take(self._signals.hung_up(), self.service.away_jobs)
+        self._configuration.take(self._signals.hung_up(), self.service.ledger.away_jobs)
         self.service = build_transfer_service(self._configuration, self._clock)
         self._configuration.keep()
         service_cycle.set_log_level(self._configuration.policy)
@@ -184,17 +184,14 @@ def _follow_observers(service: TransferService, policy: Policy, clusters: frozen
 
 def _follow_pushes(service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]) -> None:
     pushes, clock = service.resources.pushes, service.resources.clock
-    alike = frozenset(name for name in same if _push_of(service.policy, name) == _push_of(policy, name))
+    before, after = service.policy.clusters, policy.clusters
+    kept = ("push", "push_limit_per_s")
+    alike = {name for name in same if all(getattr(before[name], key) == getattr(after[name], key) for key in kept)}
     for name in pushes.keys() - alike:
         pushes.pop(name).stop()
     for name in clusters - alike:
         if _pushes(policy, name):
             pushes[name] = _push(policy, name, clock)
-
-
-def _push_of(policy: Policy, name: str) -> tuple[JobEndPushKind, float]:
-    cluster = policy.clusters[name]
-    return cluster.push, cluster.push_limit_per_s
 
 
 def _pushes(policy: Policy, name: str) -> bool:
@@ -213,7 +210,6 @@ def _observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:
 
 
 def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
-    """Return the transfer queues for the home cluster, and no queue for a remote cluster."""
     return tuple(policy.queues) if name == policy.site.cluster else ()
 
 

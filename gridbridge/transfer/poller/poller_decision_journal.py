@@ -9,16 +9,9 @@ from gridbridge.decisions.transfer import recall_policy, transfer_decisions
 from gridbridge.decisions.transfer.recall_policy import TaskRecall
 from gridbridge.decisions.transfer.starter_message_acceptance import ReceivedStarterMessage, accept_or_reject_message
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, keep_rows_deciding_transfers
+from gridbridge.model.transfer import transfers_and_actions
 from gridbridge.model.transfer.transfer_config_sections import PollerSection, TransferQueueSection
-from gridbridge.model.transfer.transfers_and_actions import (
-    WORDS,
-    RejectedStarterMessage,
-    Transfer,
-    TransferAction,
-    TransferActKind,
-    TransferKey,
-    TransferRoundPlan,
-)
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind, TransferKey
 from gridbridge.model.transfer_message import shorten_reason_for_storage
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
 from gridbridge.shell.clock import Clock
@@ -41,7 +34,7 @@ class TransferPlanJournal:
         concerned: Sequence[Transfer],
         situation: TransferDecisionInputs,
         policy: PollerSection,
-        plan: TransferRoundPlan,
+        plan: transfers_and_actions.TransferRoundPlan,
     ) -> DecisionJournalEntry | None:
         """Return a journal entry of the decisions that differ from the last round's; None if all are unchanged."""
         sentences: dict[TransferKey, list[str]] = {transfer.key: [] for transfer in concerned}
@@ -50,27 +43,19 @@ class TransferPlanJournal:
         news = {key for key in sentences if frozenset(sentences[key]) != self._last.get(key, frozenset())}
         self._last |= {key: frozenset(sentences[key]) for key in news}
         changed = [transfer for transfer in concerned if transfer.key in news and sentences[transfer.key]]
-        return _plan_entry(changed, situation, policy, sentences, len(concerned)) if changed else None
+        if not changed:
+            return None
+        inputs = {
+            **encode_transfer_journal_rows(changed, situation),
+            "looked_at": len(concerned),
+            "policy": model_value_to_json(policy),
+        }
+        actions = [text for transfer in changed[:ROWS] for text in sentences[transfer.key]]
+        return make_journal_entry(PLAN_PROGRAM, situation.now, inputs, actions, summarize_transfer_actions(actions))
 
     def forget(self, over: TransferKey) -> None:
         """Forget the last decision about a closed transfer."""
         self._last.pop(over, None)
-
-
-def _plan_entry(
-    transfers: Sequence[Transfer],
-    situation: TransferDecisionInputs,
-    policy: PollerSection,
-    sentences: Mapping[TransferKey, list[str]],
-    looked_at: int,
-) -> DecisionJournalEntry:
-    inputs = {
-        **encode_transfer_journal_rows(transfers, situation),
-        "looked_at": looked_at,
-        "policy": model_value_to_json(policy),
-    }
-    actions = [text for transfer in transfers[:ROWS] for text in sentences[transfer.key]]
-    return make_journal_entry(PLAN_PROGRAM, situation.now, inputs, actions, summarize_transfer_actions(actions))
 
 
 def encode_transfer_journal_rows(transfers: Sequence[Transfer], situation: TransferDecisionInputs) -> dict[str, object]:
@@ -120,7 +105,7 @@ def _folded(act: str, why: str, single: str, names: Sequence[str]) -> str:
         return single
     transfers = names[0] if len(names) == 1 else f"{len(names)} transfers"
     listed = f" ({', '.join(names[:FIRST])}{', ...' * (len(names) > FIRST)})"
-    return f"{transfers}: {WORDS[TransferActKind(act)]}: {why}{listed * (len(names) > 1)}"
+    return f"{transfers}: {transfers_and_actions.WORDS[TransferActKind(act)]}: {why}{listed * (len(names) > 1)}"
 
 
 RECALL_PROGRAM = "poller recall"
@@ -170,7 +155,7 @@ class RefusedStarterMessageJournal:
         self._journal = journal
         self._quota = LogLineQuotaByPerson(clock.steady_s, AN_HOUR, 3600.0)
 
-    def keep(self, received: ReceivedStarterMessage, refusal: RejectedStarterMessage) -> None:
+    def keep(self, received: ReceivedStarterMessage, refusal: transfers_and_actions.RejectedStarterMessage) -> None:
         """Store a rejected message with all inputs of the rejection."""
         self._quota.left_out()  # begins a new count after an hour
         if not self._quota.allows(received.uid):
@@ -183,8 +168,12 @@ class RefusedStarterMessageJournal:
 def replay_refused_starter_message(row: Mapping[str, Any]) -> list[str]:
     """Judge a stored message again; return the result as a sentence."""
     verdict = accept_or_reject_message(model_value_from_json(row["received"], ReceivedStarterMessage))
-    return [_refusal_sentence(verdict) if isinstance(verdict, RejectedStarterMessage) else f"take {verdict.name}"]
+    return [
+        _refusal_sentence(verdict)
+        if isinstance(verdict, transfers_and_actions.RejectedStarterMessage)
+        else f"take {verdict.name}"
+    ]
 
 
-def _refusal_sentence(refusal: RejectedStarterMessage) -> str:
+def _refusal_sentence(refusal: transfers_and_actions.RejectedStarterMessage) -> str:
     return f"refuse {refusal.what}: {shorten_reason_for_storage(refusal.reason)}"

@@ -1,7 +1,7 @@
 """Publish transfers, their histories and usage, the clusters' answers and the load values, as files for all users."""
 
 import os
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -11,27 +11,10 @@ from gridbridge.decisions.transfer.starter_message_acceptance import describe_jo
 from gridbridge.decisions.transfer.transfer_queue_closing import remote_cluster_load_values
 from gridbridge.errors import StateError
 from gridbridge.model import names_offered_by_cluster, transfer_message
+from gridbridge.model import published_status_and_reports as reports
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.fixed_paths import PUBLISHED
 from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting
-from gridbridge.model.published_status_and_reports import (
-    PublishedAccountingPositions,
-    PublishedAccountingProgress,
-    PublishedBreakersOfClusters,
-    PublishedClusterAnswer,
-    PublishedClusterBreaker,
-    PublishedConfigurationStatus,
-    PublishedOpenTransfers,
-    PublishedQueueOnHost,
-    PublishedRemoteUsage,
-    PublishedServiceStatus,
-    PublishedTaskTransfers,
-    PublishedTransfer,
-    PublishedTransferEvent,
-    PublishedTransferHistory,
-    PublishedTransferQueue,
-    replace_control_characters,
-)
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer, TransferEvent
@@ -52,62 +35,61 @@ MOST_RECORDS = 1000  # largest number of published usage records of one task
 History = tuple[Transfer, Sequence[TransferEvent]]
 
 
-def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | None = None) -> PublishedTransfer:
+def published_row_with_all_fields(transfer: Transfer, home: ClusterSnapshot | None = None) -> reports.PublishedTransfer:
     """Return a transfer as it is published; job list `home` shows since when the local job is in its state."""
     local = parse_transfer_name(transfer.name)
     task = home.find(local.job, local.task) if home else None
-    return PublishedTransfer(
+    same_keys = ("owner", "phase", "desired", "since", "missing_since", "created_at", "closed_at", "cause")
+    return reports.PublishedTransfer(
+        **{key: getattr(transfer, key) for key in same_keys},
+        queue=reports.replace_control_characters(transfer.queue),
+        remote=reports.replace_control_characters(transfer.remote),
+        remote_host=reports.replace_control_characters(transfer.remote_host),
+        reason=reports.replace_control_characters(transfer.reason),
         transfer=transfer.name,
-        owner=transfer.owner,
-        queue=replace_control_characters(transfer.queue),
-        remote=replace_control_characters(transfer.remote),
         remote_id=transfer.remote_id or None,
-        phase=transfer.phase,
-        desired=transfer.desired,
         local_state=transfer.local_state.text,
         local_since=task.since if task else None,
         remote_state=transfer.remote_state.text,
         remote_facts=tuple(sorted(transfer.remote_state.facts)),
-        remote_host=replace_control_characters(transfer.remote_host),
-        since=transfer.since,
-        missing_since=transfer.missing_since,
-        created_at=transfer.created_at,
-        outcome=replace_control_characters(describe_job_end(transfer.verdict)) if transfer.verdict else "",
-        closed_at=transfer.closed_at,
-        cause=transfer.cause,
-        reason=replace_control_characters(transfer.reason),
+        outcome=reports.replace_control_characters(describe_job_end(transfer.verdict)) if transfer.verdict else "",
     )
 
 
-def published_task_history(local: str, attempts: Sequence[History], is_proved: bool) -> PublishedTaskTransfers:
+def published_task_history(local: str, attempts: Sequence[History], is_proved: bool) -> reports.PublishedTaskTransfers:
     """Return the history of a local task's last transfers, as it is published."""
     last, left_out = transfers_in_job_lists.drop_oldest_attempts(attempts)
     histories = tuple(map(_history, last))
-    return PublishedTaskTransfers(job=local, attempts=histories, left_out=left_out, is_proved=is_proved)
+    return reports.PublishedTaskTransfers(job=local, attempts=histories, left_out=left_out, is_proved=is_proved)
 
 
-def _history(history: History) -> PublishedTransferHistory:
+def _history(history: History) -> reports.PublishedTransferHistory:
     events, left_out = transfers_in_job_lists.drop_middle_events(history[1])
-    shown = tuple(PublishedTransferEvent(at=event.at, text=replace_control_characters(event.text)) for event in events)
-    return PublishedTransferHistory(transfer=published_row_with_all_fields(history[0]), events=shown, left_out=left_out)
+    shown = tuple(
+        reports.PublishedTransferEvent(at=event.at, text=reports.replace_control_characters(event.text))
+        for event in events
+    )
+    return reports.PublishedTransferHistory(
+        transfer=published_row_with_all_fields(history[0]), events=shown, left_out=left_out
+    )
 
 
 def published_cluster_row(
     answer: ClusterQueryResult, last: ClusterSnapshot | None, now: datetime
-) -> PublishedClusterAnswer:
+) -> reports.PublishedClusterAnswer:
     """Return a cluster as it is published: the numbers of its last answer and the last query's error."""
-    return PublishedClusterAnswer(
+    return reports.PublishedClusterAnswer(
         cluster=answer.cluster,
         asked_at=now,
         taken_at=last.taken_at if last else None,
-        trouble=replace_control_characters(answer.trouble),
+        trouble=reports.replace_control_characters(answer.trouble),
         pending=last.pending if last else None,
         free_slots=last.free_slots if last else None,
         slots=last.batch_slots if last else None,
         used=last.used_batch_slots if last else None,
         besteffort_slots=last.besteffort_slots if last else None,
         queues=tuple(
-            PublishedQueueOnHost(
+            reports.PublishedQueueOnHost(
                 name=queue.name,
                 used=queue.slots_used,
                 reserved=queue.slots_reserved,
@@ -133,23 +115,18 @@ class TransferStatePublisher(ReloadablePollerComponent):
         policy: Policy,
         clock: Clock,
         folder: str = PUBLISHED,
-        configuration: PublishedConfigurationStatus | None = None,
+        configuration: reports.PublishedConfigurationStatus | None = None,
     ) -> None:
         super().__init__(policy)
         self._clock = clock
-        self._folder = folder
+        self.folder = folder
         self._configuration = configuration
         self._started_at = self._clock.now()
         self._loaded_at = -FRESHEN_S
         self._values: dict[str, str] = {}
         self._full = ""
 
-    @property
-    def folder(self) -> str:
-        """The path of the published folder."""
-        return self._folder
-
-    def configured(self, configuration: PublishedConfigurationStatus) -> None:
+    def configured(self, configuration: reports.PublishedConfigurationStatus) -> None:
         """Publish which gridbridge.toml is in force, and why a newer file is rejected."""
         self._configuration = configuration
         self._show_service()
@@ -163,21 +140,13 @@ class TransferStatePublisher(ReloadablePollerComponent):
             rules = build_request_mapping(self.policy, configured.cluster, queue)
             # The mapping is published before the route, which names the mapping.
             if rules.rules:
-                publish_file(
-                    published_file_formats.request_mapping_path(queue, self._folder),
-                    request_mapping_rules.encode_request_mapping(rules),
-                )
-            publish_file(
-                published_file_formats.published_route_path(queue, self._folder),
-                encode_transfer_route(build_transfer_queue_route(self.policy, queue)),
-            )
-        published_file_formats.remove_routes_of_other_queues(used.union(self.policy.queues), self._folder)
-        drains.make_cluster_drains_folder(self._folder)
+                path = published_file_formats.request_mapping_path(queue, self.folder)
+                publish_file(path, request_mapping_rules.encode_request_mapping(rules))
+            route = encode_transfer_route(build_transfer_queue_route(self.policy, queue))
+            publish_file(published_file_formats.published_route_path(queue, self.folder), route)
+        published_file_formats.remove_routes_of_other_queues(used.union(self.policy.queues), self.folder)
+        drains.make_cluster_drains_folder(self.folder)
         self._show_service()
-
-    def keep_only(self, clusters: Container[str]) -> None:
-        """Remove the published answers of clusters that the poller no longer queries."""
-        published_json.remove_unlisted_cluster_files(clusters, self._folder)
 
     def load(
         self,
@@ -192,7 +161,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
             self._show_service()
         now = self._clock.now()
         values: dict[str, str] = {}
-        shut = closed | drains.list_drained_clusters(self._folder) | (self.policy.remotes if full else set())
+        shut = closed | drains.list_drained_clusters(self.folder) | (self.policy.remotes if full else set())
         for name in sorted(self.policy.remotes):
             stale_s = max(self.policy.poller.stale_s, 2 * observers[name].interval_s)
             remote = None if name in shut else snapshots.get(name)
@@ -202,7 +171,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
             return
         self._loaded_at, self._values = self._clock.steady_s(), values
         data = published_file_formats.encode_load_values(self._clock.now_s(), self.policy.poller.stale_s, values)
-        publish_file(published_file_formats.load_values_path(self._folder), data)
+        publish_file(published_file_formats.load_values_path(self.folder), data)
 
     def transfers(self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]) -> None:
         """Publish the open transfers whose owner the home job list has proved, and all new transfers."""
@@ -214,7 +183,7 @@ class TransferStatePublisher(ReloadablePollerComponent):
                 row = published_row_with_all_fields(transfer, home)
                 is_proved = transfer.listed == OwnerSeenInHomeJobList.YES
                 listed.append(row if is_proved else replace(row, reason="", remote_host=""))
-        self._put(published_json.TRANSFERS, PublishedOpenTransfers(transfers=tuple(listed)))
+        self._put(published_json.TRANSFERS, reports.PublishedOpenTransfers(transfers=tuple(listed)))
 
     def answer(self, answer: ClusterQueryResult, last: ClusterSnapshot | None) -> None:
         """Publish what a cluster answered last, and the error of the last query."""
@@ -222,105 +191,92 @@ class TransferStatePublisher(ReloadablePollerComponent):
         self._put(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
             own = self.policy.queues_at(answer.cluster)
-            cluster_observer.publish_local_only_queues(answer.snapshot, own, self._folder)
+            cluster_observer.publish_local_only_queues(answer.snapshot, own, self.folder)
         if answer.vocabulary:
-            path = published_file_formats.offered_names_path(answer.cluster, self._folder)
+            path = published_file_formats.offered_names_path(answer.cluster, self.folder)
             publish_file(path, names_offered_by_cluster.encode_offered_names(answer.vocabulary))
 
-    def shown_breakers(self) -> tuple[PublishedClusterBreaker, ...]:
+    def shown_breakers(self) -> tuple[reports.PublishedClusterBreaker, ...]:
         """Return the breakers that an earlier process published; no breaker if the file is unreadable."""
         try:
-            return published_json.read_published_breakers(self._folder).breakers
+            return published_json.read_published_breakers(self.folder).breakers
         except StateError:
             return ()
 
     def troubles(self, failing: Mapping[str, str]) -> dict[str, str]:
         """Return each drained or failing cluster, which gets no new jobs, with the reason."""
-        return {**failing, **{name: f"{name} is drained" for name in drains.list_drained_clusters(self._folder)}}
+        return {**failing, **{name: f"{name} is drained" for name in drains.list_drained_clusters(self.folder)}}
 
-    def breakers(self, breakers: PublishedBreakersOfClusters) -> None:
+    def breakers(self, breakers: reports.PublishedBreakersOfClusters) -> None:
         """Publish for each remote cluster whether job failures close its queues."""
         self._put(published_json.BREAKERS, breakers)
 
     def task(self, local: str, attempts: Sequence[History]) -> None:
         """Publish the history of a local task's last transfers, whose owner the home job list has proved."""
         task = published_task_history(local, attempts, is_proved=True)
-        publish_file(
-            published_file_formats.verified_job_history_path(local, self._folder),
-            published_json.encode_published_value(task),
-        )
+        path = published_file_formats.verified_job_history_path(local, self.folder)
+        publish_file(path, published_json.encode_published_value(task))
 
     def unproved_task(self, local: str, uid: int, attempts: Sequence[History]) -> None:
         """Publish a task's history by the messages of one uid alone; remove an empty history."""
-        path = published_file_formats.unverified_history_path(local, uid, self._folder)
+        path = published_file_formats.unverified_history_path(local, uid, self.folder)
         if not attempts:
             safe_files.remove_file(path)
             return
         is_new = not os.path.exists(path)
-        publish_file(
-            path, published_json.encode_published_value(published_task_history(local, attempts, is_proved=False))
-        )
+        task = published_task_history(local, attempts, is_proved=False)
+        publish_file(path, published_json.encode_published_value(task))
         if is_new:  # for a new file only, because listing a person's files is slow
-            published_json.limit_unverified_histories(self._folder, uid)
+            published_json.limit_unverified_histories(self.folder, uid)
 
     def usage(self, local: str, records: tuple[RemoteJobRunAccounting, ...]) -> None:
         """Publish the usage of a local task's remote jobs."""
         job, _, task = local.partition(".")
-        path = published_file_formats.remote_usage_path(int(job), int(task or 0), self._folder)
+        path = published_file_formats.remote_usage_path(int(job), int(task or 0), self.folder)
         last, left_out = transfers_in_job_lists.drop_oldest_attempts(records, MOST_RECORDS)
         shown = tuple(
             replace(
                 record,
-                owner=replace_control_characters(record.owner),
-                queue=replace_control_characters(record.queue),
-                host=replace_control_characters(record.host),
+                owner=reports.replace_control_characters(record.owner),
+                queue=reports.replace_control_characters(record.queue),
+                host=reports.replace_control_characters(record.host),
             )
             for record in last
         )
-        usage = PublishedRemoteUsage(job=local, records=shown, left_out=left_out)
+        usage = reports.PublishedRemoteUsage(job=local, records=shown, left_out=left_out)
         publish_file(path, published_json.encode_published_value(usage))
 
     def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
         """Publish a remote job's usage for the epilog that root runs after the local job."""
-        publish_file(
-            published_file_formats.root_epilog_usage_path(local, owner, self._folder),
-            transfer_message.encode_key_value_lines(figures),
-        )
+        path = published_file_formats.root_epilog_usage_path(local, owner, self.folder)
+        publish_file(path, transfer_message.encode_key_value_lines(figures))
 
-    def readings(self, readings: Iterable[PublishedAccountingProgress]) -> None:
+    def readings(self, readings: Iterable[reports.PublishedAccountingProgress]) -> None:
         """Publish how far the service has read each cluster's accounting file."""
-        self._put(usage_rows.READINGS, PublishedAccountingPositions(readings=tuple(readings)))
-
-    def sweep_usage(self, before: datetime) -> None:
-        """Remove the published usage of jobs that ended before the given time."""
-        usage_rows.sweep_old_usage_files(self._folder, before)
+        self._put(usage_rows.READINGS, reports.PublishedAccountingPositions(readings=tuple(readings)))
 
     def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:
         """Remove histories that are older than the given time, except histories of open transfers."""
         names = frozenset(parse_transfer_name(transfer.name).local for transfer in living)
-        published_json.remove_old_transfer_histories(self._folder, before, names)
-        published_json.remove_old_unverified_histories(self._folder, before)
-
-    def shown_at(self) -> datetime | None:
-        """Return the time at which this or an earlier process last published transfers."""
-        return published_json.transfers_published_at(self._folder)
+        published_json.remove_old_transfer_histories(self.folder, before, names)
+        published_json.remove_old_unverified_histories(self.folder, before)
 
     def _show_service(self) -> None:
-        service = PublishedServiceStatus(
+        service = reports.PublishedServiceStatus(
             cluster=self.policy.site.cluster,
             version=version_with_commit(),
             started_at=self._started_at,
             keep_closed_h=self.policy.retention.closed_h,
             routes=tuple(
-                PublishedTransferQueue(
+                reports.PublishedTransferQueue(
                     queue=name, cluster=queue.cluster, pending_limit=queue.pending_limit, slots=queue.slots
                 )
                 for name, queue in self.policy.queues.items()
             ),
             configuration=self._configuration,
-            full=replace_control_characters(self._full),
+            full=reports.replace_control_characters(self._full),
         )
         self._put(published_json.SERVICE, service)
 
     def _put(self, name: str, value: object) -> None:
-        publish_file(os.path.join(self._folder, name), published_json.encode_published_value(value))
+        publish_file(os.path.join(self.folder, name), published_json.encode_published_value(value))

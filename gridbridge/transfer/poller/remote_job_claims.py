@@ -20,19 +20,7 @@ from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisio
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import SPOOL
 from gridbridge.model.site_configuration import Policy
-from gridbridge.model.transfer.claim_and_guard import (
-    FENCED,
-    FILE,
-    FOLDER,
-    GRANT,
-    HOME,
-    JOB,
-    NOT_SERVICES,
-    claim_file_name,
-    claim_key_file_name_and_contents,
-    does_claim_need_home_grant,
-    split_claim,
-)
+from gridbridge.model.transfer import claim_and_guard
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey
 from gridbridge.model.transfer_message import REQUEUE, TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.model.transfer_route import BARE, Away
@@ -60,9 +48,9 @@ def take_home_claim(name: str, uid: int, spool: str = SPOOL) -> bool:
 
     Raises StateError if nobody can tell who has the claim.
     """
-    path = f"{spool}/{FOLDER}/{name}"
+    path = f"{spool}/{claim_and_guard.FOLDER}/{name}"
     try:
-        _refuse_foreign(f"{spool}/{FOLDER}")
+        _refuse_foreign(f"{spool}/{claim_and_guard.FOLDER}")
         os.symlink(name, path)
     except FileExistsError:
         return _is_homes(path, uid)
@@ -90,15 +78,15 @@ def _is_homes(path: str, uid: int) -> bool:
 def _refuse_foreign(folder: str) -> None:
     facts = os.lstat(folder)
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
-        raise StateError(f"{folder}: {NOT_SERVICES}")
+        raise StateError(f"{folder}: {claim_and_guard.NOT_SERVICES}")
 
 
 def remove_claim(name: str, spool: str = SPOOL) -> None:
     """Remove the file by which a remote job has claimed its task, once the job can't run any more."""
     try:
-        safe_files.remove_file(f"{spool}/{FOLDER}/{name}")
+        safe_files.remove_file(f"{spool}/{claim_and_guard.FOLDER}/{name}")
     except OSError as error:
-        raise StateError(f"{_shown(f'{spool}/{FOLDER}/{name}')}: {error.strerror}") from error
+        raise StateError(f"{_shown(f'{spool}/{claim_and_guard.FOLDER}/{name}')}: {error.strerror}") from error
 
 
 def remove_old_claim_files(
@@ -110,8 +98,8 @@ def remove_old_claim_files(
     `names` continues where this call ended.
     """
     try:
-        _refuse_foreign(f"{spool}/{FOLDER}")
-        entries = (names or ResumableFolderScan()).take(f"{spool}/{FOLDER}")
+        _refuse_foreign(f"{spool}/{claim_and_guard.FOLDER}")
+        entries = (names or ResumableFolderScan()).take(f"{spool}/{claim_and_guard.FOLDER}")
         strange = [entry.path for entry in entries if entry.name not in claimed]
     except (OSError, StateError):
         return  # no cluster uses claims
@@ -150,12 +138,12 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
 
     def take(self, transfer: Transfer) -> bool:
         """Claim the task of a transfer for home; return False if the remote job has the claim."""
-        return take_home_claim(claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool)
+        return take_home_claim(claim_and_guard.claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool)
 
     def remove(self, transfer: Transfer) -> None:
         """Remove the files of a transfer's claim, the key first, so that no remote job can claim the task."""
-        remove_claim(claim_key_file_name_and_contents(transfer.claim, transfer.uid)[0], self._spool)
-        remove_claim(claim_file_name(transfer.claim, transfer.uid), self._spool)
+        remove_claim(claim_and_guard.claim_key_file_name_and_contents(transfer.claim, transfer.uid)[0], self._spool)
+        remove_claim(claim_and_guard.claim_file_name(transfer.claim, transfer.uid), self._spool)
 
     def sweep(self, claimed: frozenset[str], now_s: float) -> None:
         """Remove old claim files whose names are not in `claimed`."""
@@ -166,12 +154,12 @@ class ClaimAndGrantFiles(ReloadablePollerComponent):
 
         Raises CommandFailed unless all files exist.
         """
-        names = tuple(claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
+        names = tuple(claim_and_guard.claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
         _ask(configured_cluster_address(self.policy, cluster), GIVE, names)
 
     def remove_grant(self, transfer: Transfer) -> None:
         """Remove the file that let a remote job run, once the job is gone."""
-        name = claim_file_name(transfer.claim, transfer.uid)
+        name = claim_and_guard.claim_file_name(transfer.claim, transfer.uid)
         _ask(configured_cluster_address(self.policy, transfer.remote), REMOVE, (name,))
 
 
@@ -202,14 +190,18 @@ class RemoteJobClaimService(ReloadablePollerComponent):
     def load(self) -> None:
         """Send again each permission to run (grant) that an earlier poller process may not have sent."""
         for transfer in self._ledger.all():
-            if does_claim_need_home_grant(transfer.claim) and transfer.claimed == JOB and not transfer.verdict:
+            if (
+                claim_and_guard.does_claim_need_home_grant(transfer.claim)
+                and transfer.claimed == claim_and_guard.JOB
+                and not transfer.verdict
+            ):
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def decide(self, situation: TransferDecisionInputs) -> None:
         """Record a grant, the permission to run, for each remote job that waits for a grant."""
         for transfer in tuple(self._ledger.all()):
             if transfer.claim and does_job_wait_for_claim_grant(transfer, situation):
-                self._ledger.keep(transfer.but(claimed=JOB))
+                self._ledger.keep(transfer.but(claimed=claim_and_guard.JOB))
                 self._ledger.note(transfer, f"granted: the remote job has started at {transfer.remote}")
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
@@ -230,8 +222,8 @@ class RemoteJobClaimService(ReloadablePollerComponent):
     def recall(self, transfer: Transfer, why: str) -> bool:
         """Claim a waiting task for home; return False if the remote job holds the claim, or the holder is unknown."""
         try:
-            is_had = transfer.claimed != JOB and (
-                does_claim_need_home_grant(transfer.claim) or self._files.take(transfer)
+            is_had = transfer.claimed != claim_and_guard.JOB and (
+                claim_and_guard.does_claim_need_home_grant(transfer.claim) or self._files.take(transfer)
             )
         except StateError as error:
             _log.warning("event=no_recall name=%s why=%r", transfer.name, str(error))
@@ -240,16 +232,16 @@ class RemoteJobClaimService(ReloadablePollerComponent):
             end = TransferMessage(
                 transfer=transfer.name,
                 outcome=TransferOutcome.REQUEUE,
-                claim=HOME,
+                claim=claim_and_guard.HOME,
                 cause=TransferFailureCause.RECALLED,
                 reason=why,
             )
             now = self._clock.now()
-            claimed = transfer.but(claimed=HOME, verdict=end, cause=end.cause, updated_at=now)
+            claimed = transfer.but(claimed=claim_and_guard.HOME, verdict=end, cause=end.cause, updated_at=now)
             self._ledger.keep(claimed)
             self._ledger.note(transfer, f"claimed by home: {why}")
         else:
-            self._ledger.keep(transfer.but(claimed=JOB))
+            self._ledger.keep(transfer.but(claimed=claim_and_guard.JOB))
             self._ledger.note(transfer, f"recall: too late, the remote job at {transfer.remote} has the claim")
         return is_had
 
@@ -257,7 +249,7 @@ class RemoteJobClaimService(ReloadablePollerComponent):
         """Return the result of a remote job; an error if too many remote jobs of the task got no permission to run."""
         self._doubt(transfer, end)
         queue = self.policy.queues.get(transfer.queue)
-        if end.claim != FENCED or queue is None:
+        if end.claim != claim_and_guard.FENCED or queue is None:
             return end
         before = self._ledger.attempts(transfer.name, transfer.uid)
         earlier = (attempt for attempt in before if attempt.name != transfer.name)
@@ -269,24 +261,32 @@ class RemoteJobClaimService(ReloadablePollerComponent):
     def _doubt(self, transfer: Transfer, end: TransferMessage) -> None:
         """Log a remote job that ended for lack of its permission to run, although the permission was sent."""
         cluster = self.policy.clusters.get(transfer.remote)
-        if not cluster or not does_claim_need_home_grant(transfer.claim) or end.exit_status != str(REQUEUE):
+        if (
+            not cluster
+            or not claim_and_guard.does_claim_need_home_grant(transfer.claim)
+            or end.exit_status != str(REQUEUE)
+        ):
             return
         waited_s = float(end.wallclock_s or 0)
-        if transfer.claimed == JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:
+        if transfer.claimed == claim_and_guard.JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:
             _log.warning("event=unseen_grant name=%s cluster=%s", transfer.name, transfer.remote)
             self._ledger.note(transfer, f"ended with 99 after {waited_s:.0f} s: the grant may be unseen")
 
     def are_removed(self, ended: Transfer) -> bool:
         """Return whether a transfer's files of claim and permission are gone; otherwise begin to remove the files."""
-        kind, _ = split_claim(ended.claim)
-        if kind == FILE:
+        kind, _ = claim_and_guard.split_claim(ended.claim)
+        if kind == claim_and_guard.FILE:
             try:
                 self._files.remove(ended)
             except StateError as error:
                 _log.warning("event=failed act=remove_claim why=%r", str(error))
                 return False
             return True
-        if kind != GRANT or ended.claimed != JOB or ended.remote not in self.policy.clusters:
+        if (
+            kind != claim_and_guard.GRANT
+            or ended.claimed != claim_and_guard.JOB
+            or ended.remote not in self.policy.clusters
+        ):
             return True
         name = ended.key
         if name not in self._removing:
@@ -313,8 +313,8 @@ class RemoteJobClaimService(ReloadablePollerComponent):
             name
             for transfer in transfers
             for name in (
-                claim_file_name(transfer.claim, transfer.uid),
-                claim_key_file_name_and_contents(transfer.claim, transfer.uid)[0],
+                claim_and_guard.claim_file_name(transfer.claim, transfer.uid),
+                claim_and_guard.claim_key_file_name_and_contents(transfer.claim, transfer.uid)[0],
             )
         )
         self._files.sweep(names, self._clock.now_s())

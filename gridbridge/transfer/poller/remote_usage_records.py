@@ -30,6 +30,7 @@ from gridbridge.program.threads_and_backoff import ThreadNotStarted, ThreadPool
 from gridbridge.shell import followed_file
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
+from gridbridge.transfer import usage_rows
 from gridbridge.transfer.poller.published_transfers import TransferStatePublisher
 from gridbridge.transfer.transfer_rows import TransferRows
 from gridbridge.transfer.usage_rows import RemoteUsageRows
@@ -52,24 +53,19 @@ class AccountingFileReadResult:
     trouble: str = ""
 
 
+@dataclass(eq=False)
 class RemoteAccountingFileReader:
     """Reads new lines of a cluster's accounting file in a thread, because the disk may hang."""
 
-    def __init__(
-        self,
-        cursor: ClusterAccountingProgress,
-        cluster: ClusterSection,
-        accounts: "JobAccountingReader[Away]",
-        prefix: str,
-        clock: Clock,
-    ) -> None:
-        self.cursor = cursor
-        self.accounts = accounts
-        self._cluster = cluster
-        self._prefix = prefix
-        self._clock = clock
-        self._due = clock.steady_s()
-        self._threads = ThreadPool(1, f"accounting-{cursor.cluster}")
+    cursor: ClusterAccountingProgress
+    _cluster: ClusterSection
+    accounts: "JobAccountingReader[Away]"
+    _prefix: str
+    _clock: Clock
+
+    def __post_init__(self) -> None:
+        self._due = self._clock.steady_s()
+        self._threads = ThreadPool(1, f"accounting-{self.cursor.cluster}")
         self._open: Future[AccountingFileReadResult] | None = None
 
     def is_of(self, cluster: ClusterSection) -> bool:
@@ -245,7 +241,9 @@ class RemoteUsageService:
             trouble=look.trouble,
             skipped=look.cursor.skipped,
         )
-        if must_publish_accounting_status(before, after):
+        is_changed = replace(before, read_at=after.read_at) != after or (before.read_at is None and after.read_at)
+        is_old = before.read_at and after.read_at and after.read_at - before.read_at > FRESHEN
+        if is_changed or is_old:
             self.readings[name] = after
             self.views.readings(self.readings.values())
 
@@ -318,7 +316,7 @@ class RemoteUsageService:
         self.told.clear()
         before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
         self.accounting.forget_records(before)
-        self.views.sweep_usage(before)
+        usage_rows.sweep_old_usage_files(self.views.folder, before)
 
     def dismiss(self) -> None:
         """Stop the readers of all accounting files."""
@@ -337,10 +335,3 @@ def remote_job_last_listed_at(transfer: Transfer) -> datetime | None:
     if transfer.missing_since:
         return transfer.missing_since - UNHEARD
     return transfer.seen_at
-
-
-def must_publish_accounting_status(before: PublishedAccountingProgress, after: PublishedAccountingProgress) -> bool:
-    """Return whether the progress of reading an accounting file has changed or was published too long ago."""
-    if replace(before, read_at=after.read_at) != after or before.read_at is None:
-        return before != after
-    return after.read_at is not None and after.read_at - before.read_at > FRESHEN

@@ -263,7 +263,6 @@ class StarterMessageReader:
         self._quota.tell_left_out(_log)
 
     def _may_linger(self, new: tuple[MessageWithAuthorUid, ...]) -> bool:
-        """Return whether all new messages close transfers, so that the messages may wait."""
         if self.premature or not 0 < len(new) <= LINGERING:
             return False
         if any(spooled.message.kind != TransferMessageKind.CLOSED for spooled in new):
@@ -274,14 +273,17 @@ class StarterMessageReader:
         return self._clock.steady_s() - self._lingering_since < self.linger_s
 
     def _take(self, spooled: MessageWithAuthorUid, changed: set[TransferKey]) -> list[str]:
-        """Process one message; return the paths of messages that can be removed."""
         message = spooled.message
         if message.kind == TransferMessageKind.ASK:
             wrong = self.questions.answer(spooled)
             return self._refuse(spooled, wrong, False) if wrong else [spooled.path]
         previous = self._ledger.find((message.transfer, spooled.uid))
         if previous is None and message.kind == TransferMessageKind.RECORD and self._has_many(spooled.uid):
-            return self._postpone(spooled)
+            if self._may_wait(spooled):
+                self.premature[spooled.path] = self._clock.steady_s(), spooled
+                return []
+            reason = f"{self._limit // 2} transfers are open"
+            return self._refuse(spooled, RejectedStarterMessage(what=message.transfer, reason=reason), False)
         received = self._received(spooled, previous)
         verdict = accept_or_reject_message(received)
         if previous is None and self.unproved.keeps(spooled, verdict):
@@ -297,7 +299,6 @@ class StarterMessageReader:
     def _keep(
         self, spooled: MessageWithAuthorUid, previous: Transfer | None, transfer: Transfer, changed: set[TransferKey]
     ) -> list[str]:
-        """Store a transfer after a message; return the paths of messages that can be removed."""
         if transfer == previous:
             return [spooled.path] if spooled.path != transfer.record else []
         changed.add(transfer.key)
@@ -335,13 +336,6 @@ class StarterMessageReader:
         )
         half = max(1, self._limit // 2)
         return open_ >= half or open_ + ended >= half + half // 2 + 1
-
-    def _postpone(self, spooled: MessageWithAuthorUid) -> list[str]:
-        if not self._may_wait(spooled):
-            reason = f"{self._limit // 2} transfers are open"
-            return self._refuse(spooled, RejectedStarterMessage(what=spooled.message.transfer, reason=reason), False)
-        self.premature[spooled.path] = self._clock.steady_s(), spooled
-        return []
 
     def _refuse(self, spooled: MessageWithAuthorUid, refusal: RejectedStarterMessage, is_early: bool) -> list[str]:
         """Keep a message of an unknown transfer for a minute; log and remove any other rejected message."""

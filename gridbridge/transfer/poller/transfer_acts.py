@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 
 from gridbridge.batch import load_submit_adapter, privileged_helper_calls
@@ -75,7 +76,8 @@ class RemoteJobActs(ReloadablePollerComponent):
         reasons = [error for detail in details for error in detail.errors]
         self.delete(action)
         reason = shorten_reason_for_storage("; ".join((action.why, *reasons[:1])))
-        return _error(transfer, TransferFailureCause.BLOCKED, reason)
+        outcome, cause = TransferOutcome.ERROR, TransferFailureCause.BLOCKED
+        return TransferMessage(transfer=transfer.name, outcome=outcome, cause=cause, reason=reason)
 
     def look_up_end(self, action: TransferAction) -> TransferMessage | None:
         """Return the result of a remote job by its accounting record; None without a record."""
@@ -119,23 +121,6 @@ def _as_owner(verb: str, transfer: Transfer) -> None:
     result.checked()
 
 
-def untraceable_job_verdict(action: TransferAction) -> TransferMessage:
-    """Return an error as the result of a remote job that its cluster neither lists nor accounts for."""
-    reason = f"{action.transfer.remote} has no trace of job {action.transfer.remote_id}"
-    return _error(action.transfer, TransferFailureCause.VANISHED, reason)
-
-
-def disputed_end_verdict(action: TransferAction) -> TransferMessage:
-    """Return an error as the result of a remote job whose accounting records show different ends."""
-    transfer = action.transfer
-    reason = f"two records of job {transfer.remote_id} at {transfer.remote} disagree on its end"
-    return _error(transfer, TransferFailureCause.DISPUTED, reason)
-
-
-def _error(transfer: Transfer, cause: str, reason: str) -> TransferMessage:
-    return TransferMessage(transfer=transfer.name, outcome=TransferOutcome.ERROR, cause=cause, reason=reason)
-
-
 class TransferActRunner:
     """Runs the service's acts on transfers, on local tasks and on remote jobs."""
 
@@ -167,22 +152,18 @@ Name = tuple[TransferActKind, str, int]
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class TransferActDispatcher:
     """Starts acts in the threads of job owners, retries failed acts after pauses, and takes the results."""
 
-    def __init__(
-        self,
-        acts: TransferActRunner,
-        workers: OwnerThreadPools,
-        usage_records: RemoteUsageService,
-        clock: Callable[[], float],
-    ) -> None:
-        self._acts = acts
-        self._workers = workers
-        self._usage_records = usage_records
-        self._clock = clock
-        self._backoff = BackoffBySubject(clock)  # pauses between two look-ups of a job's end
-        self._failing: dict[Name, BackoffBySubject] = {}  # pauses before retries of failed acts
+    _acts: TransferActRunner
+    _workers: OwnerThreadPools
+    _usage_records: RemoteUsageService
+    _clock: Callable[[], float]
+
+    def __post_init__(self) -> None:
+        self._backoff = BackoffBySubject(self._clock)  # pauses between two look-ups of a job's end
+        self._failing: dict[Name, BackoffBySubject] = {}  # pauses before retries of failed self._acts
         self.disputed: set[TransferKey] = set()  # transfers whose accounting records show different ends
         self.not_ours: list[Transfer] = []  # transfers whose remote job id belongs to another job
         self.not_deleted: list[tuple[Transfer, str]] = []  # transfers of removed accounts, with the deletion's error

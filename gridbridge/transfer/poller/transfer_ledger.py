@@ -18,6 +18,7 @@ from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobLi
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LogLineQuotaByPerson, WithheldLogLines
+from gridbridge.state import published_json
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.published_transfers import History, TransferStatePublisher
@@ -39,7 +40,7 @@ class TaskHistoryPublisher:
     def load(self) -> None:
         """Mark for publication all histories that an earlier process may not have published."""
         recent: tuple[Transfer, ...] = ()
-        if shown_at := self._views.shown_at():
+        if shown_at := published_json.transfers_published_at(self._views.folder):
             recent = self._transfers.closed_since(shown_at - UNSHOWN)
         for transfer in (*self._transfers.open(), *recent):
             self.touch(transfer)

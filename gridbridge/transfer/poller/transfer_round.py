@@ -54,7 +54,6 @@ class PollRoundSteps:
         return [transfer.key for transfer in changed]
 
     def _take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
-        """Process the clusters' answers, and the reused remote job ids that acts have found."""
         parts = self._parts
         parts.reused_ids.note_found(parts.dispatcher.not_ours)
         for answer in came:

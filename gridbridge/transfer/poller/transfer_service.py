@@ -7,13 +7,12 @@ and every act is safe to repeat.
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 
-from gridbridge.decisions.site.service_fault_findings import AwayJob
 from gridbridge.decisions.transfer import transfer_status_explanation
-from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program import service_cycle
+from gridbridge.state import published_json
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.transfer.poller.poller_components import PollerComponents
 from gridbridge.transfer.poller.transfer_round import PollRoundSteps
@@ -44,7 +43,7 @@ class TransferService(PollerComponents):
         used = {(transfer.queue, transfer.remote) for transfer in self.ledger.all()}
         self.mail.allow(used)  # starters of open transfers may still use a removed queue
         self.resources.views.routes(frozenset(queue for queue, _ in used))
-        self.resources.views.keep_only(self.resources.observers)
+        published_json.remove_unlisted_cluster_files(self.resources.observers, self.resources.views.folder)
         for cluster in sorted(self.situations.dropped()):
             why = transfer_status_explanation.unconfigured_cluster_reason(cluster)
             _log.warning("event=dropped cluster=%s why=%r", cluster, why)
@@ -63,10 +62,10 @@ class TransferService(PollerComponents):
         self.mail.put_away()
         self.claims.send()
         self.guards.send()
-        job_ids = cache(self.watched_jobs)
+        job_ids, campaign_jobs = cache(self.watched_jobs), partial(live_campaign_jobs_at, self.resources.database)
         with self.ledger.transaction():
             for observer in self.resources.observers.values():
-                observer.ask_if_due(job_ids, self.sent)
+                observer.ask_if_due(job_ids, campaign_jobs)
         self.usage_records.look_if_due()
 
     def _keep_time(self) -> None:
@@ -86,20 +85,12 @@ class TransferService(PollerComponents):
         """
         return bool(self.ledger.clusters() & (self.policy.clusters.keys() - self.resources.observers.keys()))
 
-    def away_jobs(self) -> frozenset[AwayJob]:
-        """Return owner, remote cluster and transfer queue of each open transfer."""
-        return self.ledger.away_jobs()
-
     def watched_jobs(self) -> frozenset[int]:
         """Return the ids of the local and remote jobs that the job lists must include."""
         remote = {transfer.remote_id for transfer in (*self.ledger.all(), *self.ledger.ended.values())}
         local = {parse_transfer_name(transfer.name).job for transfer in self.ledger.all()}
         queried = self.unheard_ends.jobs() | self.breakers.jobs() | self.mail.unproved.jobs()
         return frozenset(remote | local | queried | self.late_guards.jobs() | self.moves.jobs())
-
-    def sent(self, cluster: str) -> CampaignJobsAtCluster:
-        """Return the jobs that campaigns have sent to a cluster; transfers do not wait for these jobs."""
-        return live_campaign_jobs_at(self.resources.database, cluster)
 
     def shut_down(self) -> None:
         """Close the service's files, threads and child processes; safe to repeat."""

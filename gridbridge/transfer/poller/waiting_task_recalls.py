@@ -10,7 +10,7 @@ import operator
 import sys
 from collections.abc import Set
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from gridbridge.batch.batch_adapter_table import ADAPTERS
@@ -18,16 +18,9 @@ from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.recall_policy import TaskRecall, does_claim_allow_recall
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.site_configuration import Policy
+from gridbridge.model.transfer import transfers_and_actions
 from gridbridge.model.transfer.claim_and_guard import HOME
-from gridbridge.model.transfer.transfers_and_actions import (
-    OwnerSeenInHomeJobList,
-    TaskMoveStage,
-    Transfer,
-    TransferAction,
-    TransferActKind,
-    TransferKey,
-    WaitingTaskMove,
-)
+from gridbridge.model.transfer.transfers_and_actions import TaskMoveStage, Transfer, TransferKey, WaitingTaskMove
 from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.model.transfer_name import parse_transfer_name
 from gridbridge.program.threads_and_backoff import BackoffBySubject, OwnerThreadPools
@@ -48,34 +41,26 @@ AGAIN_S = 60.0  # first pause before a task that could not run at home is tried 
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
+@dataclass(eq=False)
 class WaitingTaskRecallService(ReloadablePollerComponent):
     """Brings waiting tasks home into free slots of the home cluster."""
 
-    def __init__(
-        self,
-        policy: Policy,
-        ledger: TransferLedger,
-        tasks: LocalTaskActs,
-        verdicts: VerdictFilesAndStarterFifos,
-        workers: OwnerThreadPools,
-        claims: RemoteJobClaimService,
-        clock: Clock,
-        journal: DecisionJournal,
-    ) -> None:
-        super().__init__(policy)
-        self._ledger = ledger
-        self._tasks = tasks
-        self._verdicts = verdicts
-        self._workers = workers
-        self._claims = claims
-        self._clock = clock
-        self._journal = journal
-        self._backoff = BackoffBySubject(clock.steady_s, AGAIN_S, 16 * AGAIN_S)
+    policy: Policy
+    _ledger: TransferLedger
+    _tasks: LocalTaskActs
+    _verdicts: VerdictFilesAndStarterFifos
+    _workers: OwnerThreadPools
+    _claims: RemoteJobClaimService
+    _clock: Clock
+    _journal: DecisionJournal
+
+    def __post_init__(self) -> None:
+        self._backoff = BackoffBySubject(self._clock.steady_s, AGAIN_S, 16 * AGAIN_S)
         self._checking: dict[TransferKey, tuple[TaskRecall, Future[None]]] = {}
         self._out: dict[TransferKey, TaskRecall] = {}
         self._wished_at_s: dict[TransferKey, float] = {}  # time of each request to a starter
         self._free = (0, 0)  # free slots in the last two job lists of home
-        self._free_at: dict[str, datetime] = clock.dated(operator.add)
+        self._free_at: dict[str, datetime] = self._clock.dated(operator.add)
 
     def load(self) -> None:
         """Withdraw the requests that an earlier process made to starters."""
@@ -93,11 +78,9 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         for key in tuple(self._out):
             self._follow(key, situation)
         self._take_checks(situation)
-        busy = self._out.keys() | self._checking.keys()
-        slots = sum(recall.slots for recall in self._out.values())
-        slots += sum(recall.slots for recall, _ in self._checking.values())
+        busy = self._out | {key: recall for key, (recall, _) in self._checking.items()}
         candidates = (transfer for transfer in self._ledger.all() if transfer.key not in busy and self.may(transfer))
-        free = min(self._free) - slots
+        free = min(self._free) - sum(recall.slots for recall in busy.values())
         self._begin(tuple(candidates), situation, troubles, free)
 
     def _begin(
@@ -134,7 +117,12 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         """
         queue = self.policy.queues.get(transfer.queue)
         cluster = self.policy.clusters.get(transfer.remote)
-        if not queue or not queue.recall_wait_s or not cluster or transfer.listed != OwnerSeenInHomeJobList.YES:
+        if (
+            not queue
+            or not queue.recall_wait_s
+            or not cluster
+            or transfer.listed != transfers_and_actions.OwnerSeenInHomeJobList.YES
+        ):
             return False
         tells = ADAPTERS[cluster.kind].recalls is not None
         waits = transfer.remote_state.is_waiting and tells and not transfer.claim
@@ -166,7 +154,11 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
         message = TransferMessage(
             transfer=transfer.name, outcome=TransferOutcome.RECALL, cause=TransferFailureCause.RECALLED, reason=why
         )
-        self._verdicts.publish(TransferAction(act=TransferActKind.PUBLISH, transfer=transfer, why=why, verdict=message))
+        self._verdicts.publish(
+            transfers_and_actions.TransferAction(
+                act=transfers_and_actions.TransferActKind.PUBLISH, transfer=transfer, why=why, verdict=message
+            )
+        )
 
     def _follow(self, key: TransferKey, situation: TransferDecisionInputs) -> None:
         """Forget a finished return; withdraw a request that came too late or that no starter carries out."""
@@ -197,6 +189,7 @@ KEPT = timedelta(days=7)
 NOBODY = "moves"  # name of the thread for moves of unknown owners
 
 
+@dataclass(eq=False)
 class WaitingTaskMoveService(ReloadablePollerComponent):
     """Moves waiting tasks to other clusters: home excludes the queues to the old cluster, and brings the task home.
 
@@ -204,23 +197,16 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
     state file; every step may be repeated.
     """
 
-    def __init__(
-        self,
-        policy: Policy,
-        database: StateFile,
-        ledger: TransferLedger,
-        tasks: LocalTaskActs,
-        recalls: WaitingTaskRecallService,
-        workers: OwnerThreadPools,
-        clock: Clock,
-    ) -> None:
-        super().__init__(policy)
+    policy: Policy
+    database: InitVar[StateFile]
+    _ledger: TransferLedger
+    _tasks: LocalTaskActs
+    _recalls: WaitingTaskRecallService
+    _workers: OwnerThreadPools
+    _clock: Clock
+
+    def __post_init__(self, database: StateFile) -> None:
         self._kept = Kept(database)
-        self._ledger = ledger
-        self._tasks = tasks
-        self._recalls = recalls
-        self._workers = workers
-        self._clock = clock
         self._keeping: dict[TransferKey, Future[None]] = {}  # queue lists being changed
         self._wished: set[TransferKey] = set()
         self._ending: dict[TransferKey, tuple[WaitingTaskMove, Future[None]]] = {}  # queue lists being restored
@@ -313,7 +299,6 @@ class WaitingTaskMoveService(ReloadablePollerComponent):
         self._ending[move.key] = ended, giving
 
     def _take_ends(self, situation: TransferDecisionInputs) -> None:
-        """End each move whose job has its own queue list back or is gone."""
         for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
             move, giving = self._ending.pop(key)
             error, transfer = giving.exception(), self._ledger.find(key)

@@ -14,6 +14,7 @@ from gridbridge.model.transfer_message import DesiredLocalJobState, TransferOutc
 from gridbridge.shell import safe_files
 from gridbridge.shell.program_runs import SIGKILL
 from gridbridge.state import published_file_formats
+from gridbridge.transfer.starter import task_notes
 from gridbridge.transfer.starter.local_task import BACK, LocalTask
 from gridbridge.transfer.starter.remote_job_state_match import delete_remote_job
 from gridbridge.transfer.starter.starter_step_context import log_step_error
@@ -54,7 +55,8 @@ def terminate_local_job(task: LocalTask) -> None:
     """
     doubt = ""
     try:
-        doubt = task.doubt()
+        task.open_notes()
+        doubt = task_notes.note_termination_check(task.private)
     except (GridbridgeError, OSError) as error:
         log_step_error(error)
     if not _is_deleted(task) and not task.is_dead():

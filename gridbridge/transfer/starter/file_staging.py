@@ -144,7 +144,6 @@ def _bring_home(step: "StarterStepContext") -> bool:
 
 
 def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
-    """Fetch a short standard stream over the open ssh connection; False if the stream is long."""
     data = remote_stage_folder.read_remote_file(login, at, name, SHORT_BYTES + 1, LONG_S)
     is_whole = len(data) <= SHORT_BYTES
     if is_whole:
@@ -153,7 +152,6 @@ def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
 
 
 def _declared(step: "StarterStepContext", request: JobRequest, config: dict[str, str]) -> RemoteStagingFolder:
-    """Return the lists of files to copy; a job's list replaces its queue's list."""
     route = step.route
     lists = staged_paths.job_stage_in_and_out_paths(route.stage_in, route.stage_out, request.context)
     base = remote_stage_folder.remote_stage_parent(route.remote_stage_dir, _login(step).user or own_login_name())

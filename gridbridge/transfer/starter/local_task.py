@@ -144,15 +144,6 @@ class LocalTask:
         """Say whether the local job was deleted; a noted deletion is final."""
         return os.path.exists(f"{self.private}/dead")
 
-    def doubt(self) -> str:
-        """Note that this method checks whether the local job is to end; return the note's path."""
-        self.open_notes()
-        return task_notes.note_termination_check(self.private)
-
-    def is_in_doubt(self) -> bool:
-        """Say whether a living method still checks whether the local job is to end."""
-        return task_notes.is_termination_check_running(self.private)
-
     def ask(self, desired: str) -> None:
         """Note for the starter what a method wants of the local job; report a deletion to the service at once.
 
@@ -190,7 +181,7 @@ class LocalTask:
         safe_files.remove_file(f"{self.private}/{INTENT}")
         note = task_notes.newest_intent_note(self.private)
         desired = task_notes.desired_state_in_note(note)
-        if not task_notes.is_intent_reported(note):
+        if note.startswith(task_notes.ASKED):
             self.report_intent(desired)
             task_notes.mark_intent_reported(self.private, note)
         return desired
@@ -213,10 +204,6 @@ class LocalTask:
         """Note the progress of the task's return home."""
         self._keep("recall", recall)
 
-    def forget_recall(self) -> None:
-        """Remove the note about a return home, because the task stays at the remote cluster."""
-        safe_files.remove_file(f"{self.private}/recall")
-
     def closed(self) -> TransferMessage | None:
         """Return the end of the task's transfer; None while the transfer is open."""
         end = task_notes.read_note_message(f"{self.private}/closed")
@@ -228,10 +215,6 @@ class LocalTask:
             return parse_time_limit_s(read_whole_file(f"{self.private}/{name}").decode())
         except (GridbridgeError, ValueError):
             return INFINITE_S
-
-    def note_limit(self, name: str, value: str) -> None:
-        """Note a time limit of the local job, in case Grid Engine does not answer later."""
-        task_notes.write_note(f"{self.private}/{name}", value.encode())
 
     def is_done(self, step: str) -> bool:
         """Say whether the starter has noted that `step` is done."""

@@ -63,7 +63,7 @@ def _release(step: "StarterStepContext") -> bool:
         return True
     _make_sure(step)
     is_carried = _is_carried(step)
-    if step.task.is_in_doubt():  # a deletion is noted before the check ends
+    if task_notes.is_termination_check_running(step.task.private):  # a deletion is noted before the check ends
         return False
     if is_carried and _is_to_run(step):
         step.far.rename_and_release(step.away, step.record.remote_id, step.task.env["JOB_NAME"])

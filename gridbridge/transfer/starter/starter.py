@@ -8,16 +8,9 @@ so a killed step is simply run again (Transfer Queues how-to).
 import os
 import sys
 
+from gridbridge import errors
 from gridbridge.batch import load_job_recaller
 from gridbridge.batch.batch_submission_outcome import NOT_INTERACTIVE, JobSubmissionOutcome
-from gridbridge.errors import (
-    GridbridgeError,
-    JobTmpdirFull,
-    SshLoginRefused,
-    TemporaryJobRefusal,
-    UnmappableRequest,
-    UnstageablePaths,
-)
 from gridbridge.model.transfer_message import (
     ERROR,
     REQUEUE,
@@ -58,9 +51,9 @@ def end_without_notes_folder(task: LocalTask) -> str:
     """Return an answer, to end or to wait, if the folder for the task's notes is unusable; else ''."""
     try:
         task.open_notes()
-    except JobTmpdirFull as error:
+    except errors.JobTmpdirFull as error:
         return starter_step_context.wait_for_tmpdir_space(task, error)
-    except GridbridgeError as error:
+    except errors.GridbridgeError as error:
         return starter_step_context.put_job_in_error_state(task, str(error))
     task.open_log()
     return ""
@@ -73,15 +66,15 @@ def run_next_starter_step(task: LocalTask, intent: str, arguments: tuple[str, ..
             step = DueStarterStep(task, intent, arguments)
             try:
                 return step.take()
-            except UnstageablePaths as error:
+            except errors.UnstageablePaths as error:
                 if step.record.phase == StarterPhase.RELEASED:
                     raise  # the remote job may have run
                 return step.unstageable(error)
-        except JobTmpdirFull:
+        except errors.JobTmpdirFull:
             raise
-        except GridbridgeError as error:
+        except errors.GridbridgeError as error:
             return starter_step_context.end_or_retry_after_error(task, error)
-    except JobTmpdirFull as error:
+    except errors.JobTmpdirFull as error:
         return starter_step_context.wait_for_tmpdir_space(task, error)
 
 
@@ -169,19 +162,19 @@ class DueStarterStep(StarterStepContext):
         try:
             remote_id = find_held_remote_job(self.away, self.record) if self.may_be_there else ""
             answer = None if remote_id else submission_step.submit_remote_job(self)
-        except SshLoginRefused as error:
+        except errors.SshLoginRefused as error:
             if not submission_step.is_owner_barred(self):
                 raise
             self.note(stage="")
             return self.refused(str(error), TransferFailureCause.BARRED)
-        except UnmappableRequest as error:
+        except errors.UnmappableRequest as error:
             return self.refused(str(error), TransferFailureCause.UNMAPPABLE)
         if answer:
             cause = submission_step.CAUSES.get(answer.result, "")
             if answer.result in (JobSubmissionOutcome.REFUSED, JobSubmissionOutcome.DENIED):
                 return self.refused(f"{self.route.remote} refused the job: {answer.reason}", cause)
             if answer.result != JobSubmissionOutcome.ACCEPTED:
-                raise TemporaryJobRefusal(answer.reason, cause)
+                raise errors.TemporaryJobRefusal(answer.reason, cause)
             remote_id = answer.remote_id
         self.is_sure = True
         self.note(phase=StarterPhase.HELD, remote_id=remote_id)
@@ -196,7 +189,7 @@ class DueStarterStep(StarterStepContext):
         verdict = task_return_home.send_refused_job_home(self.route.home, job, own_queues, reason)
         return self.finish(verdict.but(cause=cause), has_run=False)
 
-    def unstageable(self, error: UnstageablePaths) -> str:
+    def unstageable(self, error: errors.UnstageablePaths) -> str:
         """End the starter of a job whose files can't be copied; the job enters the error state."""
         delete_remote_job(self.away, self.record)
         end = TransferMessage(outcome=TransferOutcome.ERROR, cause=TransferFailureCause.FILES, reason=str(error))
@@ -210,7 +203,7 @@ class DueStarterStep(StarterStepContext):
         """
         try:
             delete_remote_job(self.away.within(DELETE_S), self.record)
-        except GridbridgeError as error:
+        except errors.GridbridgeError as error:
             starter_step_context.log_step_error(error)
         return f"exit {REQUEUE}" if self.task.is_done(BACK) else f"signal {SIGKILL}"
 

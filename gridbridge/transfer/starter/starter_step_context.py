@@ -2,22 +2,12 @@
 
 import os
 
+from gridbridge import errors
 from gridbridge.batch import load_home_job_control, load_submit_adapter
-from gridbridge.errors import (
-    CommandFailed,
-    GridbridgeError,
-    HostNotReached,
-    JobTmpdirFull,
-    SshAccessRejected,
-    TemporaryJobRefusal,
-    UnconfiguredTransferQueue,
-    describe_error,
-)
+from gridbridge.model import transfer_message
 from gridbridge.model.fixed_paths import CONFIG
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.transfer_message import (
-    ERROR,
-    REQUEUE,
     TransferFailureCause,
     TransferMessage,
     TransferMessageKind,
@@ -56,10 +46,10 @@ class StarterStepContext:
             ssh.set_ssh_request_carrier(ssh_session.SshSessionsOfProgram())
 
     def require_same(self, record: TransferMessage) -> None:
-        """Raise GridbridgeError if the transfer's queue leads to another cluster by now."""
+        """Raise errors.GridbridgeError if the transfer's queue leads to another cluster by now."""
         if record.remote and self.route.remote != record.remote:
             leads = f"queue {record.queue} leads to {self.route.remote} by now"
-            raise GridbridgeError(f"{leads}; expected {record.remote}")
+            raise errors.GridbridgeError(f"{leads}; expected {record.remote}")
 
     @property
     def request(self) -> JobRequest:
@@ -84,12 +74,12 @@ UNABLE = 3  # number of tries if a client program dies at its start
 NOT_LOADED = b"error while loading shared libraries"  # the linker prints this if memory is short
 
 
-def end_or_retry_after_error(task: LocalTask, error: GridbridgeError) -> str:
+def end_or_retry_after_error(task: LocalTask, error: errors.GridbridgeError) -> str:
     """End a job without a remote cluster or with too low resource limits; retry the step after any other error."""
     log_step_error(error)
-    if isinstance(error, UnconfiguredTransferQueue):
+    if isinstance(error, errors.UnconfiguredTransferQueue):
         return end_without_route(task, error)
-    if isinstance(error, CommandFailed) and not task.is_done(GUARDED):
+    if isinstance(error, errors.CommandFailed) and not task.is_done(GUARDED):
         is_unable = (error.status or 0) < 0 or NOT_LOADED in error.stderr
         if is_unable and task.tries("unable") >= UNABLE:
             reason = f"{error.reason}: can't run within h_vmem, h_data or h_cpu of this job?"
@@ -100,7 +90,7 @@ def end_or_retry_after_error(task: LocalTask, error: GridbridgeError) -> str:
 def log_step_error(error: Exception) -> None:
     """Write an error to standard error, the task's own log, unless the disk is full."""
     try:
-        os.write(2, f"{message_timestamp()} {describe_error(error)}\n".encode("utf-8", "replace"))
+        os.write(2, f"{message_timestamp()} {errors.describe_error(error)}\n".encode("utf-8", "replace"))
     except OSError:
         return
 
@@ -118,7 +108,7 @@ def end_without_route(task: LocalTask, error: Exception, configuration: str = CO
     return put_job_in_error_state(task, str(error))
 
 
-def wait_for_tmpdir_space(task: LocalTask, error: JobTmpdirFull) -> str:
+def wait_for_tmpdir_space(task: LocalTask, error: errors.JobTmpdirFull) -> str:
     """Tell the shell to wait until TMPDIR has space; an unsent job ends after 20 s."""
     log_step_error(error)
     if task.record() is None and task.ran_for_s() >= ROOM_S:
@@ -130,7 +120,7 @@ def wait_for_tmpdir_space(task: LocalTask, error: JobTmpdirFull) -> str:
 def put_job_in_error_state(task: LocalTask, reason: str) -> str:
     """Tell the starter's shell to put the job into the error state, for the given reason."""
     write_job_error_reason(task, reason)
-    return f"exit {ERROR}"
+    return f"exit {transfer_message.ERROR}"
 
 
 def write_job_error_reason(task: LocalTask, reason: str) -> None:
@@ -141,13 +131,13 @@ def write_job_error_reason(task: LocalTask, reason: str) -> None:
         log_step_error(error)
 
 
-def failure_cause_of_step_error(error: GridbridgeError) -> str:
+def failure_cause_of_step_error(error: errors.GridbridgeError) -> str:
     """Return the cause, as the service stores causes, of an error that stopped a step."""
-    if isinstance(error, TemporaryJobRefusal):
+    if isinstance(error, errors.TemporaryJobRefusal):
         return error.cause
-    if isinstance(error, SshAccessRejected):
+    if isinstance(error, errors.SshAccessRejected):
         return TransferFailureCause.BARRED
-    return TransferFailureCause.UNREACHED if isinstance(error, HostNotReached) else TransferFailureCause.HERE
+    return TransferFailureCause.UNREACHED if isinstance(error, errors.HostNotReached) else TransferFailureCause.HERE
 
 
 def retry_step_later(task: LocalTask, record: TransferMessage) -> str:
@@ -166,8 +156,5 @@ def tell_starter_shell_to_sleep(task: LocalTask, verb: str, how_long_s: int, rec
 
 def verdict_exit_status(verdict: TransferMessage) -> int:
     """Return the exit status by which the starter reports the transfer's result to the shepherd."""
-    if verdict.outcome == TransferOutcome.REQUEUE:
-        return REQUEUE
-    if verdict.outcome == TransferOutcome.ERROR:
-        return ERROR
-    return int(verdict.exit_status or 0)
+    fixed = {TransferOutcome.REQUEUE: transfer_message.REQUEUE, TransferOutcome.ERROR: transfer_message.ERROR}
+    return fixed.get(verdict.outcome) or int(verdict.exit_status or 0)

@@ -15,6 +15,7 @@ from gridbridge.model.transfer_message import TransferFailureCause
 from gridbridge.model.transfer_name import is_transfer_name
 from gridbridge.model.transfer_route import SshLogin, TransferRoute
 from gridbridge.state import published_file_formats
+from gridbridge.transfer.starter import task_notes
 from gridbridge.transfer.starter.local_task import LocalTask, read_whole_file
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
@@ -93,7 +94,6 @@ def remote_output_location(env: dict[str, str], login: SshLogin) -> str:
 
 
 def _streams(route: TransferRoute, env: dict[str, str], stage: str) -> dict[str, str]:
-    """Return the paths of the standard streams at the remote cluster, by stream."""
     merged = env["SGE_STDERR_PATH"] == env["SGE_STDOUT_PATH"]
     paths = {}
     for stream, name in {"stdin": "stdin", "stdout": "stdout", "stderr": "stdout" if merged else "stderr"}.items():
@@ -161,7 +161,7 @@ def submit_remote_job(step: "StarterStepContext") -> JobSubmissionResult:
     request = step.request
     for name, value in request.hard:
         if name == "h_rt":
-            step.task.note_limit(name, value)
+            task_notes.write_note(f"{step.task.private}/{name}", value.encode())  # Grid Engine may not answer later
     config = step.task.config()
     step.record = step.record.but(rerun=request.rerun)
     name, (pe, slots) = step.record.transfer, granted_parallel_environment(config)
@@ -239,7 +239,6 @@ def make_remote_staging_folder(step: "StarterStepContext", request: JobRequest, 
 
 
 def _kept_there(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
-    """Exclude the remote job from queues that would send the job on to another cluster."""
     published = published_file_formats.read_non_forwarding_queues(step.route.remote, step.task.published)
     if not published:
         return spec

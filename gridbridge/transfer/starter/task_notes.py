@@ -98,11 +98,6 @@ def desired_state_in_note(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def is_intent_reported(name: str) -> bool:
-    """Say whether a method's note was reported to the service; true for an empty name."""
-    return not name.startswith(ASKED)
-
-
 def is_intent_older(name: str, order: Order) -> bool:
     """Say whether a method's note is more than 1 s older than `order`; true for an empty name."""
     return not name or _order(name)[0] + TICKS < order[0]

@@ -14,6 +14,7 @@ from gridbridge.model.states import JobStateFact
 from gridbridge.model.transfer.claim_and_guard import asks_for_home
 from gridbridge.model.transfer_message import TransferFailureCause, TransferMessage, TransferOutcome
 from gridbridge.model.transfer_route import Away, Home
+from gridbridge.shell import safe_files
 from gridbridge.transfer.starter import remote_job_state_match
 from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
 
@@ -101,7 +102,7 @@ def _confirm(
 def _let_be(cell: "WaitingRemoteJobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
     """Give up a task's return home, and release the remote job, which has started or ended."""
     cell.release_job(remote, remote_id, gone_is_fine=True)
-    task.forget_recall()
+    safe_files.remove_file(f"{task.private}/recall")
     return SETTLE_S
 
 

@@ -14,10 +14,8 @@ from gridbridge.decisions.transfer.circuit_breaker import (
     describe_failure_cause,
 )
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
-from gridbridge.model.published_status_and_reports import (
-    PublishedClusterBreaker,
-    PublishedFastJobFailure,
-)
+from gridbridge.model.published_status_and_reports import PublishedClusterBreaker, PublishedFastJobFailure
+from gridbridge.model.states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
 from gridbridge.model.transfer_message import (
@@ -28,6 +26,7 @@ from gridbridge.model.transfer_message import (
     TransferMessage,
     TransferOutcome,
 )
+from tests.decisions.transfer.test_transfer_policy import a_transfer
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -40,39 +39,20 @@ def after(seconds: float) -> datetime:
 
 
 def transfer(job: int = 7, **values: object) -> Transfer:
-    begun = Transfer(
-        name=f"gb.alpha.{job}.0.1",
-        uid=1001,
-        owner="alice",
-        remote="beta",
-        queue="transfer-beta",
-        phase=StarterPhase.SUBMITTING,
-        record="m.1",
-        wake="w",
-        rerun="",
-        created_at=NOW,
-        updated_at=after(5),
+    begun = a_transfer(
+        name=f"gb.alpha.{job}.0.1", phase=StarterPhase.SUBMITTING, created_at=NOW, updated_at=after(5), remote_id=0
     )
-    return begun.but(**values)
+    return begun.but(**{"local_state": UNSEEN, "remote_state": UNSEEN} | values)
 
 
 def failure_of(job: int, owner: str = "alice", was_accepted: bool = False) -> BreakerEvidence:
-    return BreakerEvidence(
-        sign=BreakerEvidenceKind.FAILED,
-        cluster="beta",
-        name=f"gb.alpha.{job}.0.1",
-        owner=owner,
-        queue="transfer-beta",
-        at=NOW,
-        cause=TransferFailureCause.UNREACHED,
-        was_accepted=was_accepted,
-    )
+    begun = transfer(job, owner=owner, updated_at=NOW, remote_id=40 if was_accepted else 0)
+    return BreakerEvidence(sign=BreakerEvidenceKind.FAILED, transfer=begun, cause=TransferFailureCause.UNREACHED)
 
 
 def failed(
     *jobs: int, since: PublishedClusterBreaker = NONE, at: datetime = NOW, owner: str = "alice"
 ) -> PublishedClusterBreaker:
-    """Return the breaker after these jobs failed."""
     return fail((failure_of(job, owner) for job in jobs), since, at)
 
 
@@ -161,7 +141,7 @@ def test_news_tells_what_became_of_a_job(change: dict[str, object], sign: Breake
     told = circuit_breaker.breaker_evidence_of_transfer(transfer(), transfer(**change), POLICY)
 
     assert told is not None
-    assert (told.sign, told.job, told.owner) == (sign, 7, "alice")
+    assert (told.sign, told.job, told.transfer.owner) == (sign, 7, "alice")
 
 
 @pytest.mark.parametrize(
@@ -189,9 +169,7 @@ def test_news_is_proved_by_a_list_of_home_that_has_the_task_in_its_queue(
     row = JobListRow(job_id=job, name="a", owner=owner, state=state, queue=queue, tasks=tasks)
     home = ClusterSnapshot(cluster="alpha", taken_at=NOW, jobs={job: (row,)}, pending=0, free_slots=0)
 
-    failure = failure_of(7)
-    proved = circuit_breaker.is_owner_task_in_home_queue(failure.name, failure.owner, failure.queue, home)
-    assert proved is is_proved
+    assert circuit_breaker.is_owner_task_in_home_queue(transfer(7), home) is is_proved
 
 
 OF_BOB = {"owner": "bob", "uid": 1002}

@@ -1,24 +1,22 @@
 """Which guards have to be put back at home, while their jobs are away."""
 
-from dataclasses import replace
-
 import pytest
 
 from gridbridge.decisions.transfer.home_and_remote_mismatches import (
-    GuardRelevantRequest,
     guard_to_restore,
     jobs_with_guard_besides_hold,
     qresub_jobs_with_copied_guard,
     transfers_lacking_home_hold,
 )
+from gridbridge.model.job_request import FAR_S, OWN_JOB, JobRequest
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState
 from tests.decisions.transfer.test_transfer_policy import NAME, VERDICT, a_row, a_snapshot, a_transfer
 
 TASK = "gb.alpha.7.3.1"
-KEPT = GuardRelevantRequest(owner="alice", is_deferred=True, hard=(), queues="")
-OTHER = replace(KEPT, is_deferred=False)
+OTHER = JobRequest(owner="alice")
+KEPT = OTHER.but(start=FAR_S)
 OURS = ("transfer-beta",)
 
 
@@ -37,16 +35,8 @@ OURS = ("transfer-beta",)
         (a_transfer(pinned=True), "r", False),
     ],
     ids=[
-        "released",
-        "released, suspended",
-        "held",
-        "put back",
-        "gone",
-        "has a start time",
-        "needs none",
-        "ends",
-        "is deleted",
-        "is adopted",
+        *("released", "released, suspended", "held", "put back", "gone", "has a start time", "needs none", "ends"),
+        *("is deleted", "is adopted"),
     ],
 )
 def test_a_running_task_without_its_hold_is_held_again(transfer: Transfer, letters: str, expected: bool) -> None:
@@ -78,30 +68,23 @@ def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
     [
         (a_transfer(guard=HomeStartGuard.START), KEPT, ""),
         (a_transfer(guard=HomeStartGuard.START), OTHER, HomeStartGuard.START),
-        (a_transfer(guard=HomeStartGuard.START), replace(OTHER, owner="bob"), ""),
-        (a_transfer(guard=HomeStartGuard.NONE), replace(OTHER, queues="transfer-beta"), ""),
-        (a_transfer(guard=HomeStartGuard.NONE), replace(OTHER, hard=(("remote", "1"),)), ""),
+        (a_transfer(guard=HomeStartGuard.START), OTHER.but(owner="bob"), ""),
+        (a_transfer(guard=HomeStartGuard.NONE), OTHER.but(queues="transfer-beta"), ""),
+        (a_transfer(guard=HomeStartGuard.NONE), OTHER.but(hard=(("remote", "1"),)), ""),
         (a_transfer(guard=HomeStartGuard.NONE), KEPT, HomeStartGuard.START),
         (a_transfer(guard=HomeStartGuard.NONE, name=TASK), KEPT, HomeStartGuard.HOLD),
     ],
     ids=[
-        "a start time that is ours",
-        "another start time",
-        "another's job",
-        "still needs none",
-        "still asks to leave",
-        "could start here by now",
-        "a task that could start here by now",
+        *("a start time that is ours", "another start time", "another's job", "still needs none"),
+        *("still asks to leave", "could start here by now", "a task that could start here by now"),
     ],
 )
-def test_what_a_user_has_changed_is_guarded_again(
-    transfer: Transfer, kept: GuardRelevantRequest, expected: str
-) -> None:
+def test_what_a_user_has_changed_is_guarded_again(transfer: Transfer, kept: JobRequest, expected: str) -> None:
     assert guard_to_restore(transfer, kept, OURS) == expected
 
 
 def test_a_job_that_bears_the_guard_of_another_is_a_copy() -> None:
     """One that is away itself is none: its owner can write into its context."""
-    waiting = {number: replace(KEPT, deferred_job=of) for number, of in ((7, 7), (8, 7), (9, 7), (10, 0))}
+    waiting = {number: KEPT.but(context=((OWN_JOB, str(of)),)) for number, of in ((7, 7), (8, 7), (9, 7), (10, 0))}
 
     assert qresub_jobs_with_copied_guard(waiting, jobs_away=(7, 9)) == (8,)

@@ -8,10 +8,7 @@ from gridbridge.decisions.transfer.transfer_queue_admission import (
     why_request_excludes_queue,
 )
 from gridbridge.model.job_request import JobRequest
-from gridbridge.model.jobs_and_accounting import (
-    JobRequestAndSubmitOptions,
-    QueueJobAndUserRestrictions,
-)
+from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
 from gridbridge.model.key_settings import RemoteAccounts
 
 PEOPLE = QueueJobAndUserRestrictions(people=("bob", "@physics"))

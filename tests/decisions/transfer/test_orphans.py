@@ -38,18 +38,9 @@ ENDED = a_transfer(closed_at=NOON)
         ("", 601, False),
     ],
     ids=[
-        "its end is not heard of yet",
-        "a long epilog",
-        "longer than any epilog",
-        "put back",
-        "put back and held",
-        "put back, in an answer from before the end",
-        "starts again, just now",
-        "runs again, just now",
-        "runs again",
-        "deleted already",
-        "deleted already, long ago",
-        "gone",
+        *("its end is not heard of yet", "a long epilog", "longer than any epilog", "put back", "put back and held"),
+        *("put back, in an answer from before the end", "starts again, just now", "runs again, just now"),
+        *("runs again", "deleted already", "deleted already, long ago", "gone"),
     ],
 )
 def test_a_job_that_outlives_its_end_is_deleted_after_its_grace(letters: str, at_s: float, expected: bool) -> None:
@@ -151,17 +142,8 @@ def a_held(**values: object) -> TransferDecisionInputs:
         ([a_transfer(remote_id=0, owner="bob")], a_held(since=second(0)), "no transfer with the job's name is open"),
     ],
     ids=[
-        "recorded",
-        "being submitted",
-        "a second one",
-        "nobody's",
-        "nobody's and young",
-        "without age",
-        "of another home",
-        "nearly our name",
-        "any job",
-        "another claims it",
-        "another protects it",
+        *("recorded", "being submitted", "a second one", "nobody's", "nobody's and young", "without age"),
+        *("of another home", "nearly our name", "any job", "another claims it", "another protects it"),
     ],
 )
 def test_a_held_job_of_our_name_is_deleted_unless_it_is_the_recorded_one(

@@ -6,8 +6,10 @@ import pytest
 
 from gridbridge.decisions.transfer import transfers_in_job_lists
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.states import UNSEEN
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
-from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
+from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferOutcome
+from tests.decisions.transfer.test_transfer_policy import a_transfer
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -15,19 +17,8 @@ ENDED = TransferMessage(outcome=TransferOutcome.EXIT, exit_status="0")
 
 
 def transfer(name: str = "gb.alpha.7.0.1", owner: str = "alice", **values: object) -> Transfer:
-    begun = Transfer(
-        name=name,
-        uid={"alice": 1001, "bob": 1002}[owner],
-        owner=owner,
-        remote="beta",
-        queue="transfer-beta",
-        phase=StarterPhase.RELEASED,
-        record="m.1",
-        wake="w",
-        rerun="",
-        created_at=NOW,
-        updated_at=NOW,
-    )
+    uid, unseen = {"alice": 1001, "bob": 1002}[owner], {"local_state": UNSEEN, "remote_state": UNSEEN}
+    begun = a_transfer(name=name, uid=uid, owner=owner, remote_id=0, created_at=NOW, updated_at=NOW, **unseen)
     return begun.but(**values)
 
 
@@ -63,19 +54,9 @@ def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> JobListRow:
         (transfer("gb.alpha.7.0.1"), home(row(tasks=(range(3, 4),))), OwnerSeenInHomeJobList.NO),
     ],
     ids=[
-        "listed",
-        "another's",
-        "not listed",
-        "asked before it began",
-        "listed before it began",
-        "listed once",
-        "listed later",
-        "it may just have ended",
-        "it may just have been deleted",
-        "a task of a job that has none",
-        "a task",
-        "a task that there is not",
-        "no task of an array",
+        *("listed", "another's", "not listed", "asked before it began", "listed before it began", "listed once"),
+        *("listed later", "it may just have ended", "it may just have been deleted"),
+        *("a task of a job that has none", "a task", "a task that there is not", "no task of an array"),
     ],
 )
 def test_homes_list_says_whether_a_transfer_is_what_its_name_says(

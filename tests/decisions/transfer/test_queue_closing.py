@@ -13,7 +13,6 @@ BIG = "big-one"
 
 
 def values(up: str, pending: str) -> dict[str, str]:
-    """Return load values of a remote cluster."""
     return {load_value_complex_attribute(BIG, UP): up, load_value_complex_attribute(BIG, PENDING): pending}
 
 

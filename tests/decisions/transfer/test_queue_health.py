@@ -55,25 +55,13 @@ def at_home(state: str, used: int = 1) -> PublishedFilesSnapshot:
 @pytest.mark.parametrize(
     ("what", "why"),
     [
-        pytest.param(shown(), "", id="open"),
-        pytest.param(at_home("", used=2), "every slot is used", id="full"),
-        pytest.param(at_home("d"), "disabled", id="disabled"),
-        pytest.param(
-            at_home("aE"),
-            "in error state: after the repair, qmod -cq clears the state",
-            id="an error counts more than an alarm",
-        ),
-        pytest.param(
-            at_home("a"),
-            "the load values are fine: the queue opens at the next load report",
-            id="the load report is behind",
-        ),
-        pytest.param(
-            shown(load=load({**OPEN, "gb_beta_pending": "10"})),
-            "10 jobs wait at beta, 10 is the limit",
-            id="the limit itself closes",
-        ),
-        pytest.param(
+        (shown(), ""),
+        (at_home("", used=2), "every slot is used"),
+        (at_home("d"), "disabled"),
+        (at_home("aE"), "in error state: after the repair, qmod -cq clears the state"),
+        (at_home("a"), "the load values are fine: the queue opens at the next load report"),
+        (shown(load=load({**OPEN, "gb_beta_pending": "10"})), "10 jobs wait at beta, 10 is the limit"),
+        (
             shown(
                 load=load({"gb_beta_up": "0"}),
                 clusters={
@@ -82,18 +70,16 @@ def at_home(state: str, used: int = 1) -> PublishedFilesSnapshot:
                 },
             ),
             "beta has not answered for 4 s: qstat: no answer in time",
-            id="the other cluster is silent",
         ),
-        pytest.param(shown(load=load(age_s=31)), "the load values are too old", id="stale"),
-        pytest.param(
-            shown(load=load({"gb_beta_up": "0"}), service=replace(service(), full="/s is full")),
-            "/s is full",
-            id="nobody can write a message",
-        ),
-        pytest.param(shown(load=None), "the load values are too old", id="no load values"),
-        pytest.param(
-            shown(clusters={"alpha": cluster("alpha")}), "the home cluster does not list this queue", id="no such queue"
-        ),
+        (shown(load=load(age_s=31)), "the load values are too old"),
+        (shown(load=load({"gb_beta_up": "0"}), service=replace(service(), full="/s is full")), "/s is full"),
+        (shown(load=None), "the load values are too old"),
+        (shown(clusters={"alpha": cluster("alpha")}), "the home cluster does not list this queue"),
+    ],
+    ids=[
+        *("open", "full", "disabled", "an error counts more than an alarm", "the load report is behind"),
+        *("the limit itself closes", "the other cluster is silent", "stale", "nobody can write a message"),
+        *("no load values", "no such queue"),
     ],
 )
 def test_a_closed_queue_says_what_closes_it(what: PublishedFilesSnapshot, why: str) -> None:

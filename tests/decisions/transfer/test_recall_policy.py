@@ -8,9 +8,11 @@ import pytest
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer
 from gridbridge.model.transfer_message import DesiredLocalJobState, StarterPhase, TransferMessage, TransferOutcome
+from tests.decisions.transfer.test_transfer_policy import a_transfer
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -19,22 +21,9 @@ QUEUE = TransferQueueSection(cluster="beta", pending_limit=9, slots=9, recall_wa
 
 def waiting(job: int = 7, minutes: float = 12, **values: object) -> Transfer:
     """Return a transfer whose job waits at beta, under its own number, for so long."""
-    long = Transfer(
-        name=f"gb.alpha.{job}.0.1",
-        uid=1001,
-        owner="alice",
-        remote="beta",
-        queue="transfer-beta",
-        phase=StarterPhase.RELEASED,
-        record="m.1",
-        wake=f"w{job}",
-        rerun="",
-        created_at=NOW - timedelta(minutes=minutes),
-        updated_at=NOW,
-        remote_id=job,
-        remote_state=job_state("qw"),
-        since=NOW - timedelta(minutes=minutes),
-    )
+    begun = NOW - timedelta(minutes=minutes)
+    states = {"local_state": UNSEEN, "remote_state": "qw", "since": begun, "created_at": begun, "updated_at": NOW}
+    long = a_transfer(name=f"gb.alpha.{job}.0.1", wake=f"w{job}", remote_id=job, **states)
     return long.but(**values)
 
 
@@ -47,7 +36,6 @@ def due(
     age_s: float = 1,
     queue: TransferQueueSection = QUEUE,
 ) -> list[tuple[int, str]]:
-    """Return the jobs that are due, and why."""
     rows = {
         one.remote_id: (
             JobListRow(job_id=one.remote_id, name="x", owner=one.owner, state=job_state(letters), slots=slots),

@@ -40,7 +40,6 @@ def situation(one: Transfer, silent_s: float = 301, letters: str = "qw", slots: 
 def due(
     one: Transfer, free: int = 9, queue: TransferQueueSection = QUEUE, seen: TransferDecisionInputs | None = None
 ) -> list[str]:
-    """Return why it comes home."""
     old = one.but(created_at=NOW - timedelta(hours=1))
     queues = {"transfer-beta": queue}
     return [

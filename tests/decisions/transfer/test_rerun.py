@@ -26,18 +26,9 @@ MIXED = {"all.q": "TRUE", "short.q": "FALSE"}
         ("", {}, "no"),
     ],
     ids=[
-        "any queue",
-        "one that says yes",
-        "and a transfer queue",
-        "on one host",
-        "one that says no",
-        "two that differ",
-        "a pattern may mean any",
-        "any queue of some hosts",
-        "a transfer queue alone",
-        "all say yes",
-        "some hosts say no",
-        "there is none",
+        *("any queue", "one that says yes", "and a transfer queue", "on one host", "one that says no"),
+        *("two that differ", "a pattern may mean any", "any queue of some hosts", "a transfer queue alone"),
+        *("all say yes", "some hosts say no", "there is none"),
     ],
 )
 def test_the_queues_where_it_could_have_run_say_it(queues: str, own: Mapping[str, str], expected: str) -> None:

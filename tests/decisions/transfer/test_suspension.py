@@ -4,10 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer.home_and_remote_mismatches import (
-    SuspensionMismatch,
-    find_suspension_mismatch,
-)
+from gridbridge.decisions.transfer.home_and_remote_mismatches import SuspensionMismatch, find_suspension_mismatch
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfers_and_actions import Transfer
@@ -21,7 +18,6 @@ END = TransferMessage(outcome=TransferOutcome.EXIT, exit_status="0")
 
 
 def second(number: float) -> datetime:
-    """Return a moment after noon."""
     return NOON + timedelta(seconds=number)
 
 

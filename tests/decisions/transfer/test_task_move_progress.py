@@ -37,16 +37,15 @@ def situation(there: str = "qw", here: str = "", queue: str = "", age_s: float =
 @pytest.mark.parametrize(
     ("changes", "there", "expected"),
     [
-        pytest.param({}, "qw", "", id="it waits"),
-        pytest.param({}, "", "", id="an answer without it"),
-        pytest.param({}, "r", "the task has started there", id="it runs"),
-        pytest.param({"closed_at": NOW}, "", "the task has ended there", id="over"),
-        pytest.param(
-            {"verdict": TransferMessage(outcome=TransferOutcome.EXIT)}, "", "the task has ended there", id="ended"
-        ),
-        pytest.param({"desired": DesiredLocalJobState.DEAD}, "qw", "the task is to be dead", id="deleted"),
-        pytest.param({"desired": DesiredLocalJobState.SUSPENDED}, "qw", "the task is to be suspended", id="suspended"),
+        ({}, "qw", ""),
+        ({}, "", ""),
+        ({}, "r", "the task has started there"),
+        ({"closed_at": NOW}, "", "the task has ended there"),
+        ({"verdict": TransferMessage(outcome=TransferOutcome.EXIT)}, "", "the task has ended there"),
+        ({"desired": DesiredLocalJobState.DEAD}, "qw", "the task is to be dead"),
+        ({"desired": DesiredLocalJobState.SUSPENDED}, "qw", "the task is to be suspended"),
     ],
+    ids=["it waits", "an answer without it", "it runs", "over", "ended", "deleted", "suspended"],
 )
 def test_what_has_started_or_is_unwanted_is_not_moved(changes: dict[str, Any], there: str, expected: str) -> None:
     assert recall_policy.why_task_move_is_impossible(waiting(**changes), situation(there)) == expected
@@ -55,12 +54,13 @@ def test_what_has_started_or_is_unwanted_is_not_moved(changes: dict[str, Any], t
 @pytest.mark.parametrize(
     ("transfer", "there", "age_s", "expected"),
     [
-        pytest.param(waiting(), "qw", 1, True, id="it waits"),
-        pytest.param(waiting(), "hqw", 1, False, id="held"),
-        pytest.param(waiting(), "qw", 90, False, id="an old answer"),
-        pytest.param(waiting(wake="w8"), "qw", 1, False, id="its starter is busy"),
-        pytest.param(waiting(minutes=0.05), "qw", 1, False, id="it was just released"),
+        (waiting(), "qw", 1, True),
+        (waiting(), "hqw", 1, False),
+        (waiting(), "qw", 90, False),
+        (waiting(wake="w8"), "qw", 1, False),
+        (waiting(minutes=0.05), "qw", 1, False),
     ],
+    ids=["it waits", "held", "an old answer", "its starter is busy", "it was just released"],
 )
 def test_it_is_begun_while_a_fresh_answer_has_it_as_waiting(
     transfer: Transfer, there: str, age_s: float, expected: bool
@@ -71,12 +71,16 @@ def test_it_is_begun_while_a_fresh_answer_has_it_as_waiting(
 @pytest.mark.parametrize(
     ("minutes", "here", "queue", "expected"),
     [
-        pytest.param(0, "", "", "", id="home has not answered since"),
-        pytest.param(1, "qw", "", "", id="it waits at home"),
-        pytest.param(1, "r", "all.q@n1", "the task runs at home", id="it runs at home"),
-        pytest.param(1, "r", "transfer-delta@n1", "", id="it is about to be sent on"),
-        pytest.param(1, "", "", "the task has ended at home", id="gone"),
-        pytest.param(11, "qw", "", "no start within 600 s: the task may go back", id="for long"),
+        (0, "", "", ""),
+        (1, "qw", "", ""),
+        (1, "r", "all.q@n1", "the task runs at home"),
+        (1, "r", "transfer-delta@n1", ""),
+        (1, "", "", "the task has ended at home"),
+        (11, "qw", "", "no start within 600 s: the task may go back"),
+    ],
+    ids=[
+        *("home has not answered since", "it waits at home", "it runs at home", "it is about to be sent on", "gone"),
+        "for long",
     ],
 )
 def test_a_task_that_came_home_keeps_off_until_it_has_started(

@@ -2,10 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.transfer_status_explanation import (
-    explain_transfer_attempt,
-    explain_transfer_wait,
-)
+from gridbridge.decisions.transfer.transfer_status_explanation import explain_transfer_attempt, explain_transfer_wait
 from gridbridge.model.published_status_and_reports import (
     PublishedFilesSnapshot,
     PublishedTransfer,
@@ -21,14 +18,13 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
 @pytest.mark.parametrize(
     ("one", "what", "words"),
     [
-        pytest.param(transfer(), shown(), "its end", id="running"),
-        pytest.param(
+        (transfer(), shown(), "its end"),
+        (
             transfer(phase="submitting", remote_id=None, remote_state=""),
             shown(),
             "the starter, to submit the job to beta",
-            id="being submitted",
         ),
-        pytest.param(
+        (
             transfer(
                 phase="submitting",
                 remote_id=None,
@@ -38,94 +34,57 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
             ),
             shown(),
             "the starter, to submit the job to beta; tried in vain: ssh: no",
-            id="tried in vain",
         ),
-        pytest.param(
-            transfer(phase="held", remote_state=""),
-            shown(),
-            "the starter, to release the job at beta",
-            id="held until released",
-        ),
-        pytest.param(
+        (transfer(phase="held", remote_state=""), shown(), "the starter, to release the job at beta"),
+        (
             transfer(phase="held", remote_state="hqw", desired="suspended"),
             shown(),
             "a resume (qmod -usj 12): your suspend holds the job at beta",
-            id="suspended before it was released",
         ),
-        pytest.param(
+        (
             transfer(remote_state="hqw", desired="suspended"),
             shown(),
             "a resume (qmod -usj 12): your suspend holds the job at beta",
-            id="suspended while it waited",
         ),
-        pytest.param(
+        (
             transfer(remote_state="s", desired="suspended"),
             shown(),
             "a resume (qmod -usj 12): the job is suspended at beta by your suspend",
-            id="suspended while it ran",
         ),
-        pytest.param(
-            transfer(remote_state="s"),
-            shown(),
-            "a resume: the job is suspended at beta by hand",
-            id="suspended there by somebody",
-        ),
-        pytest.param(
-            transfer(remote_state="S"),
-            shown(),
-            "a resume: the job is suspended at beta with its queue",
-            id="suspended by its queue there",
-        ),
-        pytest.param(transfer(remote_state="qw"), shown(), "a free slot (2 waiting, 0 free)", id="waiting"),
-        pytest.param(
-            transfer(remote_state="hqw"),
-            shown(),
-            "a release of the remote job's hold at beta",
-            id="held by somebody there",
-        ),
-        pytest.param(transfer(remote_state=""), shown(), "the next answer of beta", id="not seen yet"),
-        pytest.param(
-            transfer(), UNHEARD, "news of host beta-n1, which does not report to beta", id="its host is unknown"
-        ),
-        pytest.param(
+        (transfer(remote_state="s"), shown(), "a resume: the job is suspended at beta by hand"),
+        (transfer(remote_state="S"), shown(), "a resume: the job is suspended at beta with its queue"),
+        (transfer(remote_state="qw"), shown(), "a free slot (2 waiting, 0 free)"),
+        (transfer(remote_state="hqw"), shown(), "a release of the remote job's hold at beta"),
+        (transfer(remote_state=""), shown(), "the next answer of beta"),
+        (transfer(), UNHEARD, "news of host beta-n1, which does not report to beta"),
+        (
             transfer(cause=TransferFailureCause.DROPPED, desired="dead"),
             shown(),
             "[cluster.beta] to be in /etc/gridbridge/gridbridge.toml again: until then"
             " nobody queries beta, and the job counts as alive",
-            id="its cluster is configured no more",
         ),
-        pytest.param(
+        (
             transfer(),
             SILENT,
             "beta, which has not answered for 4 s: qstat: no answer in time;"
             " until the cluster answers, the job counts as alive",
-            id="its cluster is silent",
         ),
-        pytest.param(
-            transfer(missing_since=ago(12)),
-            shown(),
-            "the accounting of job 34, which beta has not listed for 12 s",
-            id="listed no more",
-        ),
-        pytest.param(
+        (transfer(missing_since=ago(12)), shown(), "the accounting of job 34, which beta has not listed for 12 s"),
+        (
             transfer(remote_state="Eqw"),
             shown(),
             "the service, to bring the task home: beta put the job into the error state",
-            id="error state",
         ),
-        pytest.param(
-            transfer(desired="dead"),
-            shown(),
-            "beta to delete the remote job, because the local job was deleted",
-            id="deleted here",
-        ),
-        pytest.param(
-            transfer(outcome="exit status 3"),
-            SILENT,
-            "the starter, to report the job's end at home (exit status 3)",
-            id="ended",
-        ),
-        pytest.param(transfer(closed_at=NOW), shown(), "", id="over"),
+        (transfer(desired="dead"), shown(), "beta to delete the remote job, because the local job was deleted"),
+        (transfer(outcome="exit status 3"), SILENT, "the starter, to report the job's end at home (exit status 3)"),
+        (transfer(closed_at=NOW), shown(), ""),
+    ],
+    ids=[
+        *("running", "being submitted", "tried in vain", "held until released", "suspended before it was released"),
+        *("suspended while it waited", "suspended while it ran", "suspended there by somebody"),
+        *("suspended by its queue there", "waiting", "held by somebody there", "not seen yet"),
+        *("its host is unknown", "its cluster is configured no more", "its cluster is silent", "listed no more"),
+        *("error state", "deleted here", "ended", "over"),
     ],
 )
 def test_a_transfer_says_what_it_waits_for(one: PublishedTransfer, what: PublishedFilesSnapshot, words: str) -> None:

@@ -568,12 +568,8 @@ def test_an_unknown_cluster_is_never_idle(remote: ClusterSnapshot | None) -> Non
     ("last_seen", "missing_s", "expected"),
     [("", 20, False), ("", 40, True), ("qw", 20, False), ("qw", 40, True), ("r", 40, False), ("r", 700, True)],
     ids=[
-        "never seen, just now",
-        "never seen, a while ago",
-        "waited, just now",
-        "waited, a while ago",
-        "ran, a while ago",
-        "ran, long ago",
+        *("never seen, just now", "never seen, a while ago", "waited, just now", "waited, a while ago"),
+        *("ran, a while ago", "ran, long ago"),
     ],
 )
 def test_the_record_of_a_job_that_never_started_is_not_awaited_for_long(

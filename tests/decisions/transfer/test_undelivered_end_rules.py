@@ -82,13 +82,8 @@ ASK = TransferMessage(transfer="gb.alpha.7.0.0", restarted="yes")
         ((), ASK, ""),
     ],
     ids=[
-        "its end was not heard",
-        "that of the last attempt",
-        "not put back",
-        "open",
-        "the last one was deleted",
-        "to run again",
-        "never sent",
+        *("its end was not heard", "that of the last attempt", "not put back", "open", "the last one was deleted"),
+        *("to run again", "never sent"),
     ],
 )
 def test_a_task_that_was_put_back_and_asks_takes_the_end_that_nobody_heard(

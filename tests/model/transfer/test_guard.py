@@ -29,18 +29,9 @@ OURS = ("transfer-beta", "transfer-delta")
         ((("remote", "false"),), "all.q", HomeStartGuard.START),
     ],
     ids=[
-        "nothing",
-        "a queue here",
-        "a transfer queue",
-        "two of them",
-        "or one here",
-        "a pattern may mean any",
-        "any queue of a host",
-        "any queue of some hosts",
-        "to leave",
-        "to leave, and a queue here that can't be",
-        "a BOOL without a value",
-        "to stay",
+        *("nothing", "a queue here", "a transfer queue", "two of them", "or one here", "a pattern may mean any"),
+        *("any queue of a host", "any queue of some hosts", "to leave", "to leave, and a queue here that can't be"),
+        *("a BOOL without a value", "to stay"),
     ],
 )
 def test_only_what_could_start_here_is_kept_from_it(

@@ -17,12 +17,7 @@ from gridbridge.model.published_status_and_reports import (
 from gridbridge.state import published_file_formats
 from gridbridge.state import published_json as files
 from gridbridge.transfer import usage_rows
-from gridbridge.transfer.cli.qacct_remote import (
-    ANYBODY,
-    NoAccountedJob,
-    read_home_remote_accounting,
-    sum_remote_usage,
-)
+from gridbridge.transfer.cli.qacct_remote import ANYBODY, NoAccountedJob, read_home_remote_accounting, sum_remote_usage
 from tests.shown import NOW, ago, history, publish, shown, transfer
 from tests.transfer.cli.test_remote_tools import CONFIG, REMOTE
 

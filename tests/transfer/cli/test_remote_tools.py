@@ -67,13 +67,8 @@ def run(monkeypatch: pytest.MonkeyPatch, name: str, *words: str, command: click.
 
 @pytest.mark.parametrize(
     ("users", "jobs"),
-    [
-        pytest.param("a*", ["12"], id="beginning"),
-        pytest.param("*", ["12", "13.2"], id="everybody"),
-        pytest.param("[b-z]ob,?lice", ["12", "13.2"], id="several patterns"),
-        pytest.param("$user", ["13.2"], id="the caller"),
-        pytest.param("Bob", [], id="another name"),
-    ],
+    [("a*", ["12"]), ("*", ["12", "13.2"]), ("[b-z]ob,?lice", ["12", "13.2"]), ("$user", ["13.2"]), ("Bob", [])],
+    ids=["beginning", "everybody", "several patterns", "the caller", "another name"],
 )
 def test_users_are_chosen_as_qstat_chooses_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], users: str, jobs: list[str]

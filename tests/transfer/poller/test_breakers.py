@@ -4,10 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.model.published_status_and_reports import (
-    PublishedBreakersOfClusters,
-    PublishedClusterBreaker,
-)
+from gridbridge.model.published_status_and_reports import PublishedBreakersOfClusters, PublishedClusterBreaker
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
 from gridbridge.model.transfer_message import StarterPhase, TransferFailureCause
@@ -72,7 +69,6 @@ class Told:
 
 @pytest.fixture
 def told() -> Told:
-    """Return breakers to which nothing was told."""
     return Told()
 
 

@@ -68,11 +68,9 @@ class Far(ssh.OpenSshClient):
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    machine = Machine(tmp_path)
+def machine(machine: Machine) -> Machine:
     (machine.spool / FOLDER).mkdir()
-    yield machine
-    machine.service.shut_down()
+    return machine
 
 
 @pytest.fixture
@@ -102,7 +100,6 @@ def link(machine: Machine, tmp_path: Path) -> Iterator[Far]:
 
 
 def known(machine: Machine) -> Transfer:
-    """Return the transfer as the state file has it."""
     (one,) = TransferRows(machine.service.resources.database).open()
     return one
 
@@ -115,13 +112,11 @@ def sent(machine: Machine) -> None:
 
 
 def recall(machine: Machine) -> None:
-    """Call the task home."""
     with machine.service.ledger.transaction():
         machine.service.claims.recall(known(machine), WHY)
 
 
 def granted(link: Far) -> list[str]:
-    """Return the grants that lie there."""
     folder = link.folder / GRANTS
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
@@ -142,7 +137,6 @@ JOBS = range(7, 10)
 
 
 def a_record_of(job: int) -> TransferMessage:
-    """Return the record of another job with a claim by file."""
     name, wake = f"gb.alpha.{job}.0.1", f"f{job}"
     return RECORD.but(transfer=name, wake=wake, remote_id=str(job + 100), claim=f"file.t{job}")
 
@@ -238,7 +232,6 @@ def _waiting(machine: Machine, opened: list[int]) -> Machine:
 
 
 def called_home(machine: Machine) -> list[str]:
-    """Return the transfers that are being recalled."""
     return [one.name for one in machine.service.ledger.all() if one.claimed == HOME]
 
 

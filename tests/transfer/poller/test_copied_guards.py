@@ -4,22 +4,22 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.decisions.transfer.home_and_remote_mismatches import GuardRelevantRequest
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.job_request import FAR_S, OWN_JOB, JobRequest
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.program.threads_and_backoff import AT_ONCE
 from gridbridge.transfer.poller.guard_and_suspension_repair import LOOK_S, CopiedGuardRemover
 from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer
 
-OWN = GuardRelevantRequest(owner="alice", is_deferred=False, hard=(), queues="")
-COPY = GuardRelevantRequest(owner="alice", is_deferred=True, deferred_job=7, hard=(), queues="")
+OWN = JobRequest(owner="alice")
+COPY = JobRequest(owner="alice", start=FAR_S, context=((OWN_JOB, "7"),))
 
 
 class Home:
     """A home whose waiting jobs are looked at, at once; job 7 is away."""
 
     def __init__(self) -> None:
-        self.waiting: dict[int, GuardRelevantRequest] = {}
+        self.waiting: dict[int, JobRequest] = {}
         self.asked: list[tuple[int, ...]] = []
         self.freed: list[int] = []
         self.failing: set[int] = set()
@@ -33,7 +33,7 @@ class Home:
         """Return the jobs that wait."""
         return frozenset(self.waiting)
 
-    def requests(self, jobs: tuple[int, ...]) -> dict[int, GuardRelevantRequest]:
+    def requests(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
         """Return what these ask for."""
         self.asked.append(jobs)
         return {job: self.waiting[job] for job in jobs}

@@ -29,7 +29,9 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(monkeypatch: pytes
         done.append("build")
         if done.count("build") == 2:
             raise StateError("still full")
-        return SimpleNamespace(shut_down=lambda: done.append("end"), away_jobs=None, open_round=open_round)
+        return SimpleNamespace(
+            shut_down=lambda: done.append("end"), ledger=SimpleNamespace(away_jobs=None), open_round=open_round
+        )
 
     monkeypatch.setattr(poller_daemon, "build_transfer_service", build)
     monkeypatch.setattr(poller_daemon.service_cycle, "set_log_level", lambda _: None)

@@ -1,24 +1,20 @@
 """What people take away of the guards at home comes back; a starter may still let its task go."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.decisions.transfer.home_and_remote_mismatches import GuardRelevantRequest
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.job_request import JobRequest
 from gridbridge.model.transfer.claim_and_guard import HomeStartGuard
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferAction, TransferActKind
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.program.threads_and_backoff import AT_ONCE
-from gridbridge.transfer.poller.guard_and_suspension_repair import (
-    RESTORE_AFTER_S,
-    MissingGuardRestorer,
-)
+from gridbridge.transfer.poller.guard_and_suspension_repair import RESTORE_AFTER_S, MissingGuardRestorer
 from tests.decisions.transfer.test_transfer_policy import VERDICT, a_row, a_snapshot, a_transfer
 
-OTHER = GuardRelevantRequest(owner="alice", is_deferred=False, hard=(), queues="")
+OTHER = JobRequest(owner="alice")
 
 
 class Home:
@@ -29,7 +25,7 @@ class Home:
         self.acts: list[TransferAction] = []
         self.asked: list[tuple[int, ...]] = []
         self.now_s = 0.0
-        self.kept: dict[int, GuardRelevantRequest] | GridbridgeError = {}
+        self.kept: dict[int, JobRequest] | GridbridgeError = {}
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"), queues=("transfer-beta",))
         ledger = SimpleNamespace(all=lambda: tuple(self.open.values()), keep=self._keep)
         acts = SimpleNamespace(requests=self._look)
@@ -47,7 +43,7 @@ class Home:
     def _keep(self, one: Transfer) -> None:
         self.open[one.name] = one
 
-    def _look(self, jobs: tuple[int, ...]) -> dict[int, GuardRelevantRequest]:
+    def _look(self, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
         self.asked.append(jobs)
         if isinstance(self.kept, GridbridgeError):
             raise self.kept
@@ -96,7 +92,7 @@ def test_few_are_asked_for_every_time() -> None:
 
 def test_what_needed_no_guard_gets_one_which_is_kept_first() -> None:
     home = Home(a_transfer(guard=HomeStartGuard.NONE))
-    home.kept = {7: replace(OTHER, queues="all.q")}
+    home.kept = {7: OTHER.but(queues="all.q")}
     home.now_s += RESTORE_AFTER_S
     home.answers("r")
 

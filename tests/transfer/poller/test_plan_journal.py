@@ -9,10 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.transfer.transfer_decisions import update_and_plan_transfers
-from gridbridge.decisions.transfer.transfers_in_job_lists import (
-    TransferDecisionInputs,
-    keep_rows_deciding_transfers,
-)
+from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs, keep_rows_deciding_transfers
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.transfer.transfers_and_actions import WORDS, Transfer, TransferActKind
 from gridbridge.model.transfer_message import DesiredLocalJobState

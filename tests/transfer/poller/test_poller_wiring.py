@@ -15,12 +15,7 @@ import pytest
 from gridbridge.errors import StateError
 from gridbridge.model.published_status_and_reports import PublishedClusterBreaker
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import (
-    ClusterKind,
-    ClusterSection,
-    JobEndPushKind,
-    Policy,
-)
+from gridbridge.model.site_configuration import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.transfer.load_values import queue_closing_load_values
 from gridbridge.model.transfer.transfer_config_sections import BreakerSection, PollerSection, TransferQueueSection
 from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind, TransferOutcome
@@ -30,10 +25,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats, published_json
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_daemon
-from gridbridge.transfer.poller.poller_daemon import (
-    build_transfer_service,
-    reload_transfer_service,
-)
+from gridbridge.transfer.poller.poller_daemon import build_transfer_service, reload_transfer_service
 from tests.transfer.poller.messages import RECORD
 from tests.transfer.poller.test_transfer_round import Machine, Told
 
@@ -112,14 +104,12 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 
 def with_gamma(policy: Policy) -> dict[str, object]:
-    """Return another cluster and a queue to it."""
     there = {"gamma": ClusterSection(qmaster_port=1, execd_port=2)}
     queue = {"transfer-gamma": TransferQueueSection(cluster="gamma", pending_limit=1, slots=1)}
     return {"clusters": {**policy.clusters, **there}, "queues": {**policy.queues, **queue}}
 
 
 def of_beta(policy: Policy, **changes: object) -> dict[str, object]:
-    """Return the clusters with another beta."""
     beta = replace(policy.clusters["beta"], **changes)  # type: ignore[arg-type]  # as the test says
     return {"clusters": {**policy.clusters, "beta": beta}}
 

@@ -23,11 +23,7 @@ from gridbridge.model.transfer.transfer_config_sections import (
     ResourceMappingRule,
     TransferQueueSection,
 )
-from gridbridge.model.transfer.transfers_and_actions import (
-    OwnerSeenInHomeJobList,
-    Transfer,
-    TransferEvent,
-)
+from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer, TransferEvent
 from gridbridge.model.transfer_message import TransferMessage
 from gridbridge.program.cluster_observer import ClusterObserver, ClusterQueryResult
 from gridbridge.shell.clock import Clock

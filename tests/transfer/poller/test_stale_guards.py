@@ -4,7 +4,6 @@ import os
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
@@ -47,19 +46,15 @@ class Cell:
 
 @pytest.fixture
 def cell(monkeypatch: pytest.MonkeyPatch) -> Cell:
-    """Return home's qmaster."""
     cell = Cell()
     monkeypatch.setattr(TransferActRunner, "far", lambda _, action: cell.far(action))
     return cell
 
 
 @pytest.fixture
-def machine(tmp_path: Path, cell: Cell) -> Iterator[Machine]:
-    """Return a machine of its own, stopped afterwards."""
-    machine = Machine(tmp_path)
+def machine(cell: Cell, machine: Machine) -> Iterator[Machine]:
     yield machine
     cell.free.set()
-    machine.service.shut_down()
 
 
 def list_at_home(machine: Machine, letters: str) -> None:

@@ -19,12 +19,7 @@ from gridbridge.model.transfer_message import (
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.shell.safe_files import account_name_or_uid
 from gridbridge.state import published_file_formats
-from gridbridge.transfer.poller.guard_and_suspension_repair import (
-    AGAIN_S,
-    SELDOM_S,
-    WHAT_FOLLOWS,
-    SuspensionReconciler,
-)
+from gridbridge.transfer.poller.guard_and_suspension_repair import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, SuspensionReconciler
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import LONG_AGO, Machine
@@ -66,7 +61,6 @@ def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -
 
 
 def shown(machine: Machine) -> TransferMessage | None:
-    """Return what the starter can see."""
     folder = str(machine.folder / "published")
     return published_file_formats.read_verdict_or_reply(
         published_file_formats.transfer_verdict_path(NAME, os.getuid(), folder)

@@ -1,12 +1,8 @@
 """A move of a task that waits away goes on by its stage and by what its transfer has become."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
-
-import pytest
 
 from gridbridge.model.transfer.transfers_and_actions import TaskMoveStage, WaitingTaskMove
 from gridbridge.model.transfer_message import TransferFailureCause
@@ -14,13 +10,6 @@ from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.transfer.transfer_rows import MOVES, TaskMoveRows, TransferRows
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import Machine
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    machine = Machine(tmp_path)
-    yield machine
-    machine.service.shut_down()
 
 
 def ask(machine: Machine, name: str = NAME, stage: TaskMoveStage = TaskMoveStage.ASKED) -> None:
@@ -37,7 +26,6 @@ def moves(machine: Machine) -> list[tuple[str, str]]:
 
 
 def settle(machine: Machine) -> None:
-    """Wait for the threads that give queues back."""
     for _, given in machine.service.moves._ending.values():
         given.exception(10)
 

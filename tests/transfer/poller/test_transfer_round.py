@@ -4,7 +4,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -195,14 +195,6 @@ class Machine:
     def records(self) -> int:
         """Return how many messages lie in the spool."""
         return len(list(self.spool.glob("m.[0-9a-f]*")))
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    """Return a machine of its own, stopped afterwards."""
-    machine = Machine(tmp_path)
-    yield machine
-    machine.service.shut_down()
 
 
 @pytest.mark.parametrize("news", ["another record", "an answer", "time", "a new process"])

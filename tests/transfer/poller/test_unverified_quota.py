@@ -50,7 +50,6 @@ def of(job: int, task: int = 0) -> TransferMessage:
 
 
 def answer(cluster: str, *rows: JobListRow, owner: str = str(ALICE)) -> ClusterSnapshot:
-    """Return an answer that was asked for just now."""
     theirs = tuple(replace(row, owner=owner) for row in rows)
     jobs = {number: tuple(rows) for number, rows in groupby(theirs, lambda row: row.job_id)}
     return replace(a_snapshot(cluster, 0), taken_at=datetime.now(UTC), jobs=jobs)

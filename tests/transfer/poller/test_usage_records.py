@@ -13,9 +13,10 @@ from gridbridge.model.jobs_and_accounting import RemoteJobRunAccounting, RemoteU
 from gridbridge.model.published_status_and_reports import PublishedAccountingProgress
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
+from gridbridge.model.states import UNSEEN
 from gridbridge.model.transfer.transfer_config_sections import RetentionSection, TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import OwnerSeenInHomeJobList, Transfer
-from gridbridge.model.transfer_message import StarterPhase, TransferMessage, TransferMessageKind, TransferOutcome
+from gridbridge.model.transfer_message import TransferMessage, TransferMessageKind, TransferOutcome
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats
 from gridbridge.state.state_file import StateFile
@@ -24,6 +25,7 @@ from gridbridge.transfer.poller.published_transfers import TransferStatePublishe
 from gridbridge.transfer.poller.remote_usage_records import RemoteUsageService
 from gridbridge.transfer.transfer_rows import TransferRows
 from gridbridge.transfer.usage_rows import RemoteUsageRows
+from tests.decisions.transfer.test_transfer_policy import a_transfer
 from tests.program.test_threads import without_room
 from tests.states import job_state
 
@@ -95,20 +97,8 @@ def site(tmp_path: Path) -> Iterator[Beta]:
 
 
 def transfer(**values: object) -> Transfer:
-    known = Transfer(
-        name="gb.alpha.7.0.1",
-        uid=1001,
-        owner="alice",
-        remote="beta",
-        queue="transfer-beta",
-        phase=StarterPhase.RELEASED,
-        record="",
-        wake="",
-        rerun="",
-        created_at=NOON,
-        updated_at=NOON + timedelta(minutes=1),
-        remote_id=2,
-    )
+    unseen = {"local_state": UNSEEN, "remote_state": UNSEEN, "record": "", "wake": ""}
+    known = a_transfer(created_at=NOON, updated_at=NOON + timedelta(minutes=1), remote_id=2, **unseen)
     return known.but(**values)
 
 

@@ -1,9 +1,8 @@
 """How often a transfer makes the service ask and change the state file: the same on any machine."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, event
@@ -15,14 +14,6 @@ from tests.transfer.poller.test_transfer_round import CLOSED, Machine
 
 BEGIN = "BEGIN IMMEDIATE"
 ENDED = RECORD.but(kind=TransferMessageKind.ENDED, outcome=TransferOutcome.EXIT, exit_status="0", user_s="0.5")
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    """Return a machine of its own, stopped afterwards."""
-    machine = Machine(tmp_path)
-    yield machine
-    machine.service.shut_down()
 
 
 def statements(act: Callable[[], object]) -> list[str]:

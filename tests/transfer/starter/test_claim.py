@@ -37,7 +37,6 @@ def lead(place: Place, claim: str) -> None:
 
 
 def claims(place: Place) -> set[str]:
-    """Return the claims that the starter's messages tell of."""
     return {message.claim for message in place.sent(TransferMessageKind.RECORD)}
 
 
@@ -47,7 +46,6 @@ def as_told(place: Place) -> str:
 
 
 def keys(place: Place) -> dict[str, str]:
-    """Return the keys of claims that lie in the spool, and what they hold."""
     folder = place.folder / "spool" / FOLDER
     return {path.name: path.read_text() for path in folder.iterdir()}
 

@@ -141,12 +141,7 @@ def test_nothing_is_released_while_a_slow_home_is_asked_whether_the_job_was_dele
     qstat.write_text(CLIENT.replace("\n", f"\n{is_asked}\n", 1))
     with ThreadPoolExecutor(1) as methods, gate.open("r+b", buffering=0) as home:
         method = methods.submit(control_methods.terminate_local_job, place.task())
-        until(
-            lambda: task_notes.is_termination_check_running(place.task().private),
-            "home to be asked",
-            10,
-            0.01,
-        )
+        until(lambda: task_notes.is_termination_check_running(place.task().private), "home to be asked", 10, 0.01)
         answer = place.step()
         released = place.calls("qalter -N")
         home.write(b"\n")
@@ -209,16 +204,20 @@ def test_terminate_ends_the_starter_also_when_nothing_can_be_noted(
 @pytest.mark.parametrize(
     ("letters", "job", "queue", "dies"),
     [
-        pytest.param("r", "100", "INFINITY", False, id="only its own limit passed"),
-        pytest.param("r", "0:1:40", "INFINITY", False, id="limit as a clock"),
-        pytest.param("r", "INFINITY", "100", False, id="only its queue's limit passed"),
-        pytest.param("r", "INFINITY", "9:0:0,[alpha-master=100]", False, id="limit of the host"),
-        pytest.param("hr", "100", "INFINITY", False, id="held by us"),
-        pytest.param("dr", "100", "INFINITY", True, id="deleted too"),
-        pytest.param("", "100", "INFINITY", True, id="removed by force"),
-        pytest.param("Rq", "100", "INFINITY", True, id="rescheduled"),
-        pytest.param("r", "200", "INFINITY", True, id="limit not reached"),
-        pytest.param("r", "INFINITY", "INFINITY", True, id="no limit"),
+        ("r", "100", "INFINITY", False),
+        ("r", "0:1:40", "INFINITY", False),
+        ("r", "INFINITY", "100", False),
+        ("r", "INFINITY", "9:0:0,[alpha-master=100]", False),
+        ("hr", "100", "INFINITY", False),
+        ("dr", "100", "INFINITY", True),
+        ("", "100", "INFINITY", True),
+        ("Rq", "100", "INFINITY", True),
+        ("r", "200", "INFINITY", True),
+        ("r", "INFINITY", "INFINITY", True),
+    ],
+    ids=[
+        *("only its own limit passed", "limit as a clock", "only its queue's limit passed", "limit of the host"),
+        *("held by us", "deleted too", "removed by force", "rescheduled", "limit not reached", "no limit"),
     ],
 )
 def test_a_local_h_rt_kills_nothing_that_nobody_deleted(
@@ -238,15 +237,19 @@ def test_a_local_h_rt_kills_nothing_that_nobody_deleted(
 @pytest.mark.parametrize(
     ("letters", "restarted", "answer"),
     [
-        pytest.param("Rq", "0", "exit 99", id="it waits again"),
-        pytest.param("hRq", "0", "exit 99", id="guarded"),
-        pytest.param("Rt", "0", "exit 99", id="it was dispatched anew"),
-        pytest.param("Rr", "0", "exit 99", id="it counts as running anew"),
-        pytest.param("Rr", "1", "exit 99", id="for the second time"),
-        pytest.param("dRr", "0", "signal 9", id="put back, then deleted"),
-        pytest.param("dr", "0", "signal 9", id="deleted"),
-        pytest.param("", "0", "signal 9", id="deleted by force"),
-        pytest.param("r", "0", "signal 9", id="killed with its host's execd"),
+        ("Rq", "0", "exit 99"),
+        ("hRq", "0", "exit 99"),
+        ("Rt", "0", "exit 99"),
+        ("Rr", "0", "exit 99"),
+        ("Rr", "1", "exit 99"),
+        ("dRr", "0", "signal 9"),
+        ("dr", "0", "signal 9"),
+        ("", "0", "signal 9"),
+        ("r", "0", "signal 9"),
+    ],
+    ids=[
+        *("it waits again", "guarded", "it was dispatched anew", "it counts as running anew", "for the second time"),
+        *("put back, then deleted", "deleted", "deleted by force", "killed with its host's execd"),
     ],
 )
 def test_what_was_put_back_ends_with_99_and_nothing_else_does(

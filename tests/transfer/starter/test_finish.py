@@ -30,7 +30,6 @@ def end(folder: Path, verdict: TransferMessage, note: str = "") -> int:
 
 
 def told(folder: Path) -> list[TransferMessage]:
-    """Return the messages that lie in the spool."""
     return [decode_in_place(path.read_bytes()) for path in folder.glob("w.*")]
 
 

@@ -26,7 +26,6 @@ def note(task: LocalTask, desired: str, order: tuple[int, int]) -> None:
 
 
 def told(place: Place) -> list[str]:
-    """Return what the service was told, in its order."""
     return [one.desired for one in sorted(place.sent(TransferMessageKind.INTENT), key=lambda one: one.at)]
 
 

@@ -107,7 +107,6 @@ class Execd:
 
 @pytest.fixture
 def execd(home: Path) -> Iterator[Execd]:
-    """Run a sensor on fresh values."""
     publish(home)
     execd = Execd(home)
     yield execd
@@ -355,7 +354,6 @@ if sys.argv[1:] == ["stay"]:
 
 @pytest.fixture
 def idle_home(home: Path) -> Path:
-    """Return a home whose poller is gone."""
     (home / "poller.lock").unlink()
     (home / "poller.lock").touch()
     os.chown(home / "poller.lock", SERVICE, -1)

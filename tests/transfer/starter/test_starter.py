@@ -21,12 +21,7 @@ from gridbridge.model.transfer_message import (
     TransferMessageKind,
 )
 from gridbridge.transfer.starter.starter import DueStarterStep, run_next_starter_step
-from gridbridge.transfer.starter.starter_step_context import (
-    EARLY_S,
-    UNABLE,
-    end_without_route,
-    retry_step_later,
-)
+from gridbridge.transfer.starter.starter_step_context import EARLY_S, UNABLE, end_without_route, retry_step_later
 from gridbridge.transfer.starter.submission_step import SHUT_OUT
 from tests.transfer.starter.cells import CLIENT, TRANSFER, UNDEFER, Place
 
@@ -322,7 +317,6 @@ def test_what_was_sent_waits_for_its_route(place: Place) -> None:
 
 
 def write_mapping(place: Place, rules: str) -> None:
-    """Publish rules for the queue, as the service does."""
     path = place.folder / "published/mappings/transfer-beta"
     path.parent.mkdir()
     path.write_text(rules)

@@ -74,7 +74,7 @@ class Starter:
         """Return the living processes of its session by name, if all of them sleep."""
         listed = subprocess.run(
             ["ps", "-s", str(self.process.pid), "-o", "pid=,stat=,comm="],
-            capture_output=True, text=True, check=False,
+            capture_output=True, text=True, check=False
         ).stdout  # fmt: skip
         rows = [line.split() for line in listed.splitlines()]
         living = [(pid, stat, name) for pid, stat, name in rows if "Z" not in stat]
