@@ -41,10 +41,7 @@ class UtcTimeColumn(sa.TypeDecorator[datetime]):
 
 
 class PrintableTextColumn(sa.TypeDecorator[str]):
-    """A text, in which characters other than printable ASCII are stored as `%XX`.
-
-    Texts of users may contain NULs or invalid UTF-8, which SQLite or PostgreSQL would refuse.
-    """
+    """A text of users, in which all but printable ASCII is `%XX`, because databases refuse NUL and invalid UTF-8."""
 
     impl = sa.Text
     cache_ok = True

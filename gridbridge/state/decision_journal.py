@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, Table, Text, bindparam, delete, func, insert, or_, select
+from sqlalchemy import Column, Table, Text, delete, func, insert, literal, or_, select
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.published_status_and_reports import JournalledProgramDecision
@@ -55,21 +55,6 @@ def make_journal_entry(
     return DecisionJournalEntry(at=at, program=program, sentence="; ".join(texts), inputs=stored)
 
 
-class DecisionJournal:
-    """The decision journal in a state file, for all programs that use this state file."""
-
-    def __init__(self, database: StateFile) -> None:
-        self._decisions = JournalledDecisionRows(database)
-
-    def keep(self, entry: DecisionJournalEntry) -> None:
-        """Store a decision in the journal; raise StateError if the disk is full."""
-        self._decisions.record(**{field.name: getattr(entry, field.name) for field in fields(entry)})
-
-    def forget(self, before: datetime) -> None:
-        """Delete decisions from before a time, then the oldest decisions until the journal has at most 64 MB."""
-        self._decisions.forget(before, KEPT_BYTES)
-
-
 DECISIONS = Table(
     "decisions",
     column_types.METADATA,
@@ -82,27 +67,20 @@ DECISIONS = Table(
 _DECISION = select(
     DECISIONS.c.id.label("number"), *(DECISIONS.c[name] for name in ("at", "program", "sentence", "inputs"))
 )
-_ADD = insert(DECISIONS).values(
-    at=bindparam("of_at"),
-    program=bindparam("of_program"),
-    sentence=bindparam("of_sentence"),
-    inputs=bindparam("of_inputs", type_=Text),
-)
 
 
-class JournalledDecisionRows:
-    """Reads and writes the journal's table of decisions."""
+class DecisionJournal:
+    """The decision journal in a state file, for all programs that use this state file."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def record(self, *, at: datetime, program: str, sentence: str, inputs: Mapping[str, object]) -> None:
-        """Insert a decision with its inputs into the journal."""
-        values = {"of_at": at, "of_program": program, "of_sentence": sentence}
-        values["of_inputs"] = column_types.to_json_text(
-            inputs
-        )  # before the transaction begins, because large inputs take time
-        self._database.execute(_ADD, values)
+    def keep(self, entry: DecisionJournalEntry) -> None:
+        """Store a decision in the journal; raise StateError if the disk is full."""
+        values = {field.name: getattr(entry, field.name) for field in fields(entry)}
+        # encoded before the transaction begins, because large inputs take time
+        inputs = literal(column_types.to_json_text(values.pop("inputs")), Text)
+        self._database.execute(insert(DECISIONS).values(**values, inputs=inputs))
 
     def find(self, number: int) -> JournalledProgramDecision | None:
         """Return the journalled decision with a number; None if the journal has no such decision."""
@@ -114,7 +92,7 @@ class JournalledDecisionRows:
         query = _DECISION.order_by(DECISIONS.c.id.desc()).limit(count)
         return self._database.read(JournalledProgramDecision, query)[::-1]
 
-    def forget(self, before: datetime, most_bytes: int) -> None:
+    def forget(self, before: datetime, most_bytes: int = KEPT_BYTES) -> None:
         """Delete decisions from before a time, then the oldest decisions until `most_bytes` remain."""
         size = func.length(DECISIONS.c.sentence) + func.length(DECISIONS.c.inputs)
         sizes = select(DECISIONS.c.id, func.sum(size).over(order_by=DECISIONS.c.id.desc()).label("bytes")).subquery()

@@ -1,7 +1,6 @@
 """Published files that record which clusters an administrator has drained, and why."""
 
 import os
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from gridbridge.errors import ParseError, StateError
@@ -64,18 +63,16 @@ def list_drained_clusters(folder: str = PUBLISHED) -> frozenset[str]:
 
 def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, PublishedClusterDrain]:
     """Return the drained clusters, each with its reason and the person who drained the cluster."""
-    return {name: drain for name in sorted(list_drained_clusters(folder)) for drain in _read(name, folder)}
-
-
-def _read(cluster: str, folder: str) -> Iterator[PublishedClusterDrain]:
-    path = f"{folder}/{DRAINED}/{cluster}"
-    try:
-        values = transfer_message.decode_key_value_lines(
-            safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0], KEYS
-        )
-        at = datetime.fromisoformat(values["at"])
-    except FileNotFoundError:  # the drain has just ended
-        return
-    except (ParseError, KeyError, ValueError) as error:
-        raise StateError(f"{path}: not written by gridbridge drain") from error
-    yield PublishedClusterDrain(by=values.get("by", ""), at=at.astimezone(UTC), reason=values.get("reason", ""))
+    drains = {}
+    for name in sorted(list_drained_clusters(folder)):
+        path = f"{folder}/{DRAINED}/{name}"
+        try:
+            data, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
+            values = transfer_message.decode_key_value_lines(data, KEYS)
+            at = datetime.fromisoformat(values["at"]).astimezone(UTC)
+        except FileNotFoundError:  # the drain has just ended
+            continue
+        except (ParseError, KeyError, ValueError) as error:
+            raise StateError(f"{path}: not written by gridbridge drain") from error
+        drains[name] = PublishedClusterDrain(by=values.get("by", ""), at=at, reason=values.get("reason", ""))
+    return drains

@@ -161,10 +161,7 @@ def set_verdict_folder_modes(mode: int, published: str = PUBLISHED) -> None:
 
 
 def remove_unfetched_published_files(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
-    """Remove published files older than `until` that nobody fetched; return how many.
-
-    These are verdicts and replies without an open transfer, old usage, and leftovers of killed writers.
-    """
+    """Remove verdicts and replies without an open transfer, old usage and leftovers; return how many."""
     removed = 0
     for folder, folders, names in os.walk(published):
         if folder == published and ACCOUNTING in folders:

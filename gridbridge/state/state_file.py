@@ -30,8 +30,7 @@ PORTION = 5000  # at most this many rows in one change; 5000 rows take a tenth o
 class StateFile:
     """The open state file, for one thread; each method is one transaction, unless `transaction()` groups methods.
 
-    If a read or write fails, the method raises StateError, the transaction is rolled back, and the next transaction may
-    succeed.
+    After a failed read or write, which raises StateError, the transaction is rolled back.
     """
 
     def __init__(self, engine: sa.Engine, name: str) -> None:

@@ -22,7 +22,7 @@ from gridbridge.program.service_cycle import FIRST_PAUSE_S, LONGEST_PAUSE_S, NOT
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_startup import version_with_commit
-from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry, JournalledDecisionRows
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 from tests.program.test_threads import without_room
 
@@ -85,7 +85,7 @@ class Balance:
 
     def kept(self) -> list[str]:
         """Return what the journal has."""
-        return [one.sentence for one in JournalledDecisionRows(self.database).last(9)]
+        return [one.sentence for one in DecisionJournal(self.database).last(9)]
 
 
 class Waiting:
@@ -139,7 +139,7 @@ def test_a_decision_is_kept_and_told_before_it_is_applied(balance: Balance) -> N
     assert plan == ("add", "add")
     assert balance.told == balance.kept() == ["2 jobs waiting: add 2"]
     assert balance.done == ["gather", "add, 1 kept", "add, 1 kept"]
-    assert JournalledDecisionRows(balance.database).last(1)[0].inputs == {"waiting": 2}
+    assert DecisionJournal(balance.database).last(1)[0].inputs == {"waiting": 2}
 
 
 def test_a_dry_run_prints_the_plan_and_changes_nothing(balance: Balance) -> None:

@@ -98,7 +98,6 @@ def test_an_answer_about_many_tasks_is_cheap(answers: LastClusterQueryRows) -> N
     took_s = time.process_time() - began
     found = answers.find("beta")
 
-    assert found
     assert len(decode_cluster_snapshot(found.content, "beta", NOON).jobs[7]) == MANY
     assert len(content) < 20 * MANY
     assert took_s < 0.5

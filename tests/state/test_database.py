@@ -14,18 +14,12 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, event
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.jobs_and_accounting import (
-    PER_TRANSFER,
-    AccountingFilePosition,
-    ClusterAccountingProgress,
-    RemoteJobRunAccounting,
-    RemoteUsageSource,
-)
+from gridbridge.model import jobs_and_accounting
 from gridbridge.model.states import UNSEEN, WORDS, JobState
 from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferEvent
 from gridbridge.model.transfer_message import KEYS, TransferMessage, TransferOutcome
 from gridbridge.state.cluster_query_tables import ClusterQueryLogRows
-from gridbridge.state.decision_journal import JournalledDecisionRows
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.transfer_rows import TransferRows
 from gridbridge.transfer.usage_rows import RemoteUsageRows
@@ -253,11 +247,11 @@ def test_forgetting_keeps_what_is_open_or_young(transfers: TransferRows, a_trans
 
 
 def test_forgetting_removes_old_records_and_stray_events(state_file: StateFile, tmp_path: Path) -> None:
-    transfers, decisions = TransferRows(state_file), JournalledDecisionRows(state_file)
+    transfers, decisions = TransferRows(state_file), DecisionJournal(state_file)
     snapshots = ClusterQueryLogRows(state_file)
     for at in (NOON - HOUR, NOON):
         transfers.add_event(TransferEvent(name="gb.alpha.9.0.1", uid=1, at=at, text="of no transfer"))
-        decisions.record(at=at, program="poller", sentence="1 open", inputs={"open": 1})
+        decisions.keep(DecisionJournalEntry(at=at, program="poller", sentence="1 open", inputs={"open": 1}))
         snapshots.record(cluster="beta", taken_at=at, ok=False, took=HOUR, summary={"error": "no answer", "at": at})
 
     transfers.forget(NOON)
@@ -291,20 +285,20 @@ class Slow:
 
 def test_a_decision_of_many_rows_is_written_as_text_before_others_have_to_wait(tmp_path: Path) -> None:
     state_file = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    decisions = JournalledDecisionRows(state_file)
+    decisions = DecisionJournal(state_file)
 
     rows = {"seen": Slow(tmp_path / "state.db")}
-    decisions.record(at=NOON, program="runner", sentence="sent", inputs=rows)
+    decisions.keep(DecisionJournalEntry(at=NOON, program="runner", sentence="sent", inputs=rows))
 
     assert [one.inputs for one in decisions.last(9)] == [{"seen": "they could"}]
     state_file.close()
 
 
-def a_record(**values: object) -> RemoteJobRunAccounting:
-    known = RemoteJobRunAccounting(
+def a_record(**values: object) -> jobs_and_accounting.RemoteJobRunAccounting:
+    known = jobs_and_accounting.RemoteJobRunAccounting(
         transfer="gb.alpha.7.0.1",
         cluster="beta",
-        source=RemoteUsageSource.ACCOUNTING,
+        source=jobs_and_accounting.RemoteUsageSource.ACCOUNTING,
         mark="00",
         job_id=12,
         owner="alice",
@@ -323,15 +317,15 @@ def test_a_record_that_comes_twice_is_kept_once(accounting: RemoteUsageRows) -> 
 
 def test_who_gives_many_jobs_one_account_fills_no_disk(accounting: RemoteUsageRows) -> None:
     """Anybody may submit jobs there under any account."""
-    for mark in range(PER_TRANSFER + 5):
+    for mark in range(jobs_and_accounting.PER_TRANSFER + 5):
         known = accounting.put_record(a_record(mark=str(mark)), NOON)
 
-    assert len(known) == PER_TRANSFER
-    assert len(accounting.records_of("alpha", 7, 0)) == PER_TRANSFER
+    assert len(known) == jobs_and_accounting.PER_TRANSFER
+    assert len(accounting.records_of("alpha", 7, 0)) == jobs_and_accounting.PER_TRANSFER
 
 
 def test_anothers_jobs_under_ones_account_hide_no_record_of_ones_own(accounting: RemoteUsageRows) -> None:
-    for mark in range(PER_TRANSFER):
+    for mark in range(jobs_and_accounting.PER_TRANSFER):
         accounting.put_record(a_record(mark=str(mark), owner="bob"), NOON)
     accounting.put_record(a_record(mark="own"), NOON)
 
@@ -350,8 +344,8 @@ def test_old_records_are_forgotten(accounting: RemoteUsageRows) -> None:
 
 def test_a_cursor_moves_on(accounting: RemoteUsageRows) -> None:
     for offset in (10, 20):
-        cursor = ClusterAccountingProgress(
-            cluster="beta", path="/a", place=AccountingFilePosition(offset=offset, inode=2**64 - 1)
+        cursor = jobs_and_accounting.ClusterAccountingProgress(
+            cluster="beta", path="/a", place=jobs_and_accounting.AccountingFilePosition(offset=offset, inode=2**64 - 1)
         )
         accounting.put_cursor(cursor)
 

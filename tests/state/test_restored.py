@@ -11,18 +11,12 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, TaskDeletionMarkRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_recovery_from_root_ledger
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    Campaign,
-    CampaignArray,
-    CampaignState,
-    RootLedgerArray,
-    TaskAttemptOutcome,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, RootLedgerArray, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, TaskDeletionMark
 from gridbridge.state.campaign_tables import ATTEMPTS
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS, AN_ARRAY = 40, 4
@@ -50,16 +44,7 @@ class Restored:
         self.database, self.campaigns = database, CampaignRows(database)
         self.tries = TaskAttemptRows(database, self.campaigns)
         wish = JdlClusterSettings(exec_file="run")
-        one = Campaign(
-            number=0,
-            uid=1000,
-            owner="alice",
-            state=CampaignState.IN_TREATMENT,
-            submitted_at=NOON,
-            tasks=TASKS,
-            digest="",
-            jdl=Jdl(name="sweep", clusters={"beta": wish, "gamma": wish}),
-        )
+        one = made_campaign(tasks=TASKS, jdl=Jdl(name="sweep", clusters={"beta": wish, "gamma": wish}))
         self.campaigns.add(one, "token")
         for cluster, tasks in (("beta", AN_ARRAY), ("gamma", 6), ("beta", 20)):
             self.campaigns.intend(1, cluster, tasks, NOON)
@@ -125,7 +110,6 @@ def test_a_kill_between_two_portions_leaves_a_state_that_is_gone_on_from(
     there = {task for task, _ in restored.waiting()} | pending
     assert there == {*range(TASKS)}
     anew = restored.campaigns.intend(1, "beta", 5, NOON)
-    assert anew
     assert {one[:2] for one in restored.sent() if one[2] == anew.number} & KNOWN
     restored.take_over(anew)
     assert (restored.sent(), restored.waiting()) == (whole.sent(), whole.waiting())
@@ -144,7 +128,6 @@ def test_a_task_that_had_ended_ends_anew_with_what_the_ledger_has_of_it(restored
     restored.take_over(restored.array(2))
 
     found = restored.campaigns.find(1)
-    assert found
     assert (found.ended, found.failed) == (1, 0)
 
 
@@ -158,7 +141,6 @@ def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(resto
     restored.take_over(restored.array(1))
 
     found = restored.campaigns.find(1)
-    assert found
     assert (found.ended, found.failed) == (0, 0)
     known = next(one for one in LEDGER if (6, 1) in one.tasks)
     place = known.tasks.index((6, 1)) + 1

@@ -18,7 +18,7 @@ from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.fixed_paths import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
 from gridbridge.model.site_configuration import Policy
@@ -53,9 +53,9 @@ def campaign_tasks_in_snapshots(
         campaign = campaigns.get(array.campaign)
         if campaign is None:
             continue
-        of_array = marks.get((array.campaign, array.number), {})
+        of_array = marks.get(array.key, {})
         for row in answers[array.cluster].jobs.get(array.job_id, ()):
-            is_kept = row.state.is_waiting and (array.campaign, array.number) in steps
+            is_kept = row.state.is_waiting and array.key in steps
             if not is_kept and (since := _since(array, row, campaign)):
                 yield from _split(array, campaign, row, shift_past_time_by_clock_jumps(since, jumps), of_array)
             elif of_array and (is_kept or row.state.is_put_back or (row.state.is_waiting and row.state.is_held)):
@@ -64,10 +64,7 @@ def campaign_tasks_in_snapshots(
 
 
 def _since(array: CampaignArray, row: JobListRow, campaign: Campaign) -> datetime | None:
-    """Return the time since which tasks wait or run; None for tasks that nikita must not delete.
-
-    Waiting times count from the array's submission, because no job list shows when a requeued task began to wait.
-    """
+    """Return the time since which tasks wait (since submission) or run; None for tasks that nikita must not delete."""
     if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
         return array.intended_at
     if row.state.is_deleting or row.state.is_put_back:
@@ -149,7 +146,7 @@ class BlockedLocalJobFinder:
                 self._ours[array.cluster][array.job_id] = deletions.CampaignArrayJob(
                     campaign=array.campaign,
                     array=array.number,
-                    ending=frozenset(marks.get((array.campaign, array.number), ())),
+                    ending=frozenset(marks.get(array.key, ())),
                     is_ending=array.campaign in cancelled,
                 )
         now = self._clock.now()
@@ -217,39 +214,25 @@ class HostClockJumpDetector:
             _log.warning("event=not_kept why=%r", str(error))
 
 
-class NikitaCancelRequestHandler:
-    """Executes requests to cancel campaigns; the runner executes all other requests."""
-
-    def __init__(
-        self,
-        database: StateFile,
-        clock: Clock,
-        folder: str = CAMPAIGNS,
-        published: str = PUBLISHED,
-        runners: str = RUNNER_LOCK,
-    ) -> None:
-        self._requests = CampaignOwnerRequestHandler(database, clock, folder, published)
-        self._folder = folder
-        self._published = published
-        self._runners = runners
-
-    def take(self) -> int:
-        """Execute cancel requests if no runner is running; return the number of executed requests."""
-        names, verb = campaign_files_of_owners.list_campaign_inbox_files(self._folder), CampaignOwnerRequestVerb.CANCEL
-        listed = campaign_files_of_owners.list_request_files_of_verb(names, verb, self._folder)
-        if not listed:
-            return 0
-        with poller_lock.MomentaryPollerLock(self._runners) as is_ours:
-            requests = campaign_files_of_owners.take_owner_requests(listed, self._folder) if is_ours else ()
-            return sum(map(self._answer, requests))
-
-    def _answer(self, request: CampaignOwnerRequest) -> bool:
-        does: dict[CampaignOwnerRequestVerb, Do] = {CampaignOwnerRequestVerb.CANCEL: self._requests.do}
-        try:
-            return execute_owner_request(request, does, self._folder, self._published)
-        except Exception as error:
-            _log.warning("event=not_taken_now token=%s why=%r", request.token, describe_error(error))
-            return False
+def execute_cancel_requests(
+    database: StateFile, clock: Clock, folder: str = CAMPAIGNS, published: str = PUBLISHED, runners: str = RUNNER_LOCK
+) -> int:
+    """Execute requests to cancel campaigns if no runner is running; return the number of executed requests."""
+    names, verb = campaign_files_of_owners.list_campaign_inbox_files(folder), CampaignOwnerRequestVerb.CANCEL
+    listed = campaign_files_of_owners.list_request_files_of_verb(names, verb, folder)
+    if not listed:
+        return 0
+    does: dict[CampaignOwnerRequestVerb, Do] = {
+        verb: CampaignOwnerRequestHandler(database, clock, folder, published).do
+    }
+    done = 0
+    with poller_lock.MomentaryPollerLock(runners) as is_ours:
+        for request in campaign_files_of_owners.take_owner_requests(listed, folder) if is_ours else ():
+            try:
+                done += execute_owner_request(request, does, folder, published)
+            except Exception as error:
+                _log.warning("event=not_taken_now token=%s why=%r", request.token, describe_error(error))
+    return done
 
 
 MAX_BYTES = 1 << 20

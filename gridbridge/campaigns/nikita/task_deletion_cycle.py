@@ -1,8 +1,7 @@
 """One cycle of nikita: decides which campaign tasks to delete, and deletes the tasks as their owners.
 
-Only the runner submits tasks again, after it has recorded the tasks' ends. If two programs submitted tasks, a task
-would run twice (CiGri, 2014). If a cluster does not answer, none of its tasks is deleted. If no job can start at a
-cluster, only cancelled and moved tasks are deleted.
+Only the runner submits tasks again, after it has recorded the tasks' ends: with two submitting programs a task would
+run twice (CiGri, 2014).
 """
 
 import logging
@@ -10,18 +9,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from gridbridge.batch.configured_cluster_routes import keep_ssh_connections_open
 from gridbridge.campaigns.nikita.nikita_queries import (
     TO_GO,
     BlockedLocalJobFinder,
     HostClockJumpDetector,
-    NikitaCancelRequestHandler,
     campaign_tasks_in_snapshots,
+    execute_cancel_requests,
 )
 from gridbridge.campaigns.runner import array_commands_as_owner
-from gridbridge.campaigns.runner.array_submitter import OwnerCallPostponement, OwnerCallTimeBudget
+from gridbridge.campaigns.runner.array_submitter import (
+    CampaignArrayCommands,
+    OwnerCallPostponement,
+    OwnerCallTimeBudget,
+)
 from gridbridge.campaigns.runner.cluster_queries_and_capacities import ClusterSnapshotFetcher, count_usable_slots
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows, TaskDeletionMarkRows
@@ -59,18 +62,6 @@ USUAL = ClusterCampaignsSection()
 _log = logging.getLogger(__name__)
 
 
-class ArrayTaskDeleter(Protocol):
-    """Repeatable deletions of tasks at clusters, as in campaigns/runner/array_commands_as_owner."""
-
-    def delete_places(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
-        """Delete the tasks with these array indices."""
-        ...
-
-    def delete_waiting(self, array: CampaignArray, indices: tuple[range, ...], /) -> tuple[range, ...]:
-        """Delete the tasks that have not started; return the array indices of the started tasks."""
-        ...
-
-
 class NikitaDeletionCycle:
     """Gathers, decides and applies the task deletions of one cycle."""
 
@@ -78,7 +69,7 @@ class NikitaDeletionCycle:
         self,
         policy: Policy,
         clock: Clock,
-        acts: ArrayTaskDeleter = array_commands_as_owner,
+        acts: CampaignArrayCommands = array_commands_as_owner,
         watched: str = NIKITA_CLOCKS,
         *,
         is_dry: bool = False,
@@ -118,10 +109,7 @@ class NikitaDeletionCycle:
         return self.listed(released, self._answers)
 
     def listed(self, released: list[CampaignArray], answers: dict[str, ClusterSnapshot]) -> NikitaSituation:
-        """Return the campaign tasks in the clusters' job lists, as input of the decision.
-
-        If no job can start at a cluster, which delays all waiting tasks, only cancelled and moved tasks are returned.
-        """
+        """Return the campaign tasks in the clusters' job lists, as input of the decision."""
         slots = {name: count_usable_slots(snapshot) for name, snapshot in answers.items()}
         campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished()}
         self._cancelled = killed = {n for n, campaign in campaigns.items() if campaign.state is CampaignState.CANCELLED}
@@ -130,11 +118,11 @@ class NikitaDeletionCycle:
         epilogues = {(step.campaign, step.array) for step in steps if step.campaign in killed and step.step == EPILOGUE}
         to_go = {key for key, of_array in marks.items() if any(mark.wiped_for in TO_GO for mark in of_array.values())}
         self._arrays = {
-            _key(array): array
+            array.key: array
             for array in released
             if array.cluster in slots
-            and (slots[array.cluster] or array.campaign in killed or _key(array) in to_go)
-            and _key(array) not in epilogues
+            and (slots[array.cluster] or array.campaign in killed or array.key in to_go)
+            and array.key not in epilogues
         }
         going = {(step.campaign, step.array) for step in steps if step.campaign not in killed}
         parts = campaign_tasks_in_snapshots(self._arrays.values(), answers, campaigns, marks, leaps, going)
@@ -142,6 +130,7 @@ class NikitaDeletionCycle:
         limits = self._policy.nikita
         return NikitaSituation(
             now=self._clock.now(),
+            # a cluster at which no job can start delays all waiting tasks, so only cancelled and moved tasks are listed
             parts=tuple(part for part in parts if slots[part.cluster] or part.is_cancelled or part.marked in TO_GO),
             allowed={name: max_waiting_tasks(count, flood_rates[name]) for name, count in slots.items() if count},
             patience=NikitaTimeouts(
@@ -205,10 +194,6 @@ class NikitaDeletionCycle:
             self._marks.put(replace(wipe, places=waiting, wiped_for=held))
 
 
-def _key(array: CampaignArray) -> tuple[int, int]:
-    return array.campaign, array.number
-
-
 def _without(ranges: tuple[range, ...], excluded: tuple[range, ...]) -> tuple[range, ...]:
     listed = {index for indices in excluded for index in indices}
     return group_into_ranges(index for indices in ranges for index in indices if index not in listed)
@@ -232,7 +217,7 @@ class NikitaDaemon:
     def open_cycle(self) -> Iterator[NikitaDeletionCycle]:
         """Execute cancel requests, then yield a NikitaDeletionCycle for one cycle."""
         if not self._is_dry:
-            NikitaCancelRequestHandler(self._nikita.database, self._clock).take()
+            execute_cancel_requests(self._nikita.database, self._clock)
         yield self._nikita
 
     def has_news(self) -> bool:

@@ -56,9 +56,8 @@ ERRORS: dict[int, type[errors.GridbridgeError]] = {
 def send(arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]) -> tuple[ArraySubmissionResult, ...]:
     """Submit arrays of one campaign to one cluster, and release the arrays' tasks.
 
-    Each result has a job id or an error. An error that is not in ERRORS leaves open whether the array was submitted, so
-    the same call may be repeated. Arrays whose submission did not start have no result. An error that concerns all
-    arrays is raised.
+    Each result has a job id or an error; arrays whose submission did not start have no result. After an error that is
+    not in ERRORS the array may be submitted, so the same call may be repeated. An error of all arrays is raised.
     """
     first = arrays[0][0]
     words = list[str]()

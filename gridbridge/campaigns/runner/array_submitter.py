@@ -31,11 +31,7 @@ class CampaignArrayCommands(Protocol):
     def send(
         self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...], /
     ) -> tuple[ArraySubmissionResult, ...]:
-        """Submit arrays of one campaign to one cluster, and release the arrays' tasks.
-
-        Raises or returns PermanentArrayRefusal, RootCampaignRefusal, or ArrayTasksAlreadyInLedger if root's ledger has
-        other tasks under the array's number.
-        """
+        """Submit arrays of one campaign to one cluster, and release the arrays' tasks."""
         ...
 
     def release(self, array: CampaignArray, /) -> None:
@@ -48,6 +44,10 @@ class CampaignArrayCommands(Protocol):
 
     def delete_places(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
         """Delete the tasks with these indices in an array."""
+        ...
+
+    def delete_waiting(self, array: CampaignArray, indices: tuple[range, ...], /) -> tuple[range, ...]:
+        """Delete the tasks that have not started; return the array indices of the started tasks."""
         ...
 
     def end(self, campaign: int, /) -> None:

@@ -23,7 +23,7 @@ from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_c
 from gridbridge.decisions.campaigns.nikita_deletion_planning import sum_clock_jumps
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule, CampaignCandidate
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection, NotificationsSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
@@ -72,15 +72,15 @@ class CampaignAndRequestIntake:
         self._kept_parts = AddedTaskRows(database, self._campaigns)
         self._events = EventAndSuccessRecordRows(database)
         self._given = CampaignNumberRegister(folder)
-        self._requests = CampaignOwnerRequestHandler(
+        self.requests = CampaignOwnerRequestHandler(
             database, clock, folder, published, begin=begin, register=self._given
         )
         subscribing = SubscriptionRequestHandler(database, clock, notifications, folder)
         self._does: dict[CampaignOwnerRequestVerb, Do] = dict.fromkeys(
-            CampaignOwnerRequestHandler.VERBS, self._requests.do
+            CampaignOwnerRequestHandler.VERBS, self.requests.do
         )
         self._does |= dict.fromkeys(SubscriptionRequestHandler.VERBS, subscribing.do)
-        self._parts = AddedTasksIntake(database, self._part_problem, self._given, folder)
+        self.parts = AddedTasksIntake(database, self._part_problem, self._given, folder)
         self._clusters = clusters
         self._clock = clock
         self._limits = limits
@@ -99,7 +99,7 @@ class CampaignAndRequestIntake:
         for token, new_file in campaign_files_of_owners.take_new_campaign_files(listed, self._folder):
             with self._isolated(token):
                 intake_count += self._take(token, new_file)
-        self._requests.begin()
+        self.requests.begin()
         for request in campaign_files_of_owners.take_owner_requests(listed, self._folder):
             with self._isolated(request.token):
                 intake_count += execute_owner_request(request, self._does, self._folder, self._published)
@@ -125,17 +125,14 @@ class CampaignAndRequestIntake:
         )
 
     def recover(self) -> None:
-        """Create again, paused, the campaigns that a restored state file lacks; pause campaigns that lack tasks.
-
-        Root's ledger of submitted tasks has the arrays that were already submitted.
-        """
+        """Create again, paused, the campaigns that a restored state file lacks; pause campaigns that lack tasks."""
         campaigns = self._campaigns.all()
         for campaign in campaigns:
             self._given.note(campaign.number, campaign.uid, campaign.digest)
         for number in sorted({*self._given.campaigns()} - {campaign.number for campaign in campaigns}):
             self._recover(number)
         with self._database.transaction():
-            for grown in self._parts.recover():
+            for grown in self.parts.recover():
                 _log.warning("event=parts_forgotten campaign=%s", grown)
                 self._is_restored(grown)
             self._tell_of_tries()
@@ -143,15 +140,14 @@ class CampaignAndRequestIntake:
     def _tell_of_tries(self) -> None:
         """Open events for campaigns whose retries a restored state file lacks."""
         since_s = (self._clock.now() - KEPT).timestamp()
-        for campaign, token in self._given.again_since(since_s):
-            stored_campaign = self._campaigns.find(campaign)
-            is_purged = not stored_campaign or stored_campaign.state is CampaignState.PURGED
-            if is_purged or self._campaigns.has_done(token, campaign):
-                continue
-            _log.warning("event=tries_forgotten campaign=%s", campaign)
-            self._tell_restored(campaign, TRIED)
-            # the retry is recorded as executed, so that its event opens once
-            self._campaigns.note_done(token, campaign, self._clock.now())
+        for number, token in self._given.again_since(since_s):
+            campaign = self._campaigns.find(number)
+            is_purged = not campaign or campaign.state is CampaignState.PURGED
+            if not is_purged and not self._campaigns.has_done(token, number):
+                _log.warning("event=tries_forgotten campaign=%s", number)
+                self._tell_restored(number, TRIED)
+                # the retry is recorded as executed, so that its event opens once
+                self._campaigns.note_done(token, number, self._clock.now())
 
     def _recover(self, number: int) -> None:
         new_file = campaign_files_of_owners.read_numbered_campaign_file(number, self._folder)
@@ -184,14 +180,11 @@ class CampaignAndRequestIntake:
         )
 
     def sweep(self) -> None:
-        """Remove old answers, events, requests and files; purge campaigns older than `keep_campaigns_d`.
-
-        After a forward jump of this host's clock the age limits are longer by the jump.
-        """
+        """Remove old answers, events, requests and files; purge campaigns older than `keep_campaigns_d`."""
         now = self._clock.now()
         answers = campaign_files_of_owners.published_answer_path("", self._published)
         published_files.remove_old_published_files(answers, now - ANSWERS_KEPT, MOST_ANSWERS)
-        before = now - KEPT - sum_clock_jumps(self._watch.look())
+        before = now - KEPT - sum_clock_jumps(self._watch.look())  # jumps of this host's clock make the limits longer
         self._watch.keep()
         for number in self._campaigns.ended_before(before):
             campaign_files_of_owners.remove_campaign_files(number, self._folder)
@@ -200,15 +193,7 @@ class CampaignAndRequestIntake:
         self._campaigns.forget_done(before)
         if kept_d := self._limits.keep_campaigns_d:
             long_ago = before + KEPT - timedelta(days=kept_d)
-            self._requests.purge_ended(long_ago, PURGED_AT_ONCE)
-
-    def touched(self) -> tuple[TaskAttempt, ...]:
-        """Return the attempts of tasks that owners changed since the last call."""
-        return self._requests.touched()
-
-    def grown(self) -> frozenset[int]:
-        """Return the numbers of campaigns that got tasks since the last call."""
-        return self._parts.grown()
+            self.requests.purge_ended(long_ago, PURGED_AT_ONCE)
 
     def _take(self, token: str, new_file: NewCampaignOrAddedTasksFile | str) -> bool:
         """Store a new campaign, publish the answer, then rename the file; a kill may repeat each step."""
@@ -236,7 +221,7 @@ class CampaignAndRequestIntake:
         return not existing
 
     def _take_part(self, new_file: NewCampaignOrAddedTasksFile) -> bool:
-        part = self._parts.keep(new_file)
+        part = self.parts.keep(new_file)
         if isinstance(part, str):
             self._refuse(new_file.token, part, new_file.uid)
             return False

@@ -47,7 +47,11 @@ def start_campaign_program(
     name: str, does: str, every_s: int, lock: str, load: Callable[[], CampaignProgramFactory]
 ) -> None:
     """Parse the options and run a campaign program; `load` imports the program, which takes half a second."""
-    options = _options(name, does, every_s).parse_args()
+    parser = OneLineErrorArgumentParser(prog=name, description=does, epilog=f"Example: {name} --dry-run")
+    parser.add_argument("--loop", action="store_true", help=f"run a cycle every {every_s} s until SIGTERM")
+    parser.add_argument("--dry-run", action="store_true", help="print what one cycle would do, and do nothing")
+    parser.add_argument("--version", action="store_true", help="show the version and exit")
+    options = parser.parse_args()
     if options.version:
         print(name, version_with_commit())  # noqa: T201 - the answer
         return
@@ -58,15 +62,6 @@ def start_campaign_program(
             raise
         print(f"{name}: {describe_error(error)}", file=sys.stderr)  # noqa: T201 - no log may exist
         sys.exit(WRONG)
-
-
-def _options(name: str, does: str, every_s: int) -> argparse.ArgumentParser:
-    options = OneLineErrorArgumentParser(prog=name, description=does, epilog=f"Example: {name} --dry-run")
-    until = f"run a cycle every {every_s} s until SIGTERM"
-    options.add_argument("--loop", action="store_true", help=until)
-    options.add_argument("--dry-run", action="store_true", help="print what one cycle would do, and do nothing")
-    options.add_argument("--version", action="store_true", help="show the version and exit")
-    return options
 
 
 def _run(name: str, lock: str, load: Callable[[], CampaignProgramFactory], *, is_loop: bool, is_dry: bool) -> None:

@@ -87,10 +87,7 @@ class CampaignPublisher:
         published_campaign_files.publish_campaign_value_by_class(cycle, self._folder)
 
     def begin(self, campaigns: Iterable[int]) -> None:
-        """Record, before a cycle changes tasks, which campaigns' tasks the cycle may change.
-
-        All tasks of a campaign are published again after a killed cycle or a loss of published files.
-        """
+        """Record campaigns whose tasks the cycle may change: after a kill all of their tasks are published again."""
         self._killed |= published_campaign_files.campaigns_half_published(self._folder) - self._begun
         before, self._there = self._there, published_campaign_files.campaigns_with_published_tasks(self._folder)
         if before is None or not before <= self._there:
@@ -99,11 +96,7 @@ class CampaignPublisher:
         published_campaign_files.mark_campaigns_being_published(self._begun | self._killed, self._folder)
 
     def end(self, attempts: Iterable[TaskAttempt], *, are_asked: bool = False) -> None:
-        """Publish the tasks that were submitted or ended, and add ended tasks to the published counts.
-
-        If owners requested the changes (`are_asked`), tasks that now wait had ended before, so they are subtracted from
-        the counts.
-        """
+        """Publish tasks that were submitted or ended, and count ends; owners' retries (`are_asked`) uncount ends."""
         for campaign in self._killed:
             self._show_whole(campaign)
         self._show_touched(

@@ -109,11 +109,11 @@ class CampaignRunnerCycle:
     def take_in(self) -> int:
         """Accept new campaigns and owners' requests, and publish the changes; return how many were accepted."""
         intake_count = self._intake.take()
-        if touched := self._intake.touched():  # an unfinished request may have changed tasks
+        if touched := self._intake.requests.touched():  # an unfinished request may have changed tasks
             self._publication.begin(attempt.campaign for attempt in touched)
             self._publication.end(touched, are_asked=True)
         if intake_count:
-            self._forecasts.forget(self._intake.grown())
+            self._forecasts.forget(self._intake.parts.grown())
             self._publication.show(self._showing.show())
         return intake_count
 
@@ -212,14 +212,11 @@ class CampaignRunnerDaemon:
         self._ended_s = self._clock.steady_s()
 
     def has_news(self) -> bool:
-        """Process the inbox; return whether the next cycle should start before its time.
-
-        Tasks that rebalancing moved are sent at once. New campaigns wait some seconds.
-        """
+        """Process the inbox; return whether the next cycle should start before its time."""
         self._has_taken |= self.runner.take_in() > 0
-        if self.runner.is_urgent or not self._has_taken:
-            return self.runner.is_urgent
-        return self._clock.steady_s() - self._ended_s >= 5.0  # each cycle queries clusters
+        # each cycle queries clusters, so new campaigns wait some seconds; tasks that rebalancing moved do not wait
+        is_due = self._has_taken and self._clock.steady_s() - self._ended_s >= 5.0
+        return self.runner.is_urgent or is_due
 
     def recover(self) -> None:
         """Open the state file again after a failed cycle."""

@@ -1,7 +1,6 @@
 """Gathers the input of a campaign cycle: clusters' capacities and the states of campaign tasks (CiGri's updator).
 
-A task that its cluster's job list lacks may still run, so the runner waits for the task's accounting record. While a
-cluster does not answer, nothing is decided about the cluster's tasks.
+While a cluster does not answer, nothing is decided about the cluster's tasks.
 """
 
 import logging
@@ -59,17 +58,6 @@ class UnlistedArrayAttempts:
     pending: int  # number of unfinished attempts
     is_listed: bool  # whether the job list shows any task
 
-    def indices(self, least_s: float, unrecorded: Container[int] = ()) -> tuple[int, ...]:
-        """Return the sorted array indices that are missing for `least_s` seconds, or missing and in `unrecorded`."""
-        missing = self.missing.items()
-        return tuple(
-            sorted(attempt.place for attempt, for_s in missing if for_s >= least_s or attempt.place in unrecorded)
-        )
-
-    def at(self, indices: Container[int]) -> dict[TaskAttempt, float]:
-        """Return the missing attempts with these array indices."""
-        return {attempt: missed_s for attempt, missed_s in self.missing.items() if attempt.place in indices}
-
 
 class CampaignSituationGatherer:
     """Gathers the input of a campaign cycle from the clusters and the state file."""
@@ -126,7 +114,7 @@ class CampaignSituationGatherer:
             array for array in arrays if array.state is ArraySubmissionState.RELEASED and array.cluster in answers
         ]
         of_steps = {(step.campaign, step.array) for step in steps}
-        of_tasks = [array for array in released if (array.campaign, array.number) not in of_steps]
+        of_tasks = [array for array in released if array.key not in of_steps]
         extra = earlier_live_attempt_positions(rivals)
         self.elapsed = queries.elapsed_seconds_of_running_tasks(of_tasks, answers, extra)
         situation = CampaignCycleSituation(
@@ -211,7 +199,11 @@ class CampaignSituationGatherer:
         by_array = {look.array: look for look in looks}
         indices = self._indices_to_query(looks, judge)
         reported = self._told_ends(looks, indices)
-        missing = {look.array: look.at(indices[look.array]) for look in looks if look.array in reported}
+        missing = {
+            look.array: {at: for_s for at, for_s in look.missing.items() if at.place in indices[look.array]}
+            for look in looks
+            if look.array in reported
+        }
         ends = {array: judge.believed(array, absent, reported[array]) for array, absent in missing.items()}
         living = self._living(array for array, absent in missing.items() if judge.late(absent, ends[array]))
         counted: dict[CampaignArray, tuple[TaskAttempt, ...]] = {}
@@ -247,15 +239,15 @@ class CampaignSituationGatherer:
     def _indices_to_query(
         self, looks: Iterable[UnlistedArrayAttempts], judge: attempt_ends.MissingAttemptJudge
     ) -> dict[CampaignArray, tuple[int, ...]]:
-        """Return the array indices of missing tasks whose accounting records are due.
-
-        During the wait the true record arrives and contradicts a forged record, so that neither record counts. Tasks
-        deleted before their start have no record.
-        """
+        """Return the array indices of missing tasks whose accounting records are due, or that never started."""
         missing = [look for look in looks if look.missing]
         within_s = self._told_within_s({look.array.cluster for look in missing})
-        by_array = {look.array: look.indices(within_s[look.array.cluster], judge.left(look.array)) for look in missing}
-        return {array: indices for array, indices in by_array.items() if indices}
+        indices: dict[CampaignArray, tuple[int, ...]] = {}
+        for look in missing:
+            least_s, left = within_s[look.array.cluster], judge.left(look.array)
+            if due := [at.place for at, for_s in look.missing.items() if for_s >= least_s or at.place in left]:
+                indices[look.array] = tuple(sorted(due))
+        return indices
 
     def _told_within_s(self, clusters: Set[str]) -> dict[str, float]:
         limits, usual_s = self._limits.of(clusters), 15.0  # Grid Engine's usual time to write an accounting record
@@ -287,7 +279,7 @@ class CampaignSituationGatherer:
 
     def _look_at(self, array: CampaignArray, snapshot: ClusterSnapshot) -> UnlistedArrayAttempts | None:
         listed = queries.task_indices_in_snapshot(array, snapshot)
-        self._missing.observe(array, listed, queries.running_task_indices(array, snapshot))
+        self._missing.observe(array, listed, queries.task_indices_in_snapshot(array, snapshot, only_running=True))
         if len(listed) == array.size:
             return None
         pending = self._tries.pending_places(array)
@@ -296,7 +288,7 @@ class CampaignSituationGatherer:
 
     def _written_off(self, arrays: Iterable[CampaignArray], marks: Marked) -> Iterator[TaskAttempt]:
         for array in arrays:
-            of_array = marks.get((array.campaign, array.number), attempt_ends.NO_CANCELLATION_MARKS)
+            of_array = marks.get(array.key, attempt_ends.NO_CANCELLATION_MARKS)
             yield from attempt_ends.close_attempts_without_end(
                 self._campaigns.pending(array), TaskAttemptOutcome.SITE_FAULT, of_array
             )
@@ -327,4 +319,4 @@ def _used(campaigns: Iterable[Campaign], arrays: Iterable[CampaignArray]) -> set
 def _wiped(arrays: Iterable[CampaignArray], marks: Marked) -> frozenset[tuple[int, str]]:
     reasons = {key: {mark.wiped_for for mark in marked.values()} for key, marked in marks.items()}
     waiting = {key for key, of_array in reasons.items() if of_array & {*REASONS_OF_WAITING}}
-    return frozenset((array.campaign, array.cluster) for array in arrays if (array.campaign, array.number) in waiting)
+    return frozenset((array.campaign, array.cluster) for array in arrays if array.key in waiting)

@@ -111,68 +111,63 @@ class ClusterSnapshotFetcher:
 def query_array_task_ends(
     policy: Policy, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray] = ()
 ) -> dict[CampaignArray, ReportedEnds]:
-    """Return the ends of array tasks with these indices, without the arrays of clusters that do not answer.
+    """Return reported ends of array tasks; for arrays in `late` clusters search all records since the submission."""
 
-    For arrays in `late` the cluster searches all records since the array's submission.
-    """
-    return _of_each_cluster(indices, lambda cluster_arrays: _ends_at(policy, cluster_arrays, indices, late))
-
-
-def _ends_at(
-    policy: Policy,
-    arrays: Sequence[CampaignArray],
-    indices: Mapping[CampaignArray, Sequence[int]],
-    late: Container[CampaignArray],
-) -> dict[CampaignArray, ReportedEnds]:
-    system, where = _system_of(policy, arrays[0])
-    questions = [
-        ArrayEndQuery(
-            job_id=array.job_id,
-            account=array_job_name(policy, array),
-            places=indices[array],
-            looks_since=array.intended_at if array in late else None,
-        )
-        for array in arrays
-    ]
-    try:
+    def query_ends(
+        system: CampaignArrayEndReader[Away], where: Away, arrays: Sequence[CampaignArray]
+    ) -> dict[CampaignArray, ReportedEnds]:
+        questions = [
+            ArrayEndQuery(
+                job_id=array.job_id,
+                account=array_job_name(policy, array),
+                places=indices[array],
+                looks_since=array.intended_at if array in late else None,
+            )
+            for array in arrays
+        ]
         ends = system.query_array_ends(where, questions)
-    except GridbridgeError as error:
-        _log.warning("event=no_ends cluster=%s why=%r", arrays[0].cluster, str(error))
-        return {}
-    return {array: ends.get(array_job_name(policy, array), {}) for array in arrays}
+        return {array: ends.get(array_job_name(policy, array), {}) for array in arrays}
+
+    return _ask_each_cluster(policy, indices, query_ends, lambda _: {})
 
 
 def query_live_task_indices(policy: Policy, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
     """Return arrays that still exist, with the indices of live tasks: all tasks if the cluster does not answer."""
-    return _of_each_cluster(arrays, lambda cluster_arrays: _living_at(policy, cluster_arrays))
 
+    def query_living(
+        system: CampaignArrayEndReader[Away], where: Away, arrays: Sequence[CampaignArray]
+    ) -> dict[CampaignArray, frozenset[int]]:
+        living = system.query_begun_indices(where, {array.job_id: array_job_name(policy, array) for array in arrays})
+        return {array: living[array.job_id] for array in arrays if array.job_id in living}
 
-def _living_at(policy: Policy, arrays: Sequence[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
-    system, where = _system_of(policy, arrays[0])
-    names = {array.job_id: array_job_name(policy, array) for array in arrays}
-    try:
-        living = system.query_begun_indices(where, names)
-    except GridbridgeError as error:
-        _log.warning("event=no_ends cluster=%s why=%r", arrays[0].cluster, str(error))
+    def all_indices(arrays: Sequence[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
         return {array: frozenset(range(1, array.size + 1)) for array in arrays}
-    return {array: living[array.job_id] for array in arrays if array.job_id in living}
+
+    return _ask_each_cluster(policy, arrays, query_living, all_indices)
 
 
-def _of_each_cluster(
-    arrays: Iterable[CampaignArray], ask: Callable[[Sequence[CampaignArray]], Mapping[CampaignArray, Told]]
+def _ask_each_cluster(
+    policy: Policy,
+    arrays: Iterable[CampaignArray],
+    query: Callable[[CampaignArrayEndReader[Away], Away, Sequence[CampaignArray]], dict[CampaignArray, Told]],
+    without_answer: Callable[[Sequence[CampaignArray]], dict[CampaignArray, Told]],
 ) -> dict[CampaignArray, Told]:
     by_cluster: dict[str, list[CampaignArray]] = {}
     for array in arrays:
         by_cluster.setdefault(array.cluster, []).append(array)
+
+    def ask(name: str) -> dict[CampaignArray, Told]:
+        where = configured_cluster_address(policy, name)
+        system = batch_adapter_of_cluster(where).array_ends
+        assert system  # campaigns use only batch systems that accept arrays
+        try:
+            return query(system, where, by_cluster[name])
+        except GridbridgeError as error:
+            _log.warning("event=no_ends cluster=%s why=%r", name, str(error))
+            return without_answer(by_cluster[name])
+
     with ThreadPoolExecutor(max_workers=max(1, len(by_cluster))) as threads:
-        return {array: told for answers in threads.map(ask, by_cluster.values()) for array, told in answers.items()}
-
-
-def _system_of(policy: Policy, array: CampaignArray) -> tuple[CampaignArrayEndReader[Away], Away]:
-    where = configured_cluster_address(policy, array.cluster)
-    system = batch_adapter_of_cluster(where).array_ends
-    assert system  # campaigns use only batch systems that accept arrays
-    return system, where
+        return {array: told for answers in threads.map(ask, by_cluster) for array, told in answers.items()}
 
 
 class ClusterArrayLimitCache:
@@ -251,30 +246,20 @@ def count_usable_slots(snapshot: ClusterSnapshot) -> int:
     return sum(queue.slots_total for queue in queues if not queue.sends_away and not queue.is_besteffort)
 
 
-def task_indices_in_snapshot(array: CampaignArray, snapshot: ClusterSnapshot) -> frozenset[int]:
-    """Return the array indices of the tasks that the cluster's job list shows."""
-    return _indices(array, snapshot.jobs.get(array.job_id, ()))
-
-
-def running_task_indices(array: CampaignArray, snapshot: ClusterSnapshot) -> frozenset[int]:
-    """Return the array indices of running tasks, except tasks that are being deleted."""
+def task_indices_in_snapshot(
+    array: CampaignArray, snapshot: ClusterSnapshot, *, only_running: bool = False
+) -> frozenset[int]:
+    """Return the array indices of listed tasks, or of running tasks that are not being deleted."""
     rows = snapshot.jobs.get(array.job_id, ())
-    return _indices(array, (row for row in rows if row.state.has_begun and not row.state.is_deleting))
+    chosen = (row for row in rows if not only_running or (row.state.has_begun and not row.state.is_deleting))
+    whole = range(1, array.size + 1)
+    return frozenset(index for row in chosen for indices in row.tasks or (whole,) for index in indices)
 
 
 def arrays_with_all_tasks_waiting(arrays: Iterable[CampaignArray], answers: Answers) -> frozenset[tuple[int, int]]:
     """Return the arrays whose tasks in the job list are all waiting."""
-    rows = {array: answers[array.cluster].jobs.get(array.job_id, ()) for array in arrays}
-    return frozenset(
-        (array.campaign, array.number)
-        for array, listed in rows.items()
-        if listed and all(row.state.is_waiting for row in listed)
-    )
-
-
-def _indices(array: CampaignArray, rows: Iterable[JobListRow]) -> frozenset[int]:
-    whole = range(1, array.size + 1)
-    return frozenset(index for row in rows for indices in row.tasks or (whole,) for index in indices)
+    rows = {array.key: answers[array.cluster].jobs.get(array.job_id, ()) for array in arrays}
+    return frozenset(key for key, listed in rows.items() if listed and all(row.state.is_waiting for row in listed))
 
 
 def count_listed_tasks_by_cluster(

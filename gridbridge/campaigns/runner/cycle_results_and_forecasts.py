@@ -151,7 +151,7 @@ class TaskAndCampaignEndRecorder:
         self, array: campaign_model.CampaignArray, outcome: campaign_model.TaskAttemptOutcome
     ) -> CampaignCyclePlan:
         """Plan this outcome for an array's unfinished attempts, or COPY beside another unfinished attempt."""
-        marks = self._marks.all().get((array.campaign, array.number), NO_CANCELLATION_MARKS)
+        marks = self._marks.all().get(array.key, NO_CANCELLATION_MARKS)
         attempts = close_attempts_without_end(self._campaigns.pending(array), outcome, marks)
         ended = tuple(attempt for attempt in attempts if not is_prologue_or_epilogue_task(attempt.task))
         return CampaignCyclePlan(

@@ -2,9 +2,10 @@
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
 from datetime import datetime
 from heapq import nlargest
+from typing import TypeVar
 
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import Place, TaskMissingAtClusterRows
@@ -42,6 +43,7 @@ MAX_BYTES = 64 << 20
 
 Key = tuple[int, int]  # campaign number and array number
 
+Kept = TypeVar("Kept")
 _log = logging.getLogger(__name__)
 
 
@@ -72,23 +74,23 @@ class MissingAttemptTracker:
 
     def observe(self, array: CampaignArray, listed: Set[int], running: Set[int]) -> None:
         """Record which array indices the job list shows, and which of these tasks run."""
-        of = array.campaign, array.number
-        self._keep_ran(of, (self._ran.get(of, frozenset()) - listed) | running)
+        of = array.key
+        _keep(self._ran, of, (self._ran.get(of, frozenset()) - listed) | running)
         if since_s := self._since_s.get(of):
-            self._keep_since(of, {position: at for position, at in since_s.items() if position[2] not in listed})
+            _keep(self._since_s, of, {position: at for position, at in since_s.items() if position[2] not in listed})
         for position in self._of.get(of, ()):
             if position[2] in listed:
                 self._change(position, is_missing=False)
 
     def ran(self, array: CampaignArray) -> Set[int]:
         """Return the array indices of tasks that had started when the job list last showed them."""
-        return self._ran.get((array.campaign, array.number), frozenset())
+        return self._ran.get(array.key, frozenset())
 
     def keep(self, arrays: Iterable[CampaignArray]) -> None:
         """Save which tasks of arrays had started, for the next process of the runner."""
         if self._is_dry:
             return
-        of = {(array.campaign, array.number) for array in arrays}
+        of = {array.key for array in arrays}
         self._ran = {key: indices for key, indices in self._ran.items() if key in of}
         ran = {
             f"{campaign}.{array}": format_array_index_ranges(group_into_ranges(indices))
@@ -118,28 +120,23 @@ class MissingAttemptTracker:
         over = {_position(attempt) for attempt in ended}
         for of in {position[:2] for position in over}:
             since_s = self._since_s.get(of, {})
-            self._keep_since(of, {position: at for position, at in since_s.items() if position not in over})
-            self._keep_ran(of, self._ran.get(of, frozenset()) - {position[2] for position in over})
+            _keep(self._since_s, of, {position: at for position, at in since_s.items() if position not in over})
+            _keep(self._ran, of, self._ran.get(of, frozenset()) - {position[2] for position in over})
         for position in map(_position, missing):
             if position not in over and position not in self._known:
                 self._change(position, is_missing=True)
-
-    def _keep_since(self, of: Key, since_s: dict[Place, float]) -> None:
-        if since_s:
-            self._since_s[of] = since_s
-        else:
-            self._since_s.pop(of, None)
-
-    def _keep_ran(self, of: Key, indices: Set[int]) -> None:
-        if indices:
-            self._ran[of] = indices
-        else:
-            self._ran.pop(of, None)
 
     def _change(self, position: Place, *, is_missing: bool) -> None:
         campaign, array, index = position
         since = self._clock.now() if is_missing else None
         self.changed.append(TaskMissingSince(campaign=campaign, array=array, place=index, since=since))
+
+
+def _keep(table: MutableMapping[Key, Kept], key: Key, value: Kept) -> None:
+    if value:
+        table[key] = value
+    else:
+        table.pop(key, None)
 
 
 def _position(attempt: TaskAttempt) -> Place:

@@ -1,7 +1,4 @@
-"""Executes owners' requests about campaigns, tasks and events, such as cancel, pause, resume, purge and retry.
-
-Owners can change only their own campaigns and events; root can change all campaigns and events.
-"""
+"""Executes owners' requests about their campaigns, tasks and events, such as cancel, pause, resume, purge and retry."""
 
 import logging
 import os
@@ -165,10 +162,7 @@ class CampaignOwnerRequestHandler:
         return sorted({event.campaign for event in map(self._events.find, events) if event})
 
     def _begin_again(self, request: CampaignOwnerRequest) -> bool:
-        """Have root reopen the ended campaigns of a retry; refuse too many, because other requests would wait.
-
-        The campaigns are first recorded as changing, so that after a kill all of their tasks are published again.
-        """
+        """Have root reopen the ended campaigns of a retry; refuse too many, because other requests would wait."""
         campaigns = [
             campaign
             for campaign in map(self._campaigns.find, self._campaigns_of(request.numbers))
@@ -176,7 +170,7 @@ class CampaignOwnerRequestHandler:
             and campaign.jdl.type is not CampaignType.TEST  # test campaigns have no retries
             and not self._is_refused(campaign.number)
         ]
-        self._begin(campaign.number for campaign in campaigns)
+        self._begin(campaign.number for campaign in campaigns)  # after a kill all their tasks are published again
         theirs = (campaign for campaign in campaigns if request.uid in (campaign.uid, *self._rulers))
         ended = [campaign.number for campaign in theirs if campaign.state is CampaignState.TERMINATED]
         for number in ended:

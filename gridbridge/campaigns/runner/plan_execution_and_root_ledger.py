@@ -86,20 +86,13 @@ class RootLedgerStateComparison:
         self._waits, self.behind = {}, []
 
     def may_count(self, campaign: int) -> bool:
-        """Return whether ends of a campaign's tasks may be recorded, after one comparison in each cycle.
-
-        The ends wait while root's ledger of submitted tasks is unreadable or has arrays that the state file lacks. If
-        the ledger is lost, the ends are recorded.
-        """
+        """Return whether ends of a campaign's tasks may be recorded: not while the state file lacks arrays."""
         if campaign not in self._waits:
             self._waits[campaign] = self._must_wait(campaign)
         return not self._waits[campaign]
 
     def behind_campaigns(self, campaigns: Iterable[Campaign], events: Iterable[CampaignEvent]) -> tuple[int, ...]:
-        """Return the campaigns of which root's ledger has arrays that the state file lacks.
-
-        A restored campaign is compared even without an array in the state file, once its owner has resumed it.
-        """
+        """Return the campaigns of which root's ledger has arrays that the state file lacks."""
         restored = {event.campaign for event in events if event.code is CampaignEventCode.RESTORED}
         for campaign in campaigns:
             is_sending = campaign.number in restored and campaign.state is CampaignState.IN_TREATMENT
@@ -218,18 +211,14 @@ class CampaignPlanExecutor:
             log_array_failure("event=not_ended", lost.array, error)
 
     def _delete(self, array: CampaignArray, unsent: TaskAttemptOutcome = TaskAttemptOutcome.CANCELLED) -> None:
-        """Delete an array; tasks of a never submitted array get the outcome `unsent`.
-
-        Root may have submitted an array that is only intended in the state file. The next cycle queries the ends of its
-        tasks.
-        """
+        """Delete an array; tasks of a never submitted array get the outcome `unsent`."""
         try:
             job_id = self._turns.take(array, partial(self._leave_nothing, array), lambda deleted_id: deleted_id is None)
         except OwnerCallPostponement:
             return  # a later cycle deletes the array
         if job_id is None or array.state is ArraySubmissionState.RELEASED:
             return
-        if job_id:
+        if job_id:  # root has submitted the intended array, so the next cycle queries the ends of its tasks
             self._campaigns.array_is(array, ArraySubmissionState.RELEASED, job_id)
         else:
             self._noting.close(array, unsent)

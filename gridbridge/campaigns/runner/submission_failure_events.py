@@ -213,10 +213,7 @@ class ArraySubmissionResultRecorder:
         return replace(event, why=why)
 
     def take_over(self, campaign: int, refused: campaign_model.CampaignArray | None = None) -> None:
-        """Import the arrays of a campaign from root's ledger of submitted tasks into the state file.
-
-        The import takes several transactions; after a kill the next cycle repeats the import.
-        """
+        """Import a campaign's arrays from root's ledger in several transactions; a cycle after a kill repeats it."""
         try:
             ledger_arrays = self._acts.ledger_arrays(campaign)
         except errors.GridbridgeError as error:

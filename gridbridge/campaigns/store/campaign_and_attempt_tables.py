@@ -32,66 +32,58 @@ class CampaignRows:
     """Reads and writes campaigns, arrays, attempts and unsent tasks in the state file."""
 
     def __init__(self, database: StateFile) -> None:
-        self._database = database
-
-    @property
-    def database(self) -> StateFile:
-        """The state file that holds the campaigns."""
-        return self._database
+        self.database = database
 
     def add(self, campaign: Campaign, token: str) -> int:
         """Insert a new campaign, all of whose tasks are unsent; return the campaign's number."""
         number = campaign.number or self.last_number() + 1
-        with self._database.transaction():
+        with self.database.transaction():
             values = {field.name: getattr(campaign, field.name) for field in fields(Campaign)}
-            self._database.execute(insert(CAMPAIGNS), values | {"token": token, "number": number})
+            self.database.execute(insert(CAMPAIGNS), values | {"token": token, "number": number})
             self.wait_again(number, WaitingTaskRange(first=0, last=campaign.tasks - 1))
         return number
 
     def last_number(self) -> int:
         """Return the highest campaign number; 0 if there is no campaign."""
-        return int(self._database.rows(select(func.max(CAMPAIGNS.c.number).label("number")))[0]["number"] or 0)
+        return int(self.database.rows(select(func.max(CAMPAIGNS.c.number).label("number")))[0]["number"] or 0)
 
     def find(self, number: int) -> Campaign | None:
         """Return the campaign with this number; None if the campaign does not exist."""
-        return next(iter(self._database.read(Campaign, BY_NUMBER.where(CAMPAIGNS.c.number == number))), None)
+        return next(iter(self.database.read(Campaign, BY_NUMBER.where(CAMPAIGNS.c.number == number))), None)
 
     def of_token(self, token: str) -> Campaign | None:
         """Return the campaign whose file has this token; None if the campaign does not exist."""
-        return next(iter(self._database.read(Campaign, BY_NUMBER.where(CAMPAIGNS.c.token == token))), None)
+        return next(iter(self.database.read(Campaign, BY_NUMBER.where(CAMPAIGNS.c.token == token))), None)
 
     def all(self) -> tuple[Campaign, ...]:
         """Return every campaign, ordered by number."""
-        return self._database.read(Campaign, BY_NUMBER)
+        return self.database.read(Campaign, BY_NUMBER)
 
     def outlined(self, outlines: MutableMapping[int, Jdl]) -> tuple[Campaign, ...]:
-        """Return every campaign, ordered by number, with an outline in place of the full JDL.
-
-        `outlines` is a cache by campaign number, which this call fills. A JDL never changes.
-        """
-        rows = self._database.rows(BRIEFLY)
+        """Return every campaign, ordered by number, with outlines from the cache `outlines`, which this call fills."""
+        rows = self.database.rows(BRIEFLY)
         new = [row["number"] for row in rows if row["number"] not in outlines]
         for begin in range(0, len(new), AT_A_TIME):
-            for row in self._database.rows(JDLS, numbers=new[begin : begin + AT_A_TIME]):
+            for row in self.database.rows(JDLS, numbers=new[begin : begin + AT_A_TIME]):
                 outlines[row["number"]] = row["jdl"].outline
         return tuple(Campaign(**row, jdl=outlines[row["number"]]) for row in rows)
 
     def unfinished(self) -> tuple[Campaign, ...]:
         """Return campaigns that go on or still have arrays at clusters, ordered by number."""
-        return self._database.read(Campaign, BY_NUMBER.where(_IS_UNFINISHED))
+        return self.database.read(Campaign, BY_NUMBER.where(_IS_UNFINISHED))
 
     def is_unfinished(self, number: int) -> bool:
         """Return whether a campaign goes on or still has arrays at clusters."""
-        return bool(self._database.rows(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.number == number, _IS_UNFINISHED)))
+        return bool(self.database.rows(select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.number == number, _IS_UNFINISHED)))
 
     def waiting(self) -> dict[int, int]:
         """Return the number of unsent tasks of each campaign that has unsent tasks."""
-        return {row["campaign"]: int(row["tasks"]) for row in self._database.rows(WAITING_COUNTS)}
+        return {row["campaign"]: int(row["tasks"]) for row in self.database.rows(WAITING_COUNTS)}
 
     def kept_off(self) -> dict[int, tuple[TaskCountByExclusions, ...]]:
         """Return, by campaign, how many unsent tasks avoid which clusters."""
         by_campaign: dict[int, tuple[TaskCountByExclusions, ...]] = {}
-        for row in self._database.rows(KEPT_OFF):
+        for row in self.database.rows(KEPT_OFF):
             avoid, never = tuple(row["avoid"].split()), tuple(row["never"].split())
             kind = TaskCountByExclusions(tasks=int(row["tasks"]), avoid=avoid, never=never)
             by_campaign[row["campaign"]] = (*by_campaign.get(row["campaign"], ()), kind)
@@ -99,38 +91,35 @@ class CampaignRows:
 
     def open_arrays(self) -> tuple[CampaignArray, ...]:
         """Return arrays whose tasks may still wait or run at a cluster, the oldest first in each campaign."""
-        return self._database.read(
+        return self.database.read(
             CampaignArray, select(ARRAYS).where(IS_OPEN).order_by(ARRAYS.c.campaign, ARRAYS.c.number)
         )
 
     def arrays_of(self, campaign: int) -> tuple[CampaignArray, ...]:
         """Return every array of a campaign."""
-        return self._database.read(CampaignArray, select(ARRAYS).where(ARRAYS.c.campaign == campaign))
+        return self.database.read(CampaignArray, select(ARRAYS).where(ARRAYS.c.campaign == campaign))
 
     def waiting_of(self, campaign: int) -> tuple[WaitingTaskRange, ...]:
         """Return the unsent tasks of a campaign, the most urgent first."""
-        return tuple(_waiting(dict(row)) for row in self._database.rows(NEXT_WAITING, campaign=campaign))
+        return tuple(_waiting(dict(row)) for row in self.database.rows(NEXT_WAITING, campaign=campaign))
 
     def durations(self, campaign: int) -> dict[str, tuple[float, ...]]:
         """Return the run times in seconds of up to 600 recently ended tasks of a campaign, by cluster."""
         durations: dict[str, list[float]] = {}
-        for row in self._database.rows(DURATIONS, campaign=campaign):
+        for row in self.database.rows(DURATIONS, campaign=campaign):
             durations.setdefault(row["cluster"], []).append(float(row["wallclock_s"]))
         return {cluster: tuple(times) for cluster, times in durations.items()}
 
     def pending(self, array: CampaignArray) -> tuple[TaskAttempt, ...]:
         """Return the unfinished attempts of an array, ordered by index."""
-        return self._database.read(TaskAttempt, PENDING, campaign=array.campaign, array=array.number)
+        return self.database.read(TaskAttempt, PENDING, campaign=array.campaign, array=array.number)
 
     def intend(
         self, campaign: int, cluster: str, tasks: int, at: datetime, kept_off: Sequence[TaskCountByExclusions] = ()
     ) -> CampaignArray | None:
-        """Move unsent tasks of a campaign into a new array; return None if the campaign has no unsent task.
-
-        `kept_off` has the number of tasks for each set of avoided clusters; the remaining tasks avoid no cluster.
-        """
+        """Move unsent tasks into a new array, with `kept_off` tasks of each exclusion; None without an unsent task."""
         unrestricted = TaskCountByExclusions(tasks=tasks - sum(kind.tasks for kind in kept_off))
-        with self._database.transaction():
+        with self.database.transaction():
             entries = sorted(entry for kind in (unrestricted, *kept_off) for entry in self._take_of(campaign, kind))
             attempts = [(task, attempt) for _, task, attempt in entries]
             return self.add_array(campaign, cluster, attempts, at) if attempts else None
@@ -147,19 +136,19 @@ class CampaignRows:
         last = select(func.max(ARRAYS.c.number).label("number")).where(ARRAYS.c.campaign == campaign)
         array = CampaignArray(
             campaign=campaign,
-            number=(self._database.rows(last)[0]["number"] or 0) + 1,
+            number=(self.database.rows(last)[0]["number"] or 0) + 1,
             cluster=cluster,
             state=ArraySubmissionState.INTENDED,
             size=len(attempts),
             intended_at=at,
             copies_beyond_s=copies_beyond_s,
         )
-        self._database.execute(insert(ARRAYS), asdict(array))
+        self.database.execute(insert(ARRAYS), asdict(array))
         of = {"campaign": campaign, "array": array.number, "outcome": TaskAttemptOutcome.PENDING}
         rows = [
             of | {"task": task, "attempt": attempt, "place": place} for place, (task, attempt) in enumerate(attempts, 1)
         ]
-        self._database.execute(insert(ATTEMPTS), rows)
+        self.database.execute(insert(ATTEMPTS), rows)
         return array
 
     def array_is(self, array: CampaignArray, state: ArraySubmissionState, job_id: int = 0) -> None:
@@ -174,7 +163,7 @@ class CampaignRows:
         """Record the outcomes of ended attempts."""
         rows = [{f"of_{key}": value for key, value in asdict(attempt).items()} for attempt in attempts]
         if rows:
-            self._database.execute(ENDED, rows)
+            self.database.execute(ENDED, rows)
 
     def wait_again(self, campaign: int, *waiting: WaitingTaskRange) -> None:
         """Add task ranges to the unsent tasks of a campaign."""
@@ -184,16 +173,16 @@ class CampaignRows:
             for batch in waiting
         ]
         if rows:
-            self._database.execute(insert(WAITING), rows)
+            self.database.execute(insert(WAITING), rows)
 
     def wait_no_longer(self, campaign: int, waiting: Iterable[WaitingTaskRange]) -> None:
         """Remove task ranges from the unsent tasks of a campaign."""
         if rows := [{"of_campaign": campaign, "of_first": batch.first} for batch in waiting]:
-            self._database.execute(TAKEN, rows)
+            self.database.execute(TAKEN, rows)
 
     def drop_waiting(self, campaign: int) -> None:
         """Remove all unsent tasks of a campaign."""
-        self._database.execute(delete(WAITING).where(WAITING.c.campaign == campaign))
+        self.database.execute(delete(WAITING).where(WAITING.c.campaign == campaign))
 
     def count(self, campaign: int, ended: int, failed: int, cancelled: int = 0) -> None:
         """Add to a campaign's counters of ended, failed and cancelled tasks."""
@@ -207,21 +196,21 @@ class CampaignRows:
     def has_done(self, token: str, campaign: int) -> bool:
         """Return whether a request was already executed for a campaign."""
         return bool(
-            self._database.rows(select(DONE.c.campaign).where(DONE.c.token == token, DONE.c.campaign == campaign))
+            self.database.rows(select(DONE.c.campaign).where(DONE.c.token == token, DONE.c.campaign == campaign))
         )
 
     def note_done(self, token: str, campaign: int, at: datetime) -> None:
         """Record an executed request, in the transaction that executes it."""
-        self._database.execute(insert(DONE), {"token": token, "campaign": campaign, "done_at": at})
+        self.database.execute(insert(DONE), {"token": token, "campaign": campaign, "done_at": at})
 
     def forget_done(self, before: datetime) -> None:
         """Delete the records of requests executed before a time."""
-        self._database.execute(delete(DONE).where(DONE.c.done_at < before))
+        self.database.execute(delete(DONE).where(DONE.c.done_at < before))
 
     def unnoted(self, after: int, most: int) -> tuple[int, ...]:
         """Return up to `most` ended campaigns, numbered above `after`, that root's ledger does not record as ended."""
         query = UNNOTED.where(CAMPAIGNS.c.number > after).limit(most)
-        return tuple(row["number"] for row in self._database.rows(query))
+        return tuple(row["number"] for row in self.database.rows(query))
 
     def end_is_noted(self, campaign: int, *, is_noted: bool = True) -> None:
         """Record whether root's ledger of submitted tasks has a campaign's end."""
@@ -231,14 +220,14 @@ class CampaignRows:
         """Return campaigns that ended before a time and are not purged, the oldest end first."""
         is_old = and_(CAMPAIGNS.c.ended_at < moment, CAMPAIGNS.c.state != CampaignState.PURGED)
         query = select(CAMPAIGNS.c.number).where(is_old).order_by(CAMPAIGNS.c.ended_at, CAMPAIGNS.c.number)
-        return tuple(row["number"] for row in self._database.rows(query))
+        return tuple(row["number"] for row in self.database.rows(query))
 
     def _update(self, campaign: int, values: Mapping[str, object]) -> None:
-        self._database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
+        self.database.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values))
 
     def _update_array(self, array: CampaignArray, **values: object) -> None:
         of = (ARRAYS.c.campaign == array.campaign, ARRAYS.c.number == array.number)
-        self._database.execute(update(ARRAYS).where(*of).values(**values))
+        self.database.execute(update(ARRAYS).where(*of).values(**values))
 
     def _take_of(self, campaign: int, kind: TaskCountByExclusions) -> list[tuple[int, int, int]]:
         attempts: list[tuple[int, int, int]] = []
@@ -246,7 +235,7 @@ class CampaignRows:
         query = NEXT_WAITING.where(*is_of).limit(kind.tasks)
         remainders: list[WaitingTaskRange] = []
         consumed: list[dict[str, int]] = []
-        for row in self._database.rows(query, campaign=campaign):
+        for row in self.database.rows(query, campaign=campaign):
             last = min(row["last"], row["first"] + kind.tasks - len(attempts) - 1)
             tasks = range(row["first"], last + 1)
             attempts += ((-row["priority"], task, row["attempt"]) for task in tasks)
@@ -256,7 +245,7 @@ class CampaignRows:
             if len(attempts) == kind.tasks:
                 break
         if consumed:
-            self._database.execute(TAKEN, consumed)
+            self.database.execute(TAKEN, consumed)
         self.wait_again(campaign, *remainders)
         return attempts
 
@@ -289,10 +278,7 @@ class AddedTaskRows:
         return tuple((TasksAddedToCampaign(**row), uid) for row in rows for uid in (row.pop("uid"),))
 
     def of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
-        """Return campaign number and part number of a person's campaign files; a campaign's first file is part 0.
-
-        Purged campaigns are left out.
-        """
+        """Return campaign and part numbers of a person's campaign files, first files as part 0, except purged ones."""
         parts = select(CAMPAIGNS.c.number, PARTS.c.number.label("part")).outerjoin(
             PARTS, CAMPAIGNS.c.number == PARTS.c.campaign
         )

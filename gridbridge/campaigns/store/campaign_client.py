@@ -1,7 +1,4 @@
-"""Sends users' requests to the runner, and reads published campaigns, events and tasks.
-
-Only the owner of a task can read the output and the parameters of the task.
-"""
+"""Sends users' requests to the runner, and reads published campaigns, events and tasks."""
 
 import json
 import os
@@ -73,11 +70,7 @@ class CampaignSubmissionRefusal(GridbridgeError):
 
 
 def submit_campaign(parsed: ParsedJdl, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
-    """Submit a campaign to the runner, and return the campaign's number.
-
-    Raises CampaignSubmissionRefusal, RunnerAnswerTimeout if the runner took the campaign and did not answer, and
-    NoRunnerForRequest for a withdrawn campaign.
-    """
+    """Submit a campaign and return its number; raises CampaignSubmissionRefusal or the errors of requests."""
     return _bring_to_inbox(asdict(parsed.jdl), parsed.parameters, folder, published)
 
 
@@ -115,10 +108,7 @@ def ask_runner_to_act_on_campaigns(
     task: int = 0,
     of: tuple[int, ...] = (),
 ) -> dict[int, CampaignOwnerRequestReply]:
-    """Ask the runner to act on campaigns or on their events; return the reply for each number.
-
-    Raises the errors of `send_request_to_runner`. Numbers above the service's maximum count as unknown.
-    """
+    """Return the runner's reply for each number; numbers above the service's maximum count as unknown."""
     possible = tuple(number for number in numbers if number <= campaign_files_of_owners.HIGHEST)
     if task > campaign_files_of_owners.HIGHEST:
         return dict.fromkeys(numbers, CampaignOwnerRequestReply.NO_TASK)

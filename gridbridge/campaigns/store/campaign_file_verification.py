@@ -1,7 +1,6 @@
 """Reads a campaign's files for root, verified by root's ledger and by the service's register of files.
 
-Before the first submission, the file must match the service's register of numbered files, because any user may create a
-file of the same name. The register includes the campaigns that a restored state file lacks.
+Before the first submission, only the register proves a file, because any user may create a file of the same name.
 """
 
 import hashlib

@@ -1,8 +1,7 @@
 """Files of campaigns and requests: owners write them, and the service reads and renames them.
 
-Owners put files into their own folders, below a folder of mode 3733 (sticky, setgid). The files get the service's
-group. The service moves a file into its own folder before processing, so that the owner can no longer withdraw the
-file.
+Owners put files into their own folders, below a folder of mode 3733 (sticky, setgid). The service moves a file into its
+own folder before processing, so that the owner can no longer withdraw the file.
 """
 
 import hashlib

@@ -152,10 +152,7 @@ def _opened(person: str, folder: str) -> Iterator[tuple[int, int]]:
 
 
 def take_new_inbox_files(listed: Iterable[str], brought: str, taken_prefix: str, folder: str) -> list[str]:
-    """Move new inbox files of a kind into the service's folder; return the tokens of all moved files.
-
-    `brought` and `taken_prefix` are the prefixes of a file's name before and after the move.
-    """
+    """Move files named `brought`TOKEN into the service's folder, as `taken_prefix`TOKEN; return all moved tokens."""
     paths = list(listed)
     for path in select_inbox_files_fairly(paths, brought, folder):
         with suppress(OSError):  # the owner withdrew the file, or the file is no plain file

@@ -68,17 +68,9 @@ class CampaignStatisticsRows:
 
     def keep(self, predicted: Iterable[JobRatioUpdate]) -> None:
         """Store job ratios of campaigns at clusters for the next cycle."""
-        ratios = [
-            JobRatio(
-                campaign=prediction.campaign,
-                cluster=prediction.cluster,
-                ratio=prediction.ratio,
-                free=prediction.terms.free,
-                submitted=prediction.submitted,
-            )
-            for prediction in predicted
-        ]
-        self._database.execute_each(self._database.upsert(RATIOS), [*map(asdict, ratios)])
+        names = ("campaign", "cluster", "ratio", "submitted")
+        rows = [{name: getattr(update, name) for name in names} | {"free": update.terms.free} for update in predicted]
+        self._database.execute_each(self._database.upsert(RATIOS), rows)
 
     def tasks_ended(self, campaign: int, cluster: str, tasks: int, at: datetime) -> None:
         """Count tasks that ended at a cluster in the minute of `at`."""
@@ -129,8 +121,7 @@ class CampaignSlotUsageRows:
     def keep(self, usages: Iterable[DecayedCampaignUsage]) -> None:
         """Replace the stored slot usage of these campaigns at these clusters."""
         with self._database.transaction():
-            for usage in usages:
-                self._database.execute(self._database.upsert(USAGE), asdict(usage))
+            self._database.execute_each(self._database.upsert(USAGE), [*map(asdict, usages)])
 
     def forget(self, usages: Iterable[DecayedCampaignUsage]) -> None:
         """Delete the stored slot usage of these campaigns at these clusters."""

@@ -77,11 +77,7 @@ class TaskDeletionMarkRows:
         return marks
 
     def put(self, wipe: deletions.ArrayTaskDeletion) -> None:
-        """Mark tasks for deletion; a new mark replaces an old mark.
-
-        A cancellation by the owner is never replaced. A mark that deletes only waiting tasks replaces no mark, because
-        the program that marks may not have seen the older mark.
-        """
+        """Mark tasks for deletion, except tasks that the owner cancelled; marks of waiting tasks replace no mark."""
         rows = [key | {"wiped_for": wipe.wiped_for} for key in _keys(wipe)]
         unless = true() if wipe.wiped_for in deletions.REASONS_IF_STILL_WAITING else _UNWANTED
         self._database.execute_each(self._database.upsert(MARKS, unless), rows)

@@ -182,25 +182,15 @@ def _task(line: str) -> PublishedCampaignTask:
 
 def _copy(text: str) -> ShownCompetingAttempt:
     attempt, cluster, outcome, beyond = text.split(":")
-    return ShownCompetingAttempt(
-        attempt=int(attempt),
-        cluster=cluster,
-        outcome=TaskAttemptOutcome(outcome),
-        beyond_s=None if beyond == NONE else int(beyond),
-    )
+    beyond_s = None if beyond == NONE else int(beyond)
+    ended = TaskAttemptOutcome(outcome)
+    return ShownCompetingAttempt(attempt=int(attempt), cluster=cluster, outcome=ended, beyond_s=beyond_s)
 
 
 def _ends(lines: Iterable[str]) -> Iterator[CampaignTaskEndCounts]:
+    names = ("tasks", "failed", "timed", "wallclock_s", "cancelled")
     for line in lines:
         with suppress(ValueError):  # a power failure may have cut a line
             at, cluster, *numbers = line.split(" ")
-            tasks, failed, timed, wallclock_s, cancelled = map(int, numbers)
-            yield CampaignTaskEndCounts(
-                at=datetime.fromtimestamp(int(at), UTC),
-                cluster=cluster,
-                tasks=tasks,
-                failed=failed,
-                timed=timed,
-                wallclock_s=wallclock_s,
-                cancelled=cancelled,
-            )
+            counts = dict(zip(names, map(int, numbers), strict=True))
+            yield CampaignTaskEndCounts(at=datetime.fromtimestamp(int(at), UTC), cluster=cluster, **counts)

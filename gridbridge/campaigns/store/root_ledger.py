@@ -322,12 +322,6 @@ class RootLedgerOfSubmittedTasks:
             if lines:
                 self._write(lines)
 
-    def _begin(self) -> None:
-        self._end = os.open(self._path, OPTIONS | os.O_CREAT | os.O_EXCL, 0o600)
-        fcntl.flock(self._end, fcntl.LOCK_EX)
-        if os.fstat(self._end).st_size:
-            raise OSError(errno.EEXIST, "another process has created the ledger file", self._path)
-
     def _add(self, row: list[str]) -> None:
         line = f"{' '.join(row)}\n".encode("ascii")
         if self._unwritten is None:
@@ -338,7 +332,10 @@ class RootLedgerOfSubmittedTasks:
 
     def _write(self, lines: bytes) -> None:
         if self._end == NONE:
-            self._begin()
+            self._end = os.open(self._path, OPTIONS | os.O_CREAT | os.O_EXCL, 0o600)
+            fcntl.flock(self._end, fcntl.LOCK_EX)
+            if os.fstat(self._end).st_size:
+                raise OSError(errno.EEXIST, "another process has created the ledger file", self._path)
         before = os.lseek(self._end, 0, os.SEEK_END)
         try:
             written = os.write(self._end, lines)

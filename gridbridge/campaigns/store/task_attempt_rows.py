@@ -152,10 +152,9 @@ class TaskAttemptRows:
     def earlier(
         self, attempts: Sequence[TaskAttempt], copied: Container[tuple[int, int]] = ()
     ) -> tuple[AttemptOutcomeAtCluster, ...]:
-        """Return the outcomes of all finished attempts of the tasks to which `attempts` belong.
+        """Return the outcomes of all finished attempts of the tasks of `attempts`, since the owner's last retry.
 
-        Attempts before a retry by the owner do not count. For first attempts, only tasks with speculative attempts
-        (`copied`) are read.
+        Of first attempts, only tasks with speculative attempts (`copied`) are read.
         """
         keys = {(row.campaign, row.task) for row in attempts if row.attempt > 1 or (row.campaign, row.task) in copied}
         tasks: dict[int, list[int]] = {}
@@ -190,18 +189,15 @@ class TaskAttemptRows:
         of = {"of_campaign": array.campaign, "of_array": array.number}
         attempts = self._database.read(TaskAttempt, retried.order_by(ATTEMPTS.c.place), **of)
         delete_rows_of_attempts(self._database, ATTEMPTS, map(asdict, attempts))
-        self._judge(array.campaign, [attempt.task for attempt in attempts], is_past=False)
+        self.judge_anew(array.campaign, [attempt.task for attempt in attempts], is_past=False)
         return attempts
 
     def judge_as_before(self, campaign: int) -> None:
         """Count past attempts of unsent tasks again, because the retries of these tasks are dropped."""
         self._database.execute(_AS_BEFORE, {"of_campaign": campaign})
 
-    def judge_anew(self, campaign: int, tasks: Sequence[int]) -> None:
-        """Mark the present attempts of tasks as past, so that later decisions ignore them."""
-        self._judge(campaign, tasks, is_past=True)
-
-    def _judge(self, campaign: int, tasks: Sequence[int], *, is_past: bool) -> None:
+    def judge_anew(self, campaign: int, tasks: Sequence[int], *, is_past: bool = True) -> None:
+        """Mark the present attempts of tasks as past, so that later decisions ignore them, or as not past."""
         these = sa.update(ATTEMPTS).values(is_past=is_past).where(ATTEMPTS.c.campaign == campaign)
         for portion in _portions(tasks):
             self._database.execute(these.where(ATTEMPTS.c.task.in_(portion)))
@@ -274,10 +270,7 @@ class TaskAttemptRows:
                 TaskDeletionMarkRows(self._database).cancel(campaign, task)
 
     def _take_up(self, adoption: LedgerRecoveryStep) -> list[int]:
-        """Reopen failed tasks that have live attempts in root's ledger, and return tasks that the owner had cancelled.
-
-        Ends of reopened tasks are counted again later. The attempts of cancelled tasks must be deleted.
-        """
+        """Reopen failed tasks with live attempts in root's ledger; return those that the owner had cancelled."""
         live = {attempt.task for attempt in adoption.attempts if attempt.outcome is TaskAttemptOutcome.PENDING}
         live |= {retry.first for retry in adoption.again}
         unwanted = list[int]()

@@ -25,7 +25,7 @@ from gridbridge.model.elastic.published_balance import BalancerStateOverview
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
 from gridbridge.model.published_status_and_reports import JournalledProgramDecision
 from gridbridge.shell.program_startup import switch_process_to_account
-from gridbridge.state.decision_journal import JournalledDecisionRows
+from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.state_file import StateFile
 
 MOST_LOOKED_AT = 10_000  # newest journal entries to search
@@ -62,7 +62,7 @@ def record_node_change_request(
 def load_last_node_changing_rounds(count: int, path: str = BALANCE_STATE) -> tuple[JournalledProgramDecision, ...]:
     """Load the last rounds that changed a node; the oldest round comes first."""
     with _opened(path, is_unchanged=True) as database:
-        decisions = JournalledDecisionRows(database).last(MOST_LOOKED_AT)
+        decisions = DecisionJournal(database).last(MOST_LOOKED_AT)
         return tuple(decision for decision in decisions if decision.program == PROGRAM)[-count:]
 
 

@@ -19,7 +19,7 @@ from gridbridge.model.fixed_paths import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANC
 from gridbridge.model.published_status_and_reports import JournalledProgramDecision, replace_control_characters
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.shell.program_startup import switch_process_to_account
-from gridbridge.state.decision_journal import InputsNotJournalled, JournalledDecisionRows, ProgramDecisionReplay
+from gridbridge.state.decision_journal import DecisionJournal, InputsNotJournalled, ProgramDecisionReplay
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_decision_journal
 
@@ -70,7 +70,7 @@ def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = Fal
     The balancer's decisions are numbered separately.
     """
     with closing(_balancers() if is_balancers else _open(path)) as database:
-        decision = JournalledDecisionRows(database).find(number)
+        decision = DecisionJournal(database).find(number)
     if decision is None:
         raise UnknownDecision(f"decision {number}: no decision of this number in the journal")
     try:
@@ -132,7 +132,7 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
     """
     if number is None:
         with closing(_balancers() if is_balancers else _open(path)) as database:
-            print_decision_list(JournalledDecisionRows(database).last(LISTED), is_json)
+            print_decision_list(DecisionJournal(database).last(LISTED), is_json)
         return
     try:
         result = replay_decision(number, path, is_balancers=is_balancers)

@@ -6,20 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from gridbridge import errors
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.campaigns.runner import array_commands_as_owner
 from gridbridge.campaigns.runner.array_commands_as_owner import (
     PermanentArrayRefusal,
     RootCampaignRefusal,
     TemporaryArrayRefusal,
-)
-from gridbridge.errors import (
-    ArrayTasksAlreadyInLedger,
-    CommandFailed,
-    GridbridgeError,
-    OwnerAccountGone,
-    ParseError,
-    RootLedgerUnreadable,
 )
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
 from gridbridge.shell.program_runs import CompletedProgram
@@ -75,8 +68,8 @@ def test_several_arrays_go_by_one_call(helper: Helper) -> None:
     assert [(one.job_id, type(one.error), str(one.error or "")) for one in sent] == [
         (71, type(None), ""),
         (0, PermanentArrayRefusal, "no queue x"),
-        (73, GridbridgeError, "qalter: exit status 1"),
-        (0, ArrayTasksAlreadyInLedger, "other"),
+        (73, errors.GridbridgeError, "qalter: exit status 1"),
+        (0, errors.ArrayTasksAlreadyInLedger, "other"),
         (0, TemporaryArrayRefusal, "full"),
     ]
 
@@ -93,9 +86,9 @@ def test_copies_have_a_verb_of_their_own(helper: Helper) -> None:
     [
         ((2, "", "not the file"), RootCampaignRefusal),
         ((75, "", "no cluster"), TemporaryArrayRefusal),
-        ((1, "0 71 \n", "killed"), CommandFailed),
-        ((0, "0 seven \n", ""), ParseError),
-        ((0, "what\n", ""), ParseError),
+        ((1, "0 71 \n", "killed"), errors.CommandFailed),
+        ((0, "0 seven \n", ""), errors.ParseError),
+        ((0, "what\n", ""), errors.ParseError),
     ],
 )
 def test_what_holds_for_all_of_them_is_raised(
@@ -118,14 +111,16 @@ def test_what_root_does_not_know_was_not_deleted(helper: Helper, act: Callable[[
     one, _ = array(1)
     helper.says = (0, "\n", "")
     act(one)
-    with pytest.raises(RootLedgerUnreadable, match="lacks array 1"):
+    with pytest.raises(errors.RootLedgerUnreadable, match="lacks array 1"):
         act(replace(one, job_id=71))
     helper.says = (0, "71\n", "")
     act(replace(one, job_id=71))
 
 
 @pytest.mark.parametrize("act", [array_commands_as_owner.delete, array_commands_as_owner.release, delete_one])
-@pytest.mark.parametrize(("status", "error"), [(6, OwnerAccountGone), (7, RootLedgerUnreadable), (75, CommandFailed)])
+@pytest.mark.parametrize(
+    ("status", "error"), [(6, errors.OwnerAccountGone), (7, errors.RootLedgerUnreadable), (75, errors.CommandFailed)]
+)
 def test_why_root_acts_as_nobody_is_told(
     helper: Helper, act: Callable[[CampaignArray], None], status: int, error: type[Exception]
 ) -> None:

@@ -6,30 +6,20 @@ from datetime import UTC, datetime
 
 from gridbridge.campaigns.runner import campaign_runner
 from gridbridge.decisions.campaigns import campaign_cycle as rules
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    Campaign,
-    CampaignArray,
-    CampaignState,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from tests.builders.campaigns import made_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-CAMPAIGN = Campaign(
+CAMPAIGN = made_campaign(
     number=1,
-    uid=1000,
-    owner="alice",
-    state=CampaignState.IN_TREATMENT,
-    submitted_at=NOON,
     tasks=9,
     digest="abc",
     jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run", max_jobs=5)}),
@@ -55,7 +45,6 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
 
     entry = campaign_runner.campaign_cycle_journal_entry(seen, plan, NOON)
 
-    assert entry
     assert entry.sentence == "1 task ended, 1 of them runs again; sent: 3 tasks of campaign 1 to beta"
     kept = json.loads(json.dumps(entry.inputs))
     assert (
@@ -75,7 +64,6 @@ def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
 
     entry = campaign_runner.campaign_cycle_journal_entry(seen, plan, NOON)
 
-    assert entry
     assert plan.steps
     assert len(json.dumps(entry.inputs)) < 2000
     assert campaign_runner.replay_campaign_cycle_decision(

@@ -18,8 +18,8 @@ from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
+from gridbridge.model.campaigns import cycle_plan
 from gridbridge.model.campaigns.campaign import (
-    Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
@@ -27,13 +27,7 @@ from gridbridge.model.campaigns.campaign import (
     WaitingTaskRange,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject, CampaignSuccessAtCluster
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCyclePlan,
-    CampaignCycleSituation,
-    ClusterCapacityForCampaigns,
-    ListedCampaignTaskCounts,
-)
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,
@@ -48,18 +42,10 @@ from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_tables
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-SWEEP = Campaign(
-    number=0,
-    uid=1000,
-    owner="alice",
-    state=CampaignState.IN_TREATMENT,
-    submitted_at=NOON,
-    tasks=2500,
-    digest="",
-    jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")}),
-)
+SWEEP = made_campaign(tasks=2500)
 
 
 def test_tasks_are_shown_however_often_they_made_way(tmp_path: Path) -> None:
@@ -93,7 +79,6 @@ class Site:
     def send(self, tasks: int) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
         """Send tasks of campaign 1 to beta."""
         array = self.campaigns.intend(1, "beta", tasks, NOON)
-        assert array
         return array, self.campaigns.pending(array)
 
     def ended(self, attempt: TaskAttempt, outcome: TaskAttemptOutcome) -> TaskAttempt:
@@ -244,7 +229,6 @@ def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
         events.put_records(record)
         site.publication.show([])
         whole = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, site.folder)
-        assert whole
         shown.append(whole.campaigns[0].sinks)
 
     assert shown == [("beta",), ()]
@@ -253,30 +237,30 @@ def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
 def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
     """`gridsub --check` tells of them."""
     room = {
-        "beta": ClusterCapacityForCampaigns(free_slots=1, is_stressed=True),
-        "gamma": ClusterCapacityForCampaigns(free_slots=2),
+        "beta": cycle_plan.ClusterCapacityForCampaigns(free_slots=1, is_stressed=True),
+        "gamma": cycle_plan.ClusterCapacityForCampaigns(free_slots=2),
     }
-    seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room=room, max_tasks=1)
+    seen = cycle_plan.CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room=room, max_tasks=1)
 
-    site.publication.show_cycle(seen, CampaignCyclePlan())
+    site.publication.show_cycle(seen, cycle_plan.CampaignCyclePlan())
 
     shown = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, site.folder)
-    assert shown
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
 
 
 def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
     """Where a cluster does not tell how many slots each has, so many as were asked for."""
     (one,) = site.campaigns.all()
-    known = ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
-    untold = ListedCampaignTaskCounts(campaign=one.number, cluster="beta", waiting=0, listed=3)
-    seen = CampaignCycleSituation(campaigns=(one,), waiting={}, arrays=(), room={}, max_tasks=1, there=(known, untold))
+    known = cycle_plan.ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
+    untold = cycle_plan.ListedCampaignTaskCounts(campaign=one.number, cluster="beta", waiting=0, listed=3)
+    seen = cycle_plan.CampaignCycleSituation(
+        campaigns=(one,), waiting={}, arrays=(), room={}, max_tasks=1, there=(known, untold)
+    )
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
 
     EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen)
 
     shown = published_campaign_files.read_campaign_value_by_class(ShownCampaignClusters, site.folder)
-    assert shown
     (beta,) = (cluster for cluster in shown.clusters if cluster.name == "beta")
     assert (beta.running, beta.used_by_campaigns) == (7, 13)
 
@@ -287,12 +271,11 @@ def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
     beta = ClusterSnapshot(cluster="beta", taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=3)
     clusters = {"beta": ClusterSection(), "gamma": ClusterSection()}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
-    seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
+    seen = cycle_plan.CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
 
     EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen, {"beta": beta})
 
     shown = published_campaign_files.read_campaign_value_by_class(ShownCampaignClusters, site.folder)
-    assert shown
     assert [(one.name, one.free_for_normal, one.slots) for one in shown.clusters] == [
         ("beta", 3, 4),
         ("gamma", None, None),
@@ -374,7 +357,6 @@ def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.Monk
     site.publication.show(())
 
     shown = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, site.folder)
-    assert shown
     names = [(one.name, one.state, one.clusters) for one in shown.campaigns]
     paused, going = CampaignState.PAUSED, CampaignState.IN_TREATMENT
     assert names == [("sweep", paused, ("beta",)), ("later", going, ("beta",))]

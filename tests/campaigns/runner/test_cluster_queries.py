@@ -8,13 +8,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import status
+from gridbridge.campaigns.runner import cluster_queries_and_capacities as queries
 from gridbridge.campaigns.runner.array_commands_as_owner import snapshot_without_foreign_jobs
-from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
-    ClusterArrayLimitCache,
-    ClusterSnapshotFetcher,
-    query_array_task_ends,
-    query_live_task_indices,
-)
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
@@ -77,7 +72,6 @@ class Site:
     def send(self, job_id: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
         """Note an array of two tasks."""
         made = self.campaigns.intend(1, "beta", 2, NOON)
-        assert made
         self.campaigns.array_is(made, state, job_id)
         return made
 
@@ -86,7 +80,7 @@ class Site:
         site = SiteSection(cluster="alpha")
         policy = Policy(site=site, clusters={"beta": ClusterSection()}, queues={})
         clock = Clock(lambda: NOON.timestamp() + self.after_s)
-        asking = ClusterSnapshotFetcher(policy, self.database, clock)
+        asking = queries.ClusterSnapshotFetcher(policy, self.database, clock)
         found = asking.ask({"beta", "removed"}, self.campaigns.open_arrays(), limit_s)
         self.troubles = asking.troubles
         return found
@@ -132,7 +126,7 @@ def test_what_it_told_others_is_known_without_a_question(site: Site) -> None:
     """As long as it is no older than that, as all answers are."""
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
     clock = Clock(lambda: NOON.timestamp() + site.after_s)
-    asking = ClusterSnapshotFetcher(policy, site.database, clock)
+    asking = queries.ClusterSnapshotFetcher(policy, site.database, clock)
     before = asking.recent_snapshots(["beta"], 5.0)
     site.ask()
     now = asking.recent_snapshots(["beta"], 5.0)
@@ -204,9 +198,9 @@ def test_all_late_arrays_at_a_cluster_are_one_question(site: Site, monkeypatch: 
     first, second = (replace(site.send(number), job_id=number) for number in (7, 8))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
 
-    assert query_live_task_indices(policy, (first, second)) == {second: {2}}
+    assert queries.query_live_task_indices(policy, (first, second)) == {second: {2}}
     assert [len(one) for one in asked] == [2]
-    assert query_live_task_indices(policy, (first,)) == {first: frozenset(range(1, first.size + 1))}
+    assert queries.query_live_task_indices(policy, (first,)) == {first: frozenset(range(1, first.size + 1))}
 
 
 def test_all_arrays_at_a_cluster_are_one_question_about_ends(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +215,7 @@ def test_all_arrays_at_a_cluster_are_one_question_about_ends(site: Site, monkeyp
     monkeypatch.setattr(status, "query_array_ends", ends)
     first, second = site.send(7), site.send(7)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
-    told = query_array_task_ends(policy, {first: range(1, 2), second: range(2, 4)})
+    told = queries.query_array_task_ends(policy, {first: range(1, 2), second: range(2, 4)})
 
     assert told == {first: {}, second: {2: well}}
     assert [[one.account for one in some] for some in asked] == [["gc.alpha.1.1", "gc.alpha.1.2"]]
@@ -241,7 +235,7 @@ def test_the_limits_of_arrays_are_asked_for_now_and_then(
 
     monkeypatch.setattr(status, "query_array_limits", limits)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
-    asks = ClusterArrayLimitCache(policy, Clock(NOON.timestamp, lambda: site.after_s))
+    asks = queries.ClusterArrayLimitCache(policy, Clock(NOON.timestamp, lambda: site.after_s))
     seen = []
     for site.after_s in (0.0, 59.0, 60.0, 659.0, 660.0, 719.0, 720.0):
         seen.append({name: one.tasks for name, one in asks.of(["beta"]).items()})
@@ -260,6 +254,6 @@ def test_while_a_cluster_tells_of_no_ends_its_arrays_are_left_out(
     array = site.send(7)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
 
-    assert query_array_task_ends(policy, {array: range(1, 2)}) == {}
-    assert query_array_task_ends(policy, {}) == {}
+    assert queries.query_array_task_ends(policy, {array: range(1, 2)}) == {}
+    assert queries.query_array_task_ends(policy, {}) == {}
     assert "event=no_ends cluster=beta why='refused'" in caplog.text

@@ -53,6 +53,7 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign
 from tests.campaigns.runner.test_cycle_actions import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -84,25 +85,14 @@ class Site:
         learnt = CycleStatisticsRecorder(self.database)
         self.actions = CampaignPlanExecutor(self.database, learnt, Clock(), CampaignFailuresSection(), self.grid)
         clusters = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
-        one = Campaign(
-            number=0,
-            uid=1000,
-            owner="alice",
-            state=CampaignState.IN_TREATMENT,
-            submitted_at=NOON,
-            tasks=2,
-            digest="",
-            jdl=Jdl(name="sweep", clusters=clusters, is_idempotent=True),
-        )
+        one = made_campaign(tasks=2, jdl=Jdl(name="sweep", clusters=clusters, is_idempotent=True))
         self.campaigns.add(one, "token")
         self.actions.do(CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)))
 
     @property
     def campaign(self) -> Campaign:
         """The campaign as it is kept."""
-        found = self.campaigns.find(1)
-        assert found
-        return found
+        return self.campaigns.find(1)
 
     def copy(self) -> CampaignArray:
         """Copy the second task to gamma."""

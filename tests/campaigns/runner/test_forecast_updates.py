@@ -15,32 +15,22 @@ from gridbridge.decisions.campaigns.campaign_progress_and_forecast import (
     forecast_error_share,
     summarize_forecast_errors,
 )
-from gridbridge.model.campaigns.campaign import (
-    Campaign,
-    CampaignState,
-    TaskAttempt,
-    TaskAttemptOutcome,
-    TasksAddedToCampaign,
-)
+from gridbridge.model.campaigns import cycle_plan
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome, TasksAddedToCampaign
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCyclePlan,
-    CampaignCycleSituation,
-    JobRatio,
-    JobRatioInputs,
-    JobRatioUpdate,
-    ListedCampaignTaskCounts,
-)
 from gridbridge.model.campaigns.forecast import HalfwayForecast
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownForecastErrors
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BETA = (1, "beta")
-TERMS = JobRatioInputs(old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0)
-RATIO = JobRatioUpdate(campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=TERMS, ratio=0.5, submitted=3)
+TERMS = cycle_plan.JobRatioInputs(old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0)
+RATIO = cycle_plan.JobRatioUpdate(
+    campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=TERMS, ratio=0.5, submitted=3
+)
 
 
 class Site:
@@ -51,17 +41,7 @@ class Site:
         self.campaigns, self.predictions = (CampaignRows(self.database), CampaignStatisticsRows(self.database))
         self.now = NOON
         self.campaigns.add(
-            Campaign(
-                number=0,
-                uid=1000,
-                owner="alice",
-                state=CampaignState.IN_TREATMENT,
-                submitted_at=NOON,
-                tasks=100,
-                digest="",
-                jdl=Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}),
-            ),
-            "token",
+            made_campaign(tasks=100, jdl=Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")})), "token"
         )
         self.forecasts = self.made()
 
@@ -73,7 +53,6 @@ class Site:
     def end(self, tasks: int, wallclock_s: int) -> None:
         """Send tasks, and let all of them end."""
         array = self.campaigns.intend(1, "beta", tasks, self.now)
-        assert array
         ended = tuple(
             replace(one, outcome=TaskAttemptOutcome.SUCCESS, wallclock_s=wallclock_s)
             for one in self.campaigns.pending(array)
@@ -81,23 +60,22 @@ class Site:
         self.campaigns.ended(ended)
         self.campaigns.count(1, tasks, 0)
         learnt = CycleStatisticsRecorder(self.database)
-        learnt.keep(CampaignCyclePlan(ended=ended, arrays=(array,)), self.now)
+        learnt.keep(cycle_plan.CampaignCyclePlan(ended=ended, arrays=(array,)), self.now)
 
     def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
         """Have a cycle that sees so many tasks run."""
         found = self.campaigns.find(1)
-        assert found
-        there = ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s))
-        seen = CampaignCycleSituation(
+        there = cycle_plan.ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s))
+        seen = cycle_plan.CampaignCycleSituation(
             campaigns=(found,),
             waiting=self.campaigns.waiting(),
             arrays=(),
             room={},
             max_tasks=100,
             there=(there,),
-            ratios=(JobRatio(campaign=1, cluster="beta", ratio=0.5),),
+            ratios=(cycle_plan.JobRatio(campaign=1, cluster="beta", ratio=0.5),),
         )
-        plan = CampaignCyclePlan(finished=(1,) if is_over else ())
+        plan = cycle_plan.CampaignCyclePlan(finished=(1,) if is_over else ())
         self.forecasts.look(seen, plan, {BETA: elapsed_s})
         CycleStatisticsRecorder(self.database).keep(plan, self.now)
 
@@ -163,7 +141,6 @@ def test_a_forecast_is_made_anew_now_and_then_only(site: Site) -> None:
 def test_a_task_that_never_ran_tells_nothing_of_durations(site: Site) -> None:
     """One that was wiped has no wallclock time."""
     array = site.campaigns.intend(1, "beta", 1, NOON)
-    assert array
     (one,) = site.campaigns.pending(array)
     site.campaigns.ended([replace(one, outcome=TaskAttemptOutcome.WIPED)])
 
@@ -199,7 +176,6 @@ def test_what_was_foretold_of_fewer_tasks_is_forgotten(site: Site) -> None:
     site.look((30.0,) * 10)
     campaigns = CampaignRows(site.database)
     found = campaigns.find(1)
-    assert found
     assert site.predictions.forecasts()
 
     part = TasksAddedToCampaign(campaign=1, number=1, tasks=100, digest="abc")
@@ -269,7 +245,7 @@ def test_job_ratios_are_kept_for_the_campaigns_that_are_asked_for(site: Site) ->
     for campaign in (1, 2):
         site.predictions.keep([replace(RATIO, campaign=campaign)])
 
-    kept = JobRatio(campaign=2, cluster="beta", ratio=0.5, free=4, submitted=3)
+    kept = cycle_plan.JobRatio(campaign=2, cluster="beta", ratio=0.5, free=4, submitted=3)
     assert site.predictions.ratios([2, 3]) == (kept,)
     assert site.predictions.ratios([]) == ()
 

@@ -75,7 +75,6 @@ def _attempts(database: StateFile) -> tuple[TaskAttempt, ...]:
     state = CampaignState.IN_TREATMENT
     campaigns.add(Campaign(number=0, state=state, jdl=jdl, **known), "token")  # type: ignore[arg-type]
     array = campaigns.intend(1, "beta", 3, NOON)
-    assert array
     return campaigns.pending(array)
 
 

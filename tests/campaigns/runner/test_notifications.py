@@ -22,7 +22,7 @@ from gridbridge.campaigns.store.event_and_subscription_rows import (
     NotificationSubscriptionRows,
 )
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.jdl import Jdl
@@ -31,6 +31,7 @@ from gridbridge.model.campaigns.subscriptions import CampaignNotification, Notif
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.retry import poll_until
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign
 from tests.program.test_threads import without_room
 
 POLICY = NotificationsSection(pause_s=60, retry_s=60, tries=3)
@@ -86,16 +87,7 @@ class Site:
 
     def campaign(self) -> int:
         """Have a campaign of ours come."""
-        one = Campaign(
-            number=0,
-            uid=os.getuid(),
-            owner="alice",
-            state=CampaignState.IN_TREATMENT,
-            submitted_at=self.watch.at,
-            tasks=2,
-            digest="",
-            jdl=Jdl(name="sweep"),
-        )
+        one = made_campaign(uid=os.getuid(), submitted_at=self.watch.at, tasks=2, jdl=Jdl(name="sweep"))
         return CampaignRows(self.database).add(one, f"token-{self.watch.at}")
 
     def event(self, code: CampaignEventCode, campaign: int) -> None:

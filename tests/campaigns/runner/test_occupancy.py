@@ -11,7 +11,7 @@ from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
     clusters_accepting_campaign_tasks,
     count_listed_tasks_by_cluster,
 )
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import ClusterCapacityForCampaigns, ListedCampaignTaskCounts
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
@@ -20,16 +20,13 @@ from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
 from gridbridge.model.states import JobState, JobStateFact
+from tests.builders.campaigns import made_campaign
 
 WISH = JdlClusterSettings(exec_file="run")
-ONE = Campaign(
+ONE = made_campaign(
     number=1,
-    uid=1000,
-    owner="alice",
-    state=CampaignState.IN_TREATMENT,
     submitted_at=datetime(2026, 1, 1, tzinfo=UTC),
     tasks=9,
-    digest="",
     jdl=Jdl(name="sweep", clusters={"beta": WISH, "gamma": WISH}),
 )
 

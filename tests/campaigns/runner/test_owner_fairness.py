@@ -1,6 +1,6 @@
 """Nobody holds up the others by what hangs when something is done as themselves."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,24 +14,21 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionResult,
     ArraySubmissionState,
-    Campaign,
     CampaignArray,
     RootLedgerArray,
     TaskAttempt,
 )
-from gridbridge.model.campaigns.campaign import CampaignState as State
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign
 from tests.decisions.campaigns.test_slot_distribution import NOON
 
 ALICE, BOB = 41000, 41001
 BOBS, ALICES = range(1, 5), 5  # campaigns
-WISH = JdlClusterSettings(exec_file="run")
 
 
 class Grid:
@@ -89,124 +86,108 @@ class Grid:
             raise self.fails_by("not done within 45 s")
 
 
-@pytest.fixture(name="grid")
-def _grid() -> Grid:
-    return Grid()
+class Site:
+    """A state file with campaigns of alice's and bob's, and their clusters."""
+
+    def __init__(self, folder: Path) -> None:
+        self.grid = grid = Grid()
+        database = StateFile.open(f"sqlite:///{folder}/state.db")
+        self.campaigns = CampaignRows(database)
+        for number in (*BOBS, ALICES):
+            uid = ALICE if number == ALICES else BOB
+            one = made_campaign("beta", "gamma", number=number, uid=uid, submitted_at=NOON, tasks=9)
+            self.campaigns.add(one, f"token{number}")
+        clock = Clock(lambda: NOON.timestamp() + grid.passed_s, lambda: grid.passed_s)
+        learnt, failures = CycleStatisticsRecorder(database), CampaignFailuresSection()
+        self.do = CampaignPlanExecutor(database, learnt, clock, failures, grid).do
 
 
-@pytest.fixture(name="campaigns")
-def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
-    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    campaigns = CampaignRows(database)
-    for number in (*BOBS, ALICES):
-        one = Campaign(
-            number=number,
-            uid=ALICE if number == ALICES else BOB,
-            owner="somebody",
-            state=State.IN_TREATMENT,
-            submitted_at=NOON,
-            tasks=9,
-            digest="",
-            jdl=Jdl(name="sweep", clusters={"beta": WISH, "gamma": WISH}),
-        )
-        campaigns.add(one, f"token{number}")
-    yield campaigns
-    database.close()
-
-
-@pytest.fixture(name="do")
-def _do(campaigns: CampaignRows, grid: Grid) -> Callable[[CampaignCyclePlan], None]:
-    database = campaigns.database
-    clock = Clock(lambda: NOON.timestamp() + grid.passed_s, lambda: grid.passed_s)
-    return CampaignPlanExecutor(database, CycleStatisticsRecorder(database), clock, CampaignFailuresSection(), grid).do
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path)
+    yield site
+    site.campaigns.database.close()
 
 
 def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray, ...]:
     """Return arrays of all campaigns that run there."""
     for number in (*BOBS, ALICES):
         array = campaigns.intend(number, cluster, 1, NOON)
-        assert array
         campaigns.array_is(array, ArraySubmissionState.RELEASED, 7)
     return campaigns.open_arrays()
 
 
-def test_after_a_call_that_hangs_its_owners_others_wait(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
-) -> None:
+def test_after_a_call_that_hangs_its_owners_others_wait(site: Site) -> None:
     """Each would cost its own 45 s; other people's go on, and so do the owner's elsewhere."""
-    grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
+    site.grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
     every = [
         PlannedCampaignTaskSend(campaign=n, cluster=name, tasks=1) for n in (1, 2, 5) for name in ("gamma", "beta")
     ]
 
-    do(CampaignCyclePlan(sends=tuple(every)))
+    site.do(CampaignCyclePlan(sends=tuple(every)))
 
-    assert grid.calls() == [(1, "gamma"), (1, "beta"), (2, "beta"), (5, "gamma"), (5, "beta")]
-    told = {one.campaign: one.code for one in EventAndSuccessRecordRows(campaigns.database).open()}
+    assert site.grid.calls() == [(1, "gamma"), (1, "beta"), (2, "beta"), (5, "gamma"), (5, "beta")]
+    told = {one.campaign: one.code for one in EventAndSuccessRecordRows(site.campaigns.database).open()}
     assert told == {1: CampaignEventCode.SUBMIT_JOB, 2: CampaignEventCode.SUBMIT_JOB}
 
 
-def test_each_pause_is_twice_as_long_for_what_is_deleted_too(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
-) -> None:
-    grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
-    arrays = sent(campaigns)
+def test_each_pause_is_twice_as_long_for_what_is_deleted_too(site: Site) -> None:
+    site.grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
+    arrays = sent(site.campaigns)
     cycles = 0
     for _ in range(100):
-        grid.passed_s += 15
-        do(CampaignCyclePlan(deleted=arrays))
+        site.grid.passed_s += 15
+        site.do(CampaignCyclePlan(deleted=arrays))
         cycles += 1
 
-    calls = grid.calls()
+    calls = site.grid.calls()
 
     assert len([one for one in calls if one[0] == ALICES]) == cycles
     assert len(calls) - cycles == 5  # after 0, 60, 120, 240 and 480 s
 
 
-def test_one_that_does_not_hang_ends_the_pauses(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
-) -> None:
+def test_one_that_does_not_hang_ends_the_pauses(site: Site) -> None:
     """What fails at once holds up nobody."""
-    grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
-    lost = tuple(SupersededAttempts(array=one, places=(range(1, 2),), is_whole=False) for one in sent(campaigns)[:4])
-    do(CampaignCyclePlan(losers=lost))
-    first = grid.calls()
-    grid.took_s = {(number, "gamma"): 1.0 for number in BOBS}
-    do(CampaignCyclePlan(losers=lost))
-    paused = grid.calls()
-    grid.passed_s += 60
-    do(CampaignCyclePlan(losers=lost))
+    site.grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
+    lost = tuple(
+        SupersededAttempts(array=one, places=(range(1, 2),), is_whole=False) for one in sent(site.campaigns)[:4]
+    )
+    site.do(CampaignCyclePlan(losers=lost))
+    first = site.grid.calls()
+    site.grid.took_s = {(number, "gamma"): 1.0 for number in BOBS}
+    site.do(CampaignCyclePlan(losers=lost))
+    paused = site.grid.calls()
+    site.grid.passed_s += 60
+    site.do(CampaignCyclePlan(losers=lost))
 
-    assert (len(first), len(paused), len(grid.calls())) == (1, 0, 4)
+    assert (len(first), len(paused), len(site.grid.calls())) == (1, 0, 4)
 
 
-def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
-) -> None:
+def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(site: Site) -> None:
     """The rest has its turn in the next one, and nobody is told of a trouble."""
-    grid.took_s = {(number, "gamma"): 35.0 for number in BOBS}
-    grid.is_failing = False
+    site.grid.took_s = {(number, "gamma"): 35.0 for number in BOBS}
+    site.grid.is_failing = False
     sends = CampaignCyclePlan(
         sends=tuple(PlannedCampaignTaskSend(campaign=n, cluster="gamma", tasks=1) for n in (*BOBS, ALICES))
     )
 
-    do(sends)
+    site.do(sends)
 
-    assert grid.calls() == [(1, "gamma"), (2, "gamma"), (ALICES, "gamma")]
-    left = [one for one in campaigns.open_arrays() if one.state is ArraySubmissionState.INTENDED]
+    assert site.grid.calls() == [(1, "gamma"), (2, "gamma"), (ALICES, "gamma")]
+    left = [one for one in site.campaigns.open_arrays() if one.state is ArraySubmissionState.INTENDED]
     assert [one.campaign for one in left] == [3, 4]
-    assert EventAndSuccessRecordRows(campaigns.database).open() == ()
-    do(CampaignCyclePlan(resumed=tuple(left)))
-    assert grid.calls() == [(3, "gamma"), (4, "gamma")]
+    assert EventAndSuccessRecordRows(site.campaigns.database).open() == ()
+    site.do(CampaignCyclePlan(resumed=tuple(left)))
+    assert site.grid.calls() == [(3, "gamma"), (4, "gamma")]
 
 
-def test_what_its_cluster_refuses_has_not_hung(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
-) -> None:
+def test_what_its_cluster_refuses_has_not_hung(site: Site) -> None:
     """However slow that cluster is: the owner's other campaigns are sent."""
-    grid.took_s = {(1, "gamma"): 9.0}
-    grid.fails_by = PermanentArrayRefusal
+    site.grid.took_s = {(1, "gamma"): 9.0}
+    site.grid.fails_by = PermanentArrayRefusal
 
-    do(CampaignCyclePlan(sends=tuple(PlannedCampaignTaskSend(campaign=n, cluster="gamma", tasks=1) for n in (1, 2))))
+    site.do(
+        CampaignCyclePlan(sends=tuple(PlannedCampaignTaskSend(campaign=n, cluster="gamma", tasks=1) for n in (1, 2)))
+    )
 
-    assert grid.calls() == [(1, "gamma"), (2, "gamma")]
+    assert site.grid.calls() == [(1, "gamma"), (2, "gamma")]

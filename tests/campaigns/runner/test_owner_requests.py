@@ -18,7 +18,7 @@ from gridbridge.campaigns.store.campaign_file_verification import CampaignNumber
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttemptOutcome, WaitingTaskRange
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome, WaitingTaskRange
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
@@ -35,6 +35,7 @@ from gridbridge.model.campaigns.owner_request import (
 from gridbridge.shell import program_runs
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ALICE, BOB, ROOT = 41000, 41001, 0
@@ -63,20 +64,9 @@ class Site:
             self.database, Clock(), self.folder, take_up=self.take_up, begin=lambda n: self.begun.append([*n])
         )
         self.campaigns.add(
-            Campaign(
-                number=0,
-                uid=ALICE,
-                owner="alice",
-                state=CampaignState.IN_TREATMENT,
-                submitted_at=NOON,
-                tasks=5,
-                digest="",
-                jdl=Jdl(name="sweep", type=type_, clusters=CLUSTERS),
-            ),
-            "token",
+            made_campaign(uid=ALICE, tasks=5, jdl=Jdl(name="sweep", type=type_, clusters=CLUSTERS)), "token"
         )
         array = self.campaigns.intend(1, "beta", 4, NOON)
-        assert array
         statuses = (3, 3, 4, 0)
         self.campaigns.ended(
             replace(one, outcome=_outcome(status), exit_status=status)
@@ -95,12 +85,10 @@ class Site:
     def run(self, outcome: TaskAttemptOutcome, status: int | None = None) -> tuple[TaskRetry, ...]:
         """Have the last task run at beta and come to this; return whether it runs again."""
         array = self.campaigns.intend(1, "beta", 1, NOON)
-        assert array
         pending = self.campaigns.pending(array)
         ended = [replace(one, outcome=outcome, exit_status=status) for one in pending]
         self.campaigns.ended(ended)
         found = self.campaigns.find(1)
-        assert found
         seen = CampaignCycleSituation(
             campaigns=(found,),
             waiting={},
@@ -315,14 +303,12 @@ def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
 
     found = site.campaigns.find(1)
-    assert found
     assert (found.state, found.ended, found.failed) == (CampaignState.IN_TREATMENT, 2, 1)
     again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
     assert again == [(0, 1, 2), (4, 4, 1)]
     assert site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, **failed) == number
     assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
     found = site.campaigns.find(1)
-    assert found
     assert (found.ended, found.failed, len(site.campaigns.waiting_of(1))) == (2, 1, 2)
 
 
@@ -353,7 +339,6 @@ def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(sit
     )
 
     array = site.campaigns.intend(1, "beta", 1, NOON)
-    assert array
     earlier = site.tries.earlier(site.campaigns.pending(array))
     assert [(one.attempt, one.outcome) for one in earlier] == [(1, TaskAttemptOutcome.SITE_FAULT)]
 
@@ -403,7 +388,6 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
     assert [one.number for one in site.events.open()] == [number]
     assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
     found = site.campaigns.find(1)
-    assert found
     assert (found.state, found.ended) == (CampaignState.IN_TREATMENT, 2)
     assert [one.attempt for one in site.campaigns.waiting_of(1)] == [2, 2, 1]
 
@@ -437,7 +421,6 @@ def test_nothing_is_tried_again_where_root_does_not_let_it(site: Site, caplog: p
 def test_one_request_takes_so_many_campaigns_up_at_most(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     """Each is a call of root's, for which everybody waits; gridevents names one campaign."""
     found = site.campaigns.find(1)
-    assert found
     numbers = []
     for one in range(2, TAKEN_UP_AT_ONCE + 3):
         site.campaigns.add(replace(found, number=one), f"token{one}")
@@ -464,7 +447,6 @@ def test_nothing_is_tried_again_of_which_root_submits_nothing_more(site: Site) -
     assert answers == [CampaignOwnerRequestReply.FILE_REFUSED] * 2
     assert site.taken_up == []
     found = site.campaigns.find(1)
-    assert found
     assert (found.state, found.failed) == (CampaignState.TERMINATED, 3)
     assert [one.number for one in site.events.open()] == [number, refused]
     assert site.ask(CampaignOwnerRequestVerb.FIX, refused) is CampaignOwnerRequestReply.DONE
@@ -491,7 +473,6 @@ def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) 
     assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.ONE_TRY
 
     found = site.campaigns.find(1)
-    assert found
     assert (found.state, found.ended, found.failed) == (state, 4, 3)
     assert site.campaigns.waiting_of(1) == waiting
     assert [one.number for one in site.events.open()] == [number]
@@ -515,7 +496,6 @@ def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
     signs: list[int] = []
     monkeypatch.setattr(program_runs, "_after_each", lambda: signs.append(1))
     first = site.campaigns.find(1)
-    assert first
     for number in range(2, 6):
         site.campaigns.add(replace(first, number=number), f"token{number}")
     site.campaigns.is_now(3, CampaignState.TERMINATED, NOON)
@@ -544,7 +524,6 @@ def test_a_request_about_many_lets_others_write_the_state_file_between_some_of_t
 ) -> None:
     """What was not done when the runner was killed is done when the request comes up again."""
     first = site.campaigns.find(1)
-    assert first
     for number in range(2, 6):
         site.campaigns.add(replace(first, number=number), f"token{number}")
     asked = CampaignOwnerRequest(token="t", uid=ALICE, verb=CampaignOwnerRequestVerb.PAUSE, numbers=(1, 2, 3, 4, 5))

@@ -17,7 +17,6 @@ from gridbridge.errors import ArrayTasksAlreadyInLedger, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionResult,
     ArraySubmissionState,
-    Campaign,
     CampaignArray,
     CampaignState,
     RootLedgerArray,
@@ -39,6 +38,7 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import (
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WISH = JdlClusterSettings(exec_file="run", prologue="make", epilogue="clean")
@@ -53,16 +53,7 @@ class Site:
         self.campaigns = CampaignRows(self.database)
         self.tries = TaskAttemptRows(self.database, self.campaigns)
         jdl = Jdl(name="n", clusters={"gamma": WISH, "beta": WISH})
-        self.one = Campaign(
-            number=1,
-            uid=1000,
-            owner="alice",
-            state=CampaignState.IN_TREATMENT,
-            submitted_at=NOON,
-            tasks=3,
-            digest="",
-            jdl=jdl,
-        )
+        self.one = made_campaign(number=1, tasks=3, jdl=jdl)
         self.campaigns.add(self.one, "token")
         self.told: list[str] = []
         self.trouble: GridbridgeError | None = None
@@ -137,7 +128,6 @@ def test_a_step_is_no_task(site: Site) -> None:
     site.actions.do(CampaignCyclePlan(stepped=(ended,), over=(array,)))
 
     found = site.campaigns.find(1)
-    assert found
     assert (found.ended, found.failed, site.campaigns.waiting()) == (0, 0, {1: 3})
     assert CampaignTaskRows(site.database).last(1) == -1
     assert site.campaigns.durations(1) == {}
@@ -153,7 +143,6 @@ def test_one_that_is_refused_has_failed_and_fails_no_task(site: Site, trouble: G
     site.begin(PROLOGUE)
 
     found = site.campaigns.find(1)
-    assert found
     failed = 3 if isinstance(trouble, RootCampaignRefusal) else 0
     assert (found.ended, found.failed) == (failed, failed)
     assert site.known() == [(PROLOGUE, "gamma", 1, TaskAttemptOutcome.SETUP_ERROR)]
@@ -167,7 +156,6 @@ def test_a_cancelled_campaign_is_unfinished_until_it_is_wound_up(site: Site) -> 
     site.actions.do(CampaignCyclePlan(wound_up=(1,)))
 
     found = site.campaigns.find(1)
-    assert found
     assert (before.is_winding_up, found.is_winding_up, found.state) == (True, False, CampaignState.CANCELLED)
     assert site.campaigns.unfinished() == ()
 

@@ -48,10 +48,9 @@ def test_added_tasks_follow_all_that_there_were(site: Site) -> None:
     assert parts(site) == ["c.1", "c.1.1", "c.1.2"]
     (found,) = site.campaigns.all()
     assert (found.tasks, site.campaigns.waiting()) == (5, {1: 5})
-    assert site.intake.grown() == {1}
-    assert site.intake.grown() == frozenset()
+    assert site.intake.parts.grown() == {1}
+    assert site.intake.parts.grown() == frozenset()
     array = site.campaigns.intend(1, "beta", 9, ENDED)
-    assert array
     assert [one.task for one in site.campaigns.pending(array)] == [0, 1, 2, 3, 4]
     _, lines = campaign_files_of_owners.read_own_campaign_file(1, str(site.brought))
     assert sorted(lines) == ["a 1", "b 2", "c 3", "d 4", "e 5"]
@@ -192,7 +191,6 @@ def test_a_forgotten_campaign_is_known_again_with_its_parts(site: Site) -> None:
     site.again().intake.recover()
 
     found = site.campaigns.find(2)
-    assert found
     assert (found.tasks, found.state) == (3, CampaignState.PAUSED)
 
 

@@ -10,9 +10,10 @@ import pytest
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import AT_ONCE, RootLedgerCampaignCloser
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign
 from tests.campaigns.runner.test_cycle_actions import Grid
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -30,16 +31,7 @@ class Site:
 
     def add(self, state: CampaignState, ended_at: datetime | None = NOON) -> int:
         """Add a campaign in a state; return its number."""
-        one = Campaign(
-            number=0,
-            uid=1000,
-            owner="alice",
-            state=CampaignState.IN_TREATMENT,
-            submitted_at=NOON,
-            tasks=1,
-            digest="",
-            jdl=Jdl(name="one", clusters={"beta": JdlClusterSettings(exec_file="run")}),
-        )
+        one = made_campaign(jdl=Jdl(name="one", clusters={"beta": JdlClusterSettings(exec_file="run")}))
         number = self.campaigns.add(one, f"token{next(TOKENS)}")
         self.campaigns.is_now(number, state, ended_at)
         return number

@@ -20,7 +20,6 @@ from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_c
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
-    Campaign,
     CampaignArray,
     CampaignState,
     RootLedgerArray,
@@ -46,6 +45,7 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign
 from tests.campaigns.runner.test_forecast_updates import RATIO
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -57,20 +57,10 @@ class Site:
 
     def __init__(self, database: StateFile, ran: str) -> None:
         self.campaigns = CampaignRows(database)
-        one = Campaign(
-            number=0,
-            uid=1000,
-            owner="alice",
-            state=CampaignState.IN_TREATMENT,
-            submitted_at=NOON,
-            tasks=5,
-            digest="",
-            jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")}),
-        )
+        one = made_campaign(tasks=5)
         self.one = one
         self.campaigns.add(one, "token")
         array = self.campaigns.intend(1, "beta", 5, NOON)
-        assert array
         self.campaigns.array_is(array, ArraySubmissionState.RELEASED, 7)
         (self.array,) = self.campaigns.open_arrays()
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
@@ -91,7 +81,9 @@ class Site:
         self.events: tuple[CampaignEvent, ...] = ()
         self.late: list[tuple[CampaignArray, ...]] = []  # what was asked for, in one question each
         self.living: frozenset[int] = frozenset()
+        self.is_silent = False  # beta
         self.within_s = 0.0  # beta tells ends
+        self.missed_s: float | dict[int, float] | None = None  # since when tasks are missed, all or by place
 
     def look(self, *rows: range, ended: ReportedEnds) -> tuple[list[int], bool]:
         """Return the places whose attempts have ended, and whether the array is over."""
@@ -113,6 +105,8 @@ class Site:
 
         vars(self.updator)["_ends"] = ends
         self.updator._missing.begin()
+        if self.missed_s is not None:
+            vars(self.updator._missing)["for_s"] = lambda gone: {one: self._missed_s(one) for one in gone}
         vars(self.updator)["_living"] = self._living
         within_s = {"beta": self.within_s}
         vars(self.updator)["_told_within_s"] = lambda _: within_s
@@ -122,6 +116,9 @@ class Site:
         found, over = self.updator._ended(arrays, {"beta": seen}, judge)
         self.campaigns.ended(found)
         return [one.place for one in found], over == (self.array,)
+
+    def _missed_s(self, one: TaskAttempt) -> float:
+        return self.missed_s[one.place] if isinstance(self.missed_s, dict) else self.missed_s or 0.0
 
     def ledger_arrays(self, campaign: int) -> tuple[RootLedgerArray, ...]:
         """Tell what root's ledger has."""
@@ -133,7 +130,7 @@ class Site:
     def _living(self, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
         asked = tuple(arrays)
         self.late += [asked] if asked else []
-        return dict.fromkeys(asked, self.living)
+        return {} if self.is_silent else dict.fromkeys(asked, self.living)
 
 
 def _row(places: range) -> JobListRow:
@@ -203,7 +200,7 @@ def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     assert [(one.task, one.cluster) for one in site.updator._disputed] == [(0, "beta")]
     site.events = (given_up,)
     assert site.look(range(3, 6), ended={1: None, 2: None}) == ([1], False)
-    first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
+    first, second, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
     assert (first.outcome, second.outcome) == (TaskAttemptOutcome.SITE_FAULT, TaskAttemptOutcome.SUCCESS)
 
 
@@ -223,35 +220,21 @@ def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -
     ]
 
 
-def test_what_is_missed_for_long_is_asked_for_before_it_counts_as_deleted(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_missed_for_long_is_asked_for_before_it_counts_as_deleted(site: Site) -> None:
     """A list may leave out what runs; what waited and is neither has been deleted."""
-    missed = site.updator._missing
-
-    def for_long(gone: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
-        return dict.fromkeys(gone, 61.0)
-
-    monkeypatch.setattr(missed, "for_s", for_long)
+    site.missed_s = 61.0
     site.living = frozenset({1})
 
     assert site.look(range(3, 6), ended={}) == ([2], False)
     assert site.late == [(site.array,)]
 
 
-def test_all_that_is_kept_is_searched_once_before_a_task_counts_as_lost(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_that_is_kept_is_searched_once_before_a_task_counts_as_lost(site: Site) -> None:
     """Records may have been rotated away while nobody looked."""
-    missed_s = 59.0
-
-    def for_long(gone: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
-        return dict.fromkeys(gone, missed_s)
-
-    monkeypatch.setattr(site.updator._missing, "for_s", for_long)
+    site.missed_s = 59.0
     site.living = frozenset({1, 2})
     site.look(range(3, 6), ended={})
-    missed_s = 61.0
+    site.missed_s = 61.0
     for _ in range(2):
         site.look(range(3, 6), ended={})
 
@@ -340,79 +323,58 @@ def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
     assert site.updator.look().back_at == {"gamma": NOON}
 
 
-def test_no_end_is_believed_before_the_true_record_is_written(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_end_is_believed_before_the_true_record_is_written(site: Site) -> None:
     """A forged one may be there while the task runs: beside the true one it is disputed."""
-    well, missed_s = JobEnd(exit_status=0, wallclock_s=3.0), [14.0]
-    site.within_s = 15.0
-
-    def for_s(gone: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
-        return dict.fromkeys(gone, missed_s[0])
-
-    monkeypatch.setattr(site.updator._missing, "for_s", for_s)
+    well = JobEnd(exit_status=0, wallclock_s=3.0)
+    site.within_s, site.missed_s = 15.0, 14.0
 
     assert site.look(range(2, 6), ended={1: well}) == ([], False)
     assert site.asked == 0
-    missed_s[0] = 15.0
+    site.missed_s = 15.0
     assert site.look(range(2, 6), ended={1: well}) == ([1], False)
 
 
-def test_only_what_its_cluster_was_asked_about_counts_as_deleted(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_its_cluster_was_asked_about_counts_as_deleted(site: Site) -> None:
     """The record of one that ended later may be written later than it is missed for long."""
-    well, missed_s = JobEnd(exit_status=0, wallclock_s=3.0), {1: 300.0, 2: 120.0}
-    site.within_s = 300.0
-
-    def for_s(gone: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
-        return {one: missed_s[one.place] for one in gone}
-
-    monkeypatch.setattr(site.updator._missing, "for_s", for_s)
+    well = JobEnd(exit_status=0, wallclock_s=3.0)
+    site.within_s, site.missed_s = 300.0, {1: 300.0, 2: 120.0}
 
     assert site.look(range(3, 6), ended={1: well}) == ([1], False)
-    missed_s[2] = 301.0
+    site.missed_s[2] = 301.0
     assert site.look(range(3, 6), ended={2: well}) == ([2], False)
-    first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
+    first, second, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
     assert (first.outcome, second.outcome) == (TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.SUCCESS)
 
 
 def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotten(
-    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Successes there were told as deletions once."""
-    missed_s = [61.0]
+    site.missed_s = 61.0
     at = datetime.now(UTC) + timedelta(hours=1)
     well = FutureDatedJobEnd(ended_at=at, host="n1", end=JobEnd(exit_status=0, wallclock_s=3.0))
-
-    def for_s(gone: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
-        return dict.fromkeys(gone, missed_s[0])
-
-    monkeypatch.setattr(site.updator._missing, "for_s", for_s)
 
     assert site.look(range(3, 6), ended={1: well, 2: well}) == ([], False)
     assert caplog.text.count("event=clock_ahead cluster=beta host='n1' ahead_s=3") == 1
     assert site.late == []
-    missed_s[0] = 601.0
+    site.missed_s = 601.0
     assert site.look(range(3, 6), ended={1: well, 2: well}) == ([1, 2], False)
     assert (site.late, caplog.text.count("clock_ahead")) == ([(site.array,)], 1)
-    first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
+    first, second, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
     assert (first.outcome, second.outcome) == (TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.SUCCESS)
 
 
-def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(site: Site) -> None:
     """As with a qmaster that lost its spool: it does not count as deleted."""
-
-    def for_long(gone: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
-        return dict.fromkeys(gone, 61.0)
-
-    monkeypatch.setattr(site.updator._missing, "for_s", for_long)
+    site.missed_s = 61.0
     site.look(range(1, 3), ended={})
-    first, second, third, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
+    first, second, third, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
 
     assert [one.outcome for one in (first, second)] == [TaskAttemptOutcome.PENDING] * 2
     assert third.outcome is TaskAttemptOutcome.CANCELLED
-    monkeypatch.setattr(site, "_living", lambda _: {})
+    site.is_silent = True
     assert site.look(ended={}) == ([1, 2], True)
-    first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
+    first, second, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
     assert [one.outcome for one in (first, second)] == [TaskAttemptOutcome.SITE_FAULT] * 2
 
 
@@ -463,7 +425,6 @@ def test_no_end_counts_in_the_cycle_in_which_the_ledger_is_taken_over(site: Site
     """By its end a task would wait for another attempt, which the ledger has already."""
     site.campaigns.wait_again(1, WaitingTaskRange(first=7, last=8))
     other = site.campaigns.intend(1, "beta", 2, NOON)
-    assert other
     site.campaigns.array_is(other, ArraySubmissionState.RELEASED, 8)
     site.others = [one for one in site.campaigns.open_arrays() if one.number == 2]
     site.ledger += [replace(site.ledger[0], number=number) for number in (2, 3)]

@@ -1,6 +1,6 @@
 """What tasks used is kept, decays, and decides whose turn it is."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,14 +10,7 @@ import pytest
 from gridbridge.campaigns.runner.campaign_runner import NEVER_S, FairShareUsageAccounting
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignSlotUsageRows
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    Campaign,
-    CampaignArray,
-    CampaignState,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.model.campaigns import campaign as campaign_model
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, FairShareUnit, MetaschedulerSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, DecayedCampaignUsage
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
@@ -25,124 +18,108 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ARRAY = CampaignArray(
-    campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=9, intended_at=NOON
+ARRAY = campaign_model.CampaignArray(
+    campaign=1, number=1, cluster="beta", state=campaign_model.ArraySubmissionState.RELEASED, size=9, intended_at=NOON
 )
 
 
-class Watch:
-    """What a clock shows."""
+class Site:
+    """A state file with campaigns of alice's and bob's, and a clock that shows `at`."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         self.at = NOON
+        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
+        for owner in ("alice", "bob"):
+            CampaignRows(self.database).add(campaign(owner), f"of {owner}")
 
-    def clock(self) -> Clock:
-        """Return a clock that shows it."""
-        return Clock(lambda: self.at.timestamp(), lambda: self.at.timestamp())
-
-
-@pytest.fixture(name="database")
-def _database(tmp_path: Path) -> Iterator[StateFile]:
-    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    for owner in ("alice", "bob"):
-        CampaignRows(database).add(campaign(owner), f"of {owner}")
-    yield database
-    database.close()
-
-
-@pytest.fixture(name="watch")
-def _watch() -> Watch:
-    return Watch()
-
-
-@pytest.fixture(name="shares")
-def _shares(database: StateFile, watch: Watch) -> Callable[[FairShareUnit], FairShareUsageAccounting]:
-    def of(by: FairShareUnit) -> FairShareUsageAccounting:
-        section = MetaschedulerSection(share_by=by, half_life_h=1.0, priorities="alice=1")
-        policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}, metascheduler=section)
-        return FairShareUsageAccounting(policy, CampaignRows(database), CampaignSlotUsageRows(database), watch.clock())
-
-    return of
+    def shares(
+        self,
+        by: FairShareUnit = FairShareUnit.NONE,
+        section: MetaschedulerSection | None = None,
+        usage: CampaignSlotUsageRows | None = None,
+        **campaigns: ClusterCampaignsSection,
+    ) -> FairShareUsageAccounting:
+        """Return what counts the usage, as these sections want it."""
+        section = section or MetaschedulerSection(share_by=by, half_life_h=1.0, priorities="alice=1")
+        known = {"clusters": {}, "queues": {}, "metascheduler": section, "campaigns": campaigns}
+        policy = Policy(site=SiteSection(cluster="alpha"), **known)
+        clock = Clock(lambda: self.at.timestamp(), lambda: self.at.timestamp())
+        usage = usage or CampaignSlotUsageRows(self.database)
+        return FairShareUsageAccounting(policy, CampaignRows(self.database), usage, clock)
 
 
-def campaign(owner: str, number: int = 0) -> Campaign:
+@pytest.fixture(name="site")
+def _site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path)
+    yield site
+    site.database.close()
+
+
+def campaign(owner: str, number: int = 0) -> campaign_model.Campaign:
     """Return a campaign whose tasks have two slots."""
-    return Campaign(
+    return made_campaign(
         number=number,
-        uid=1000,
         owner=owner,
-        state=CampaignState.IN_TREATMENT,
-        submitted_at=NOON,
         tasks=9,
-        digest="",
         jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run", slots=2)}),
     )
 
 
 def ended(
-    *wallclocks_s: int, outcome: TaskAttemptOutcome = TaskAttemptOutcome.SUCCESS
+    *wallclocks_s: int, outcome: campaign_model.TaskAttemptOutcome = campaign_model.TaskAttemptOutcome.SUCCESS
 ) -> tuple[CampaignCycleSituation, CampaignCyclePlan]:
     """Return a cycle in which tasks of alice's campaign ended."""
-    known = TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
+    known = campaign_model.TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
     seen = CampaignCycleSituation(
         campaigns=(campaign("alice", 1), campaign("bob", 2)), waiting={}, arrays=(ARRAY,), room={}, max_tasks=9
     )
     return seen, CampaignCyclePlan(ended=tuple(replace(known, wallclock_s=one) for one in wallclocks_s))
 
 
-def test_what_somebody_used_counts_half_after_a_half_life(
-    shares: Callable[[FairShareUnit], FairShareUsageAccounting], watch: Watch
-) -> None:
-    by_user = shares(FairShareUnit.USER)
+def test_what_somebody_used_counts_half_after_a_half_life(site: Site) -> None:
+    by_user = site.shares(FairShareUnit.USER)
     by_user.count(*ended(100, 300))
     before = by_user.gather(())
-    watch.at += timedelta(hours=1)
+    site.at += timedelta(hours=1)
     by_user.count(*ended(50))
 
     assert before.used_s == {"alice": 800.0}  # of a campaign that goes on no more, too
     assert by_user.gather(()).used_s == {"alice": 500.0}
 
 
-def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(
-    shares: Callable[[FairShareUnit], FairShareUsageAccounting],
-) -> None:
+def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(site: Site) -> None:
     """For the campaigns that go on."""
-    first_come = shares(FairShareUnit.NONE)
+    first_come = site.shares(FairShareUnit.NONE)
     first_come.count(*ended(100, 300))
-    first_come.count(*ended(1, outcome=TaskAttemptOutcome.PROGRAM_ERROR))
+    first_come.count(*ended(1, outcome=campaign_model.TaskAttemptOutcome.PROGRAM_ERROR))
 
     assert first_come.gather((campaign("alice", 1),)).mean_s == {1: {"beta": 200.0}}
     assert first_come.gather((campaign("bob", 2),)).mean_s == {}
 
 
-def test_a_cluster_where_nothing_succeeded_comes_last(
-    shares: Callable[[FairShareUnit], FairShareUsageAccounting],
-) -> None:
-    first_come = shares(FairShareUnit.NONE)
-    first_come.count(*ended(100, outcome=TaskAttemptOutcome.PROGRAM_ERROR))
+def test_a_cluster_where_nothing_succeeded_comes_last(site: Site) -> None:
+    first_come = site.shares(FairShareUnit.NONE)
+    first_come.count(*ended(100, outcome=campaign_model.TaskAttemptOutcome.PROGRAM_ERROR))
 
     assert first_come.gather((campaign("alice", 1),)).mean_s == {1: {"beta": NEVER_S}}
 
 
-def test_what_counts_nothing_any_more_is_forgotten(
-    shares: Callable[[FairShareUnit], FairShareUsageAccounting], watch: Watch, database: StateFile
-) -> None:
-    by_user = shares(FairShareUnit.USER)
+def test_what_counts_nothing_any_more_is_forgotten(site: Site) -> None:
+    by_user = site.shares(FairShareUnit.USER)
     by_user.count(*ended(100))
-    watch.at += timedelta(days=1)
+    site.at += timedelta(days=1)
     by_user.count(*ended())
 
-    assert CampaignSlotUsageRows(database).all() == ()
+    assert CampaignSlotUsageRows(site.database).all() == ()
 
 
-def test_little_that_was_used_before_hides_nothing_that_is_used_now(
-    shares: Callable[[FairShareUnit], FairShareUsageAccounting], watch: Watch
-) -> None:
-    by_user = shares(FairShareUnit.USER)
+def test_little_that_was_used_before_hides_nothing_that_is_used_now(site: Site) -> None:
+    by_user = site.shares(FairShareUnit.USER)
     by_user.count(*ended(1))
-    watch.at += timedelta(hours=3)
+    site.at += timedelta(hours=3)
     by_user.count(*ended(100))
 
     assert by_user.gather(()).used_s == {"alice": 200.25}
@@ -159,11 +136,9 @@ class Counted(CampaignSlotUsageRows):
         return super().all()
 
 
-def test_what_was_used_is_read_once_a_cycle(database: StateFile, watch: Watch) -> None:
-    section = MetaschedulerSection(share_by=FairShareUnit.USER, half_life_h=1.0)
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}, metascheduler=section)
-    usage = Counted(database)
-    shares = FairShareUsageAccounting(policy, CampaignRows(database), usage, watch.clock())
+def test_what_was_used_is_read_once_a_cycle(site: Site) -> None:
+    usage = Counted(site.database)
+    shares = site.shares(FairShareUnit.USER, usage=usage)
 
     for _ in range(2):
         shares.gather(())
@@ -185,23 +160,16 @@ def test_what_was_used_is_read_once_a_cycle(database: StateFile, watch: Watch) -
     ids=["nothing", "people", "priority", "affinity", "share"],
 )
 def test_groups_are_asked_for_where_they_decide(
-    database: StateFile, watch: Watch, section: MetaschedulerSection, affinity: str, is_asked: bool
+    site: Site, section: MetaschedulerSection, affinity: str, is_asked: bool
 ) -> None:
     """A directory of accounts may be slow."""
-    policy = Policy(
-        site=SiteSection(cluster="alpha"),
-        clusters={},
-        queues={},
-        metascheduler=section,
-        campaigns={"beta": ClusterCampaignsSection(affinity=affinity)},
-    )
-    shares = FairShareUsageAccounting(policy, CampaignRows(database), CampaignSlotUsageRows(database), watch.clock())
+    shares = site.shares(section=section, beta=ClusterCampaignsSection(affinity=affinity))
 
     assert ("root" in shares.gather((campaign("root", 1),)).groups) == is_asked
 
 
-def test_what_the_file_says_is_gathered(shares: Callable[[FairShareUnit], FairShareUsageAccounting]) -> None:
-    known = shares(FairShareUnit.GROUP).gather((campaign("root", 1),))
+def test_what_the_file_says_is_gathered(site: Site) -> None:
+    known = site.shares(FairShareUnit.GROUP).gather((campaign("root", 1),))
 
     assert (known.by, known.priorities, known.first_tasks) == (FairShareUnit.GROUP, "alice=1", 5)
     assert known.groups["root"][0] == "root"

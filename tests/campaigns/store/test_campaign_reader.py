@@ -9,12 +9,6 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.store import campaign_file_verification, campaign_files_of_owners
-from gridbridge.campaigns.store.campaign_file_verification import (
-    MAX_FIRST_BYTES,
-    NAME,
-    CampaignNumberRegister,
-    RootVerifiedCampaignFiles,
-)
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
@@ -39,7 +33,7 @@ class Files:
 
     def lines(self, *tasks: int) -> dict[int, bytes]:
         """Return the lines of tasks, as root would read them for one array."""
-        brought = RootVerifiedCampaignFiles(12, str(self.folder))
+        brought = campaign_file_verification.RootVerifiedCampaignFiles(12, str(self.folder))
         brought.note(self.ledger)
         return brought.lines(set(tasks), self.ledger)
 
@@ -116,7 +110,7 @@ def test_a_part_that_changed_is_refused(files: Files) -> None:
 
 def test_a_file_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(files: Files) -> None:
     """The service noted it, and it is the service's folder; what is noted first counts."""
-    given = CampaignNumberRegister(str(files.folder))
+    given = campaign_file_verification.CampaignNumberRegister(str(files.folder))
     given.note(12, os.geteuid(), "0" * 64)
 
     with pytest.raises(CampaignFileChanged, match=r"c\.12: the file has changed since the service accepted it"):
@@ -127,7 +121,7 @@ def test_a_file_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(f
 def test_a_part_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(files: Files) -> None:
     """The campaign's own file is as it was."""
     whole = (files.folder / "c.12").read_bytes()
-    given = CampaignNumberRegister(str(files.folder))
+    given = campaign_file_verification.CampaignNumberRegister(str(files.folder))
     given.note(12, os.geteuid(), hashlib.sha256(whole).hexdigest())
     given.note(12, os.geteuid(), "0" * 64, part=2)
 
@@ -139,8 +133,8 @@ def test_a_part_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(f
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's file")
 def test_what_somebody_else_noted_there_counts_for_nothing(files: Files) -> None:
     """Anybody may make a file in that folder before the service does."""
-    CampaignNumberRegister(str(files.folder)).note(12, os.geteuid(), "0" * 64)
-    os.chown(files.folder / NAME, 12345, -1)
+    campaign_file_verification.CampaignNumberRegister(str(files.folder)).note(12, os.geteuid(), "0" * 64)
+    os.chown(files.folder / campaign_file_verification.NAME, 12345, -1)
 
     assert files.lines(0) == {0: b"a"}
 
@@ -159,10 +153,10 @@ def test_lines_beside_those_wanted_cost_nothing() -> None:
 
 def test_a_first_line_without_end_is_not_read(files: Files) -> None:
     """It is JSON, which takes many times its size."""
-    files.put("c.12", "x" * MAX_FIRST_BYTES, "a")
+    files.put("c.12", "x" * campaign_file_verification.MAX_FIRST_BYTES, "a")
 
     with pytest.raises(ValueError, match="no first line of at most"):
-        RootVerifiedCampaignFiles(12, str(files.folder)).header()
+        campaign_file_verification.RootVerifiedCampaignFiles(12, str(files.folder)).header()
 
 
 def test_one_file_is_one_part(files: Files) -> None:
@@ -183,10 +177,10 @@ def test_one_file_is_one_campaign(tmp_path: Path, files: Files) -> None:
 
     with RootLedgerOfSubmittedTasks(5000, str(tmp_path / "ledger")) as ledger:
         with pytest.raises(CampaignFileChanged, match=r"c\.5000: the campaign's file already belongs to c\.12"):
-            RootVerifiedCampaignFiles(5000, str(files.folder)).note(ledger)
+            campaign_file_verification.RootVerifiedCampaignFiles(5000, str(files.folder)).note(ledger)
         assert ledger.uid == 0
     with RootLedgerOfSubmittedTasks(13, str(tmp_path / "ledger")) as ledger:
-        RootVerifiedCampaignFiles(13, str(files.folder)).note(ledger)
+        campaign_file_verification.RootVerifiedCampaignFiles(13, str(files.folder)).note(ledger)
     os.rename(files.folder / "c.5000", files.folder / "c.12")
     assert files.lines(0) == {0: b"a"}
 

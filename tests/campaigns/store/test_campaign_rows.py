@@ -13,7 +13,6 @@ from gridbridge.model.campaigns.campaign import (
     PRIORITY_AT_ONCE,
     PRIORITY_LAST,
     ArraySubmissionState,
-    Campaign,
     CampaignState,
     TaskAttemptOutcome,
     WaitingTaskRange,
@@ -21,14 +20,10 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-SWEEP = Campaign(
-    number=0,
-    uid=1000,
-    owner="alice",
-    state=CampaignState.IN_TREATMENT,
-    submitted_at=NOON,
+SWEEP = made_campaign(
     tasks=10,
     digest="abc",
     jdl=Jdl(name="sweep é'", type=CampaignType.TEST, clusters={"beta": JdlClusterSettings(exec_file="run")}),
@@ -45,7 +40,6 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
 def attempts(campaigns: CampaignRows, tasks: int) -> list[tuple[int, int, int]]:
     """Send so many tasks of campaign 1; return each with its attempt and place."""
     array = campaigns.intend(1, "beta", tasks, NOON)
-    assert array
     return [(one.task, one.attempt, one.place) for one in campaigns.pending(array)]
 
 
@@ -87,7 +81,6 @@ def test_what_ended_is_no_longer_pending(campaigns: CampaignRows) -> None:
     """An array is over when that is noted."""
     campaigns.add(SWEEP, "token")
     array = campaigns.intend(1, "beta", 2, NOON)
-    assert array
     campaigns.array_is(array, ArraySubmissionState.SUBMITTED, 77)
     first, second = campaigns.pending(array)
 
@@ -104,7 +97,6 @@ def test_what_ended_is_no_longer_pending(campaigns: CampaignRows) -> None:
     assert campaigns.open_arrays() == ()
     assert TaskAttemptRows(campaigns.database, campaigns).tried(1) == {"beta"}
     found = campaigns.find(1)
-    assert found
     assert (found.ended, found.failed) == (1, 1)
 
 

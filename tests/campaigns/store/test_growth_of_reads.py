@@ -21,9 +21,7 @@ from gridbridge.campaigns.store.campaign_task_rows import (
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
-    Campaign,
     CampaignArray,
-    CampaignState,
     TaskAttempt,
     TaskAttemptOutcome,
     WaitingTaskRange,
@@ -42,6 +40,7 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SIZE = 50  # tasks of an array
@@ -62,17 +61,7 @@ class Site:
         self.marks = TaskDeletionMarkRows(self.database)
         self.missing = TaskMissingAtClusterRows(self.database)
         self.campaigns.add(
-            Campaign(
-                number=0,
-                uid=1000,
-                owner="alice",
-                state=CampaignState.IN_TREATMENT,
-                submitted_at=NOON,
-                tasks=100 * MANY,
-                digest="",
-                jdl=Jdl(name="sweep", clusters=BOTH, is_idempotent=True),
-            ),
-            "token",
+            made_campaign(tasks=100 * MANY, jdl=Jdl(name="sweep", clusters=BOTH, is_idempotent=True)), "token"
         )
 
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
@@ -89,9 +78,7 @@ class Site:
 
     def intend(self) -> CampaignArray:
         """Take the next tasks into an array."""
-        array = self.campaigns.intend(1, "beta", SIZE, NOON)
-        assert array
-        return array
+        return self.campaigns.intend(1, "beta", SIZE, NOON)
 
     def end(self, arrays: Iterable[CampaignArray], outcome: TaskAttemptOutcome = TaskAttemptOutcome.SUCCESS) -> None:
         """Have them end."""

@@ -12,10 +12,9 @@ from sqlalchemy import Connection, CursorResult, Executable
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows, TaskMissingAtClusterRows
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection, JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import JobRatioInputs, JobRatioUpdate
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionReason,
@@ -23,6 +22,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
 )
 from gridbridge.model.key_settings import ConfigKeyDescription
 from gridbridge.state.state_file import PORTION, StateFile
+from tests.builders.campaigns import made_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS = 2 * PORTION + 1
@@ -56,19 +56,7 @@ def _database(tmp_path: Path) -> Iterator[Counting]:
     database = Counting.open(f"sqlite:///{tmp_path}/state.db")
     assert isinstance(database, Counting)
     campaigns = CampaignRows(database)
-    campaigns.add(
-        Campaign(
-            number=0,
-            uid=41000,
-            owner="alice",
-            state=CampaignState.IN_TREATMENT,
-            submitted_at=NOON,
-            tasks=TASKS,
-            digest="",
-            jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")}),
-        ),
-        "token",
-    )
+    campaigns.add(made_campaign(uid=41000, tasks=TASKS), "token")
     campaigns.intend(1, "beta", TASKS, NOON)
     database.changes = database.joined = 0
     yield database

@@ -8,14 +8,8 @@ from time import process_time
 
 import pytest
 
+from gridbridge import errors
 from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
-from gridbridge.errors import (
-    ArrayTasksAlreadyInLedger,
-    CampaignEndInRootLedger,
-    CampaignFileChanged,
-    RootLedgerUnreadable,
-    SpeculativeCopyRefusal,
-)
 from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts, parse_attempt_ranges
 
 
@@ -59,7 +53,7 @@ def test_a_submission_that_was_cut_short_may_be_repeated(folder: str) -> None:
 
     with brought(folder) as ledger:
         ledger.intend(1, "beta", "0-9:1")
-        with pytest.raises(ArrayTasksAlreadyInLedger, match="array 1 has other tasks"):
+        with pytest.raises(errors.ArrayTasksAlreadyInLedger, match="array 1 has other tasks"):
             ledger.intend(1, "beta", "0-8:1")
 
 
@@ -68,7 +62,7 @@ def test_no_attempt_is_in_two_arrays(folder: str) -> None:
     with brought(folder) as ledger:
         ledger.intend(1, "beta", "0-9:1")
         ledger.intend(2, "gamma", "9:2,10:1")
-        with pytest.raises(ArrayTasksAlreadyInLedger, match="was submitted before"):
+        with pytest.raises(errors.ArrayTasksAlreadyInLedger, match="was submitted before"):
             ledger.intend(3, "gamma", "11:1,10:1")
 
 
@@ -90,7 +84,7 @@ def test_attempts_meet_by_their_ranges(folder: str, earlier: str, tasks: str, is
     """Whoever asks for one of a million that were sent is refused, and for none else."""
     with brought(folder) as ledger:
         ledger.intend(1, "beta", earlier)
-        refused = pytest.raises(ArrayTasksAlreadyInLedger, match="was submitted before")
+        refused = pytest.raises(errors.ArrayTasksAlreadyInLedger, match="was submitted before")
         with refused if is_refused else nullcontext():
             ledger.intend(2, "beta", tasks)
 
@@ -100,7 +94,7 @@ def test_an_attempt_is_the_same_however_its_number_is_written(folder: str, again
     """Whoever has stolen the service account submits no attempt twice by a nought."""
     with brought(folder) as ledger:
         ledger.intend(1, "beta", "0:1,0005:01")
-        with pytest.raises(ArrayTasksAlreadyInLedger, match="was submitted before"):
+        with pytest.raises(errors.ArrayTasksAlreadyInLedger, match="was submitted before"):
             ledger.intend(2, "beta", again)
 
 
@@ -113,7 +107,7 @@ def test_runs_that_lie_within_others_are_found(folder: str) -> None:
     with RootLedgerOfSubmittedTasks(12, folder) as ledger:
         assert ledger.earlier(9, "70:2") == [(1, "beta", "", False, [71])]
         assert ledger.earlier(9, "60-61:2") == [(1, "beta", "", False, [61, 62]), (2, "beta", "", False, [11])]
-        with pytest.raises(ArrayTasksAlreadyInLedger, match="was submitted before"):
+        with pytest.raises(errors.ArrayTasksAlreadyInLedger, match="was submitted before"):
             ledger.intend(3, "beta", "99-100:1")
 
 
@@ -156,7 +150,10 @@ def test_another_file_is_refused(folder: str, uid: int, digest: str) -> None:
     with brought(folder):
         pass
 
-    with RootLedgerOfSubmittedTasks(12, folder) as ledger, pytest.raises(CampaignFileChanged, match="file has changed"):
+    with (
+        RootLedgerOfSubmittedTasks(12, folder) as ledger,
+        pytest.raises(errors.CampaignFileChanged, match="file has changed"),
+    ):
         ledger.require(uid, digest)
 
 
@@ -206,7 +203,7 @@ def test_a_batch_is_one_write_and_one_wait_for_the_disk(folder: str, monkeypatch
         monkeypatch.setattr(os, "fsync", waits.append)
         with ledger.batch():
             ledger.intend(1, "beta", "0:1")
-            with pytest.raises(ArrayTasksAlreadyInLedger):
+            with pytest.raises(errors.ArrayTasksAlreadyInLedger):
                 ledger.intend(2, "beta", "0:1")
             ledger.intend(2, "beta", "1:1")
             assert Path(folder, "c.12").read_text() == "file 1000 abc\n"
@@ -274,7 +271,7 @@ def test_a_folder_that_others_can_open_is_refused(folder: str) -> None:
     Path(folder).mkdir()
     Path(folder).chmod(0o755)
 
-    with pytest.raises(RootLedgerUnreadable, match="not a folder that only its owner can open"):
+    with pytest.raises(errors.RootLedgerUnreadable, match="not a folder that only its owner can open"):
         brought(folder)
 
 
@@ -290,7 +287,7 @@ def test_a_ledger_that_can_not_be_read_is_told_by_its_path(folder: str, odd: str
     else:
         path.write_bytes(odd)
 
-    with pytest.raises(RootLedgerUnreadable, match=f"{path}: "):
+    with pytest.raises(errors.RootLedgerUnreadable, match=f"{path}: "):
         brought(folder)
 
 
@@ -309,7 +306,7 @@ def test_which_arrays_have_tasks_and_at_which_places(folder: str) -> None:
 
 def test_no_array_has_a_task_twice(folder: str) -> None:
     """They would run at the same time."""
-    with brought(folder) as ledger, pytest.raises(ArrayTasksAlreadyInLedger, match="a task comes twice"):
+    with brought(folder) as ledger, pytest.raises(errors.ArrayTasksAlreadyInLedger, match="a task comes twice"):
         ledger.intend(1, "beta", "0-4:1,3:2")
 
 
@@ -317,15 +314,15 @@ def test_a_copy_is_of_a_task_that_was_submitted_and_the_second_is_the_last(folde
     """Whatever the service asks for; each attempt is submitted once all the same."""
     with brought(folder) as ledger:
         ledger.intend(1, "beta", "0-9:1")
-        with pytest.raises(SpeculativeCopyRefusal, match="task 10 was not submitted before"):
+        with pytest.raises(errors.SpeculativeCopyRefusal, match="task 10 was not submitted before"):
             ledger.intend(2, "gamma", "9:2,10:2", is_of_copies=True)
         ledger.intend(2, "gamma", "8-9:2", is_of_copies=True)
         ledger.submitted(2, "44")
         ledger.intend(3, "delta", "9:3", is_of_copies=True)
         for tasks in ("9:4", "0:2,0:3,0:4"):
-            with pytest.raises(SpeculativeCopyRefusal, match="gets 2 copies at most"):
+            with pytest.raises(errors.SpeculativeCopyRefusal, match="gets 2 copies at most"):
                 ledger.intend(4, "delta", tasks, is_of_copies=True)
-        with pytest.raises(ArrayTasksAlreadyInLedger):
+        with pytest.raises(errors.ArrayTasksAlreadyInLedger):
             ledger.intend(4, "delta", "8:2", is_of_copies=True)
 
         assert [ledger.copies_before(number).get(9, 0) for number in (2, 3, 4)] == [0, 1, 2]
@@ -340,7 +337,7 @@ def test_an_array_of_copies_is_no_array_of_other_attempts(folder: str) -> None:
 
     with brought(folder) as ledger:
         ledger.intend(2, "gamma", "0:2", is_of_copies=True)
-        with pytest.raises(ArrayTasksAlreadyInLedger, match="array 2 has other tasks"):
+        with pytest.raises(errors.ArrayTasksAlreadyInLedger, match="array 2 has other tasks"):
             ledger.intend(2, "gamma", "0:2")
 
 
@@ -353,9 +350,9 @@ def test_nothing_of_a_campaign_that_has_ended_is_submitted(folder: str) -> None:
 
     with brought(folder) as ledger:
         for array, tasks in ((1, "0-9:1"), (2, "0:2")):
-            with pytest.raises(CampaignEndInRootLedger, match="the campaign has ended"):
+            with pytest.raises(errors.CampaignEndInRootLedger, match="the campaign has ended"):
                 ledger.intend(array, "beta", tasks)
-        with pytest.raises(ArrayTasksAlreadyInLedger):
+        with pytest.raises(errors.ArrayTasksAlreadyInLedger):
             ledger.intend(2, "beta", "0:1")
         assert [row[0] for row in ledger.arrays()] == ["1"]
 
@@ -368,7 +365,7 @@ def test_an_owners_request_takes_a_campaign_up_once(folder: str) -> None:
         ledger.take_up("abc")
         ledger.intend(1, "beta", "0:1")
         ledger.end()
-        with pytest.raises(CampaignEndInRootLedger):
+        with pytest.raises(errors.CampaignEndInRootLedger):
             ledger.take_up("abc")
         ledger.take_up("def")
         ledger.intend(2, "beta", "0:2")
@@ -382,7 +379,7 @@ def test_a_campaign_that_ended_before_anything_was_sent_stays_so(folder: str) ->
 
     with brought(folder) as ledger:
         assert ledger.uid == 1000
-        with pytest.raises(CampaignEndInRootLedger):
+        with pytest.raises(errors.CampaignEndInRootLedger):
             ledger.intend(1, "beta", "0:1")
-        with pytest.raises(CampaignFileChanged):
+        with pytest.raises(errors.CampaignFileChanged):
             ledger.require(1000, "other")

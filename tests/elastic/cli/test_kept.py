@@ -19,7 +19,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     HostJoinStep,
     PoolFailureRecord,
 )
-from gridbridge.state.decision_journal import JournalledDecisionRows
+from gridbridge.state.decision_journal import DecisionJournal
 from tests.elastic.balancer.world import POOL, Trouble, World
 
 NODE = "alpha-n10"
@@ -187,7 +187,7 @@ def test_history_tells_the_last_rounds_oldest_first(world: World) -> None:
 
 
 def test_a_round_that_adds_a_node_is_decided_again_with_it(world: World) -> None:
-    decisions = JournalledDecisionRows(world.database()).last(20)
+    decisions = DecisionJournal(world.database()).last(20)
     kept = [each.inputs for each in decisions]
 
     assert [list(each["actions"]) for each in kept] == [

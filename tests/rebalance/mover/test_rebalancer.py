@@ -50,7 +50,7 @@ from gridbridge.rebalance.mover.rebalance_task_observer import TransferredTaskRe
 from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.rebalance_tables import HOST, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
-from gridbridge.state.decision_journal import InputsNotJournalled, JournalledDecisionRows
+from gridbridge.state.decision_journal import DecisionJournal, InputsNotJournalled
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.transfer_rows import TaskMoveRows, TransferRows
 from tests.states import job_state
@@ -176,7 +176,7 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
 
     site.rebalance()
     database = site.database()
-    (kept,) = JournalledDecisionRows(database).last(9)
+    (kept,) = DecisionJournal(database).last(9)
     database.close()
 
     assert len(site.marked()) == len(kept.inputs["actions"]) - 1 == 4  # type: ignore[arg-type]  # a list
@@ -188,7 +188,7 @@ def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite")
     """They give the same decision again."""
     sent_site.rebalance(HostOrJobToRebalance(what=RebalanceScope.JOB, name="gb.alpha.7"))
     database = sent_site.database()
-    (kept,) = JournalledDecisionRows(database).last(9)
+    (kept,) = DecisionJournal(database).last(9)
     database.close()
 
     assert {one["job"] for one in kept.inputs["snapshot"]["tasks"]} == {"gb.alpha.7"}  # type: ignore[index]  # JSON
@@ -198,7 +198,7 @@ def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite")
 def test_a_dry_run_marks_nothing_and_keeps_nothing(site: Site) -> None:
     planned, _ = site.rebalance(is_dry=True)
     database = site.database()
-    kept = JournalledDecisionRows(database).last(9)
+    kept = DecisionJournal(database).last(9)
     database.close()
 
     assert planned.advice.moves

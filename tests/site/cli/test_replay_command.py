@@ -15,7 +15,7 @@ from gridbridge.model.elastic.elastic_nodes import BalancerNodesSnapshot
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.program.model_values_as_json import model_value_to_json
 from gridbridge.site.cli import replay_command as service
-from gridbridge.state.decision_journal import DecisionJournal, JournalledDecisionRows
+from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.poller_decision_journal import TransferPlanJournal
 from tests.decisions.transfer.test_transfer_policy import (
@@ -75,9 +75,9 @@ def test_the_last_decisions_are_listed_and_one_is_made_again(config: Path, datab
 
 def test_a_difference_is_shown_and_is_the_exit_status(config: Path, database: StateFile) -> None:
     """As when a later version has another rule."""
-    [kept] = JournalledDecisionRows(database).last(1)
+    [kept] = DecisionJournal(database).last(1)
     inputs = {**kept.inputs, "actions": ["close gb.alpha.7.0.1: \x1b[2Jgone"]}
-    JournalledDecisionRows(database).record(at=second(0), program="poller", sentence="x", inputs=inputs)
+    DecisionJournal(database).keep(DecisionJournalEntry(at=second(0), program="poller", sentence="x", inputs=inputs))
 
     again = run(config, "2")
     assert again.exit_code == 1
@@ -89,7 +89,9 @@ def test_an_unknown_number_and_what_cannot_be_read_are_one_line(config: Path, da
     assert unknown.exit_code == 1
     assert unknown.stderr == "gridbridge: decision 77: no decision of this number in the journal\n"
 
-    JournalledDecisionRows(database).record(at=second(0), program="poller", sentence="x", inputs={"of": "old"})
+    DecisionJournal(database).keep(
+        DecisionJournalEntry(at=second(0), program="poller", sentence="x", inputs={"of": "old"})
+    )
     with pytest.raises(GridbridgeError, match="decision 2: can't be replayed"):
         raise run(config, "2").exception or AssertionError
 
@@ -108,7 +110,7 @@ def test_a_decision_of_the_balancers_comes_from_its_own_file(
     monkeypatch.setattr(service, "switch_process_to_account", lambda account, *_: asked.append(account))
     monkeypatch.setattr(service, "BALANCE_STATE", f"{tmp_path}/balance.db")
     none = run(config, "--balancer", "1")
-    own = JournalledDecisionRows(StateFile.open(f"sqlite:///{tmp_path}/balance.db"))
+    own = DecisionJournal(StateFile.open(f"sqlite:///{tmp_path}/balance.db"))
     world = BalancerNodesSnapshot(cluster="alpha", now=second(0), kept=(), machines={})
     inputs = {
         "world": model_value_to_json(world),
@@ -123,7 +125,7 @@ def test_a_decision_of_the_balancers_comes_from_its_own_file(
         "done": [],
         "actions": [],
     }
-    own.record(at=second(0), program="balance", sentence="add 1", inputs=inputs)
+    own.keep(DecisionJournalEntry(at=second(0), program="balance", sentence="add 1", inputs=inputs))
     again = run(config, "--balancer", "1", "--json")
     (listed,) = json.loads(run(config, "--balancer", "--json").stdout)
 

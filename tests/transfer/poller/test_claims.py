@@ -27,7 +27,7 @@ from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
-from gridbridge.state.decision_journal import JournalledDecisionRows
+from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.spool_reader import MOST
 from gridbridge.transfer.poller import poller_decision_journal as journalled
 from gridbridge.transfer.poller import remote_job_claims
@@ -253,7 +253,7 @@ def test_no_more_tasks_are_called_home_than_slots_are_free(waiting: Machine) -> 
         home_shows(machine, free_slots=1)
 
     assert len(called_home(machine)) == 1
-    kept = JournalledDecisionRows(machine.service.resources.database).last(99)
+    kept = DecisionJournal(machine.service.resources.database).last(99)
     recalls = [one.inputs for one in kept if one.program == journalled.RECALL_PROGRAM]
     assert recalls
     assert all(journalled.replay_recalls(one) == one["actions"] for one in recalls)

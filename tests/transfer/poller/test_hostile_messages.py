@@ -27,7 +27,7 @@ from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell import safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_file_formats, spool
-from gridbridge.state.decision_journal import JournalledDecisionRows
+from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.spool_reader import MessageWithAuthorUid
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_decision_journal
@@ -132,7 +132,7 @@ def send(service: TransferService, *messages: TransferMessage, uid: int = ALICE)
 def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> None:
     send(service, RECORD, RECORD.but(remote="gamma"))
 
-    (kept,) = JournalledDecisionRows(service.resources.database).last(9)
+    (kept,) = DecisionJournal(service.resources.database).last(9)
     assert kept.program == poller_decision_journal.REFUSAL_PROGRAM
     assert kept.sentence == f"refuse {NAME}: no transfer queue 'transfer-beta' leads to 'gamma'"
     assert poller_decision_journal.replay_refused_starter_message(kept.inputs) == kept.inputs["actions"]

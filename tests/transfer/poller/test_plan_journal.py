@@ -13,7 +13,7 @@ from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisio
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.transfer.transfers_and_actions import WORDS, Transfer, TransferActKind
 from gridbridge.model.transfer_message import DesiredLocalJobState
-from gridbridge.state.decision_journal import ROWS, DecisionJournal, JournalledDecisionRows
+from gridbridge.state.decision_journal import ROWS, DecisionJournal, DecisionJournalEntry
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller.poller_decision_journal import (
     TransferPlanJournal,
@@ -95,8 +95,8 @@ def test_a_decision_is_made_again_from_what_the_state_file_has(database: StateFi
     )
     keep(database, *transfers, remote=remote)
 
-    (kept,) = JournalledDecisionRows(database).last(9)
-    assert JournalledDecisionRows(database).find(kept.number) == kept
+    (kept,) = DecisionJournal(database).last(9)
+    assert DecisionJournal(database).find(kept.number) == kept
     assert kept.program == "poller"
     assert list(kept.inputs["actions"])  # type: ignore[call-overload]
     assert replay_transfer_plan(kept.inputs) == kept.inputs["actions"]
@@ -111,13 +111,13 @@ def test_what_is_decided_in_the_same_words_is_kept_once(database: StateFile) -> 
     for at_s in (60, 65, 70):
         situation = a_situation(remote="", at_s=at_s)
         keep_news(database, plan_journal, [one], situation)
-    assert len(JournalledDecisionRows(database).last(9)) == 1
+    assert len(DecisionJournal(database).last(9)) == 1
 
     running = a_situation(at_s=75)
     keep_news(database, plan_journal, [one], running)
     situation = a_situation(remote="", at_s=80)
     keep_news(database, plan_journal, [one], situation)
-    assert len(JournalledDecisionRows(database).last(9)) == 2
+    assert len(DecisionJournal(database).last(9)) == 2
 
 
 def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(database: StateFile) -> None:
@@ -126,7 +126,7 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(dat
     planned = update_and_plan_transfers(many, situation, POLICY)
     keep_news(database, TransferPlanJournal(), many, situation)
 
-    (kept,) = JournalledDecisionRows(database).last(9)
+    (kept,) = DecisionJournal(database).last(9)
     assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)
     assert kept.sentence == (
         "100 transfers: telling the starter: exit status 0 (gb.alpha.1.0.1, gb.alpha.2.0.1, gb.alpha.3.0.1, ...)"
@@ -153,11 +153,11 @@ def test_what_is_alike_is_told_once_and_what_is_strange_as_it_is() -> None:
 
 def test_old_decisions_go_and_the_oldest_of_too_many(database: StateFile) -> None:
     for at_s in range(10):
-        JournalledDecisionRows(database).record(
-            at=second(at_s), program="poller", sentence="x" * 100, inputs={"actions": []}
+        DecisionJournal(database).keep(
+            DecisionJournalEntry(at=second(at_s), program="poller", sentence="x" * 100, inputs={"actions": []})
         )
-    JournalledDecisionRows(database).forget(second(2), 1 << 20)
-    assert len(JournalledDecisionRows(database).last(99)) == 8
+    DecisionJournal(database).forget(second(2), 1 << 20)
+    assert len(DecisionJournal(database).last(99)) == 8
 
-    JournalledDecisionRows(database).forget(second(2), 500)
-    assert [one.at for one in JournalledDecisionRows(database).last(99)] == [second(n) for n in range(6, 10)]
+    DecisionJournal(database).forget(second(2), 500)
+    assert [one.at for one in DecisionJournal(database).last(99)] == [second(n) for n in range(6, 10)]

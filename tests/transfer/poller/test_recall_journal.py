@@ -9,7 +9,7 @@ from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.transfer.transfer_config_sections import TransferQueueSection
 from gridbridge.model.transfer.transfers_and_actions import Transfer
-from gridbridge.state.decision_journal import DecisionJournal, JournalledDecisionRows
+from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_decision_journal
 from tests.decisions.transfer.test_transfer_policy import a_row, a_situation, a_snapshot, a_transfer, second
@@ -36,7 +36,7 @@ def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(dat
         poller_decision_journal.recall_journal_entry(wanted, due, situation, queues, troubles, 3)
     )
 
-    (kept,) = JournalledDecisionRows(database).last(9)
+    (kept,) = DecisionJournal(database).last(9)
     assert kept.program == poller_decision_journal.RECALL_PROGRAM
     assert [one.transfer.remote_id for one in due] == [1, 3]
     assert kept.inputs["actions"] == [f"recall {one.transfer.name}: {one.why}" for one in due]

@@ -10,7 +10,7 @@ from gridbridge.model.transfer.transfers_and_actions import RejectedStarterMessa
 from gridbridge.model.transfer_message import DesiredLocalJobState, TransferMessage, TransferMessageKind
 from gridbridge.program.model_values_as_json import model_value_to_json
 from gridbridge.shell.clock import Clock
-from gridbridge.state.decision_journal import DecisionJournal, JournalledDecisionRows
+from gridbridge.state.decision_journal import DecisionJournal
 from gridbridge.state.state_file import StateFile
 from gridbridge.transfer.poller import poller_decision_journal as refusals
 from gridbridge.transfer.poller.poller_decision_journal import AN_HOUR, RefusedStarterMessageJournal
@@ -63,7 +63,7 @@ def test_a_refusal_is_made_again_from_its_message(database: StateFile, one: Rece
     assert isinstance(refusal, RejectedStarterMessage)
     RefusedStarterMessageJournal(DecisionJournal(database), Clock()).keep(one, refusal)
 
-    (kept,) = JournalledDecisionRows(database).last(9)
+    (kept,) = DecisionJournal(database).last(9)
     assert (kept.program, kept.inputs["actions"]) == (refusals.REFUSAL_PROGRAM, [told])
     assert refusals.replay_refused_starter_message(kept.inputs) == [told]
 
@@ -77,7 +77,7 @@ def test_a_message_that_would_be_taken_by_now_is_told_so(database: StateFile) ->
     assert isinstance(refusal, RejectedStarterMessage)
     RefusedStarterMessageJournal(DecisionJournal(database), Clock()).keep(early, refusal)
 
-    (kept,) = JournalledDecisionRows(database).last(9)
+    (kept,) = DecisionJournal(database).last(9)
     known = model_value_to_json(replace(early, known=a_transfer()))
     assert refusals.replay_refused_starter_message({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
 
@@ -87,4 +87,4 @@ def test_nobody_fills_the_journal_with_what_is_refused(database: StateFile) -> N
     for uid in [1001] * (2 * AN_HOUR) + [1002]:
         refusals.keep(received(uid=uid), RejectedStarterMessage(what="x", reason="y"))
 
-    assert len(JournalledDecisionRows(database).last(99)) == AN_HOUR + 1
+    assert len(DecisionJournal(database).last(99)) == AN_HOUR + 1
