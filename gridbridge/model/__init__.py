@@ -1,1 +1,29 @@
-"""Frozen value types that all layers of gridbridge share."""
+"""Value types that all layers of gridbridge share.
+
+Value types of starters are light dataclasses, because the import of dataclasses costs milliseconds.
+"""
+
+__all__ = ("light_dataclass",)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from dataclasses import dataclass as light_dataclass
+else:
+
+    def light_dataclass(*, kw_only):
+        """Return a class decorator that adds `__init__` with the annotated names of a class as keywords."""
+        assert kw_only
+
+        def add_init(cls):
+            names = cls.__annotations__.keys()
+            defaults = {name: vars(cls)[name] for name in names if name in vars(cls)}
+
+            def __init__(self, **values):  # noqa: N807 - the method of the class
+                vars(self).update(defaults | values)
+                if vars(self).keys() != names:
+                    raise TypeError(f"{cls.__name__}: wrong or missing {vars(self).keys() ^ names}")
+
+            cls.__init__ = __init__
+            return cls
+
+        return add_init

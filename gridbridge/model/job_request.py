@@ -3,6 +3,8 @@
 Adapters of batch systems parse a job's request into a JobRequest. Starters load this module.
 """
 
+from gridbridge.model import light_dataclass
+
 OURS = "gridbridge_"  # prefix of gridbridge's variables in the context of a job
 OWN_QUEUES = f"{OURS}queues"  # queue list that the owner requested, while the service has replaced the list
 OWN_START = f"{OURS}start"  # start time that the owner requested, while the service has deferred the job; 0: none
@@ -47,82 +49,34 @@ def is_home_only_resource(resource: str) -> bool:
     return resource_long_name(resource) in AT_HOME or resource.startswith(VALUES)
 
 
+@light_dataclass(kw_only=True)
 class JobRequest:
     """What a job requests from its cluster; values that the job does not request are empty."""
 
-    __slots__ = (
-        "checkpoint",
-        "context",
-        "either",
-        "groups",
-        "hard",
-        "notify",
-        "owner",
-        "priority",
-        "project",
-        "queues",
-        "ranges",
-        "rerun",
-        "share",
-        "soft",
-        "start",
-        "stays",
-        "submitted",
-        "targets",
-        "types",
-        "variables",
-    )
-
-    def __init__(
-        self,
-        *,
-        owner: str = "",
-        hard: Pairs = (),
-        soft: Pairs = (),
-        either: tuple[Pairs, ...] = (),
-        context: Pairs = (),
-        variables: frozenset[str] = frozenset(),
-        queues: str = "",
-        targets: str = "",
-        stays: bool = False,
-        types: tuple[str, ...] = (),
-        groups: tuple[tuple[int, int], ...] = (),
-        ranges: str = "",
-        project: str = "",
-        checkpoint: str = "",
-        notify: bool = False,
-        priority: int = 0,
-        share: int = 0,
-        start: int = 0,
-        submitted: str = "",
-        rerun: str = "",
-    ) -> None:
-        self.owner = owner
-        self.hard = hard
-        self.soft = soft
-        self.either = either  # alternatives: one resource of each tuple is enough
-        self.context = context
-        self.variables = variables  # names of environment variables that the owner sets
-        self.queues = queues
-        self.targets = targets  # remote queues of the mapping; empty: none
-        self.stays = stays  # the remote cluster must not send the job to another cluster
-        self.types = types  # OAR job types; Grid Engine uses only YIELDS
-        self.groups = groups  # OAR's request as pairs of node count and slots per node; empty: one node
-        self.ranges = ranges  # parallel environment and slot ranges, such as `smp 2-4,8`
-        self.project = project
-        self.checkpoint = checkpoint
-        self.notify = notify
-        self.priority = priority
-        self.share = share
-        self.start = start  # earliest start time in epoch seconds; 0: at once
-        self.submitted = submitted  # submission time, which a reschedule of Grid Engine changes
-        self.rerun = rerun  # may the job run again: yes, no, or empty if the queue decides
+    owner: str = ""
+    hard: Pairs = ()
+    soft: Pairs = ()
+    either: tuple[Pairs, ...] = ()  # alternatives: one resource of each tuple is enough
+    context: Pairs = ()
+    variables: frozenset[str] = frozenset()  # names of environment variables that the owner sets
+    queues: str = ""
+    targets: str = ""  # remote queues of the mapping; empty: none
+    stays: bool = False  # the remote cluster must not send the job to another cluster
+    types: tuple[str, ...] = ()  # OAR job types; Grid Engine uses only YIELDS
+    groups: tuple[tuple[int, int], ...] = ()  # OAR's pairs of node count and slots per node; empty: one node
+    ranges: str = ""  # parallel environment and slot ranges, such as `smp 2-4,8`
+    project: str = ""
+    checkpoint: str = ""
+    notify: bool = False
+    priority: int = 0
+    share: int = 0
+    start: int = 0  # earliest start time in epoch seconds; 0: at once
+    submitted: str = ""  # submission time, which a reschedule of Grid Engine changes
+    rerun: str = ""  # may the job run again: yes, no, or empty if the queue decides
 
     def but(self, **changes: object) -> "JobRequest":
         """Return a copy of the request with some values replaced."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        values.update(changes)
-        return JobRequest(**values)
+        return JobRequest(**(vars(self) | changes))
 
     @property
     def own_queues(self) -> str:
@@ -161,37 +115,22 @@ class JobRequest:
         return int(text) if is_number else 0
 
 
+@light_dataclass(kw_only=True)
 class JobSpec:
     """Everything that a cluster gets to run a job: script, request, shell and working directory."""
 
-    __slots__ = ("cwd", "pe", "request", "script", "shell", "slots", "tasks", "transfer")
-
-    def __init__(
-        self,
-        *,
-        transfer: str,
-        request: JobRequest,
-        script: bytes = b"",
-        shell: str = "/bin/sh",
-        cwd: str = "",
-        pe: str = "",
-        slots: int = 1,
-        tasks: int = 0,
-    ) -> None:
-        self.transfer = transfer  # name of the transfer, as the job's name and account
-        self.request = request
-        self.script = script
-        self.shell = shell
-        self.cwd = cwd  # working directory; empty: the owner's home directory
-        self.pe = pe  # parallel environment; empty: a serial job
-        self.slots = slots  # slots of each task
-        self.tasks = tasks  # size of an array; 0: no array
+    transfer: str  # name of the transfer, as the job's name and account
+    request: JobRequest
+    script: bytes = b""
+    shell: str = "/bin/sh"
+    cwd: str = ""  # working directory; empty: the owner's home directory
+    pe: str = ""  # parallel environment; empty: a serial job
+    slots: int = 1  # slots of each task
+    tasks: int = 0  # size of an array; 0: no array
 
     def but(self, **changes: object) -> "JobSpec":
         """Return a copy of the job spec with some fields replaced."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        values.update(changes)
-        return JobSpec(**values)
+        return JobSpec(**(vars(self) | changes))
 
 
 def split_property_and_sql_relation(name: str) -> tuple[str, str]:

@@ -80,10 +80,29 @@ class QueueInstanceState(StateFacts):
     __slots__ = ()
 
 
+class HasFact:
+    """A property of a job's state: whether the state has a fact."""
+
+    def __init__(self, fact: str) -> None:
+        self._fact = fact
+
+    def __get__(self, state: StateFacts, _: "type[StateFacts]") -> bool:
+        return self._fact in state.facts
+
+
 class JobState(StateFacts):
     """The state of a job; a job without facts was in no job list."""
 
     __slots__ = ()
+
+    is_waiting = HasFact(JobStateFact.WAITING)  # the job has no host
+    is_running = HasFact(JobStateFact.RUNNING)  # the job has a host, even while suspended or being deleted
+    is_held = HasFact(JobStateFact.HELD)  # a hold does not stop a running job
+    is_suspended = HasFact(JobStateFact.SUSPENDED)  # for any reason
+    is_by_hand = HasFact(JobStateFact.BY_HAND)  # a person suspended the job
+    is_deleting = HasFact(JobStateFact.DELETING)  # the job was deleted but still exists
+    is_error = HasFact(JobStateFact.ERROR)  # the job waits until somebody clears the error
+    is_restarted = HasFact(JobStateFact.RESTARTED)  # the job was started before
 
     @property
     def is_listed(self) -> bool:
@@ -96,11 +115,6 @@ class JobState(StateFacts):
         return next((word for word in WORDS if word in self.facts), JobStateFact.UNKNOWN)
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether the job has no host."""
-        return JobStateFact.WAITING in self.facts
-
-    @property
     def can_start(self) -> bool:
         """Whether the job waits without a hold, an error or a deletion, so that the scheduler may start the job.
 
@@ -109,44 +123,9 @@ class JobState(StateFacts):
         return self.is_waiting and not (self.is_held or self.is_error or self.is_deleting)
 
     @property
-    def is_running(self) -> bool:
-        """Whether the job has a host, even while suspended or being deleted."""
-        return JobStateFact.RUNNING in self.facts
-
-    @property
     def has_begun(self) -> bool:
         """Whether the job's first process was started."""
         return self.is_running and JobStateFact.STARTING not in self.facts
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the job is held; a hold does not stop a running job."""
-        return JobStateFact.HELD in self.facts
-
-    @property
-    def is_suspended(self) -> bool:
-        """Whether the job is suspended for any reason."""
-        return JobStateFact.SUSPENDED in self.facts
-
-    @property
-    def is_by_hand(self) -> bool:
-        """Whether a person suspended the job."""
-        return JobStateFact.BY_HAND in self.facts
-
-    @property
-    def is_deleting(self) -> bool:
-        """Whether the job was deleted but still exists."""
-        return JobStateFact.DELETING in self.facts
-
-    @property
-    def is_error(self) -> bool:
-        """Whether the job waits in the error state, until somebody clears the error."""
-        return JobStateFact.ERROR in self.facts
-
-    @property
-    def is_restarted(self) -> bool:
-        """Whether the job was started before."""
-        return JobStateFact.RESTARTED in self.facts
 
     @property
     def is_put_back(self) -> bool:

@@ -4,7 +4,7 @@ The poller publishes the route as lines `key=value`, so that starters read no gr
 gridbridge.toml, so starters trust the values; `gridbridge check` looks for mistakes.
 """
 
-from gridbridge.model import transfer_message
+from gridbridge.model import light_dataclass, transfer_message
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
@@ -16,16 +16,14 @@ OAR = "oar"
 EMBEDDED = "embedded"
 
 
+@light_dataclass(kw_only=True)
 class SshLogin:
     """The host and account with which ssh runs a cluster's commands."""
 
-    __slots__ = ("host", "person", "port", "user")
-
-    def __init__(self, *, host: str, user: str = "", port: str = "", person: str = "") -> None:
-        self.host = host
-        self.user = user  # remote account; empty: the name of the local account
-        self.port = port  # ssh port; empty: the port of ssh_config(5), or 22
-        self.person = person  # user whose key root uses; empty: root's key
+    host: str
+    user: str = ""  # remote account; empty: the name of the local account
+    port: str = ""  # ssh port; empty: the port of ssh_config(5), or 22
+    person: str = ""  # user whose key root uses; empty: root's key
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -39,42 +37,23 @@ def parse_ssh_login_address(address: str, user: str, person: str = "") -> SshLog
     return SshLogin(host=host, port=port, user=user, person=person) if host else None
 
 
+@light_dataclass(kw_only=True)
 class GridEngineCellAccess:
     """How to run Grid Engine's commands for one cell."""
 
-    kind = GRIDENGINE
-    __slots__ = ("binaries", "cell", "execd_port", "login", "qmaster_port", "root", "timeout_s")
+    root: str
+    cell: str
+    qmaster_port: str
+    execd_port: str
+    binaries: str
+    timeout_s: float
+    login: SshLogin | None = None  # ssh login; None: run programs on this host
 
-    def __init__(
-        self,
-        *,
-        root: str,
-        cell: str,
-        qmaster_port: str,
-        execd_port: str,
-        binaries: str,
-        timeout_s: float,
-        login: SshLogin | None = None,
-    ) -> None:
-        self.root = root
-        self.cell = cell
-        self.qmaster_port = qmaster_port
-        self.execd_port = execd_port
-        self.binaries = binaries
-        self.timeout_s = timeout_s
-        self.login = login  # ssh login; None: run programs on this host
+    kind = GRIDENGINE
 
     def within(self, timeout_s: float) -> "GridEngineCellAccess":
         """Return access to the same cell with a shorter time limit for commands."""
-        return GridEngineCellAccess(
-            root=self.root,
-            cell=self.cell,
-            qmaster_port=self.qmaster_port,
-            execd_port=self.execd_port,
-            binaries=self.binaries,
-            timeout_s=min(timeout_s, self.timeout_s),
-            login=self.login,
-        )
+        return GridEngineCellAccess(**(vars(self) | {"timeout_s": min(timeout_s, self.timeout_s)}))
 
     def environment(self) -> dict[str, str]:
         """Return the environment of Grid Engine's commands, without the caller's variables."""
@@ -87,46 +66,40 @@ class GridEngineCellAccess:
         }
 
 
+@light_dataclass(kw_only=True)
 class EmbeddedClusterAccess:
     """How to run the commands of an embedded cluster: its folder, and a Python with gridbridge."""
 
-    kind = EMBEDDED
-    __slots__ = ("login", "path", "python", "timeout_s")
+    path: str
+    python: str
+    timeout_s: float
+    login: SshLogin | None = None  # an embedded cluster is never reached by ssh
 
-    def __init__(self, *, path: str, python: str, timeout_s: float) -> None:
-        self.path = path
-        self.python = python
-        self.timeout_s = timeout_s
-        self.login: SshLogin | None = None  # an embedded cluster is never reached by ssh
+    kind = EMBEDDED
 
     def within(self, timeout_s: float) -> "EmbeddedClusterAccess":
         """Return access to the same embedded cluster with a shorter time limit for commands."""
-        limit_s = min(timeout_s, self.timeout_s)
-        return EmbeddedClusterAccess(path=self.path, python=self.python, timeout_s=limit_s)
+        return EmbeddedClusterAccess(**(vars(self) | {"timeout_s": min(timeout_s, self.timeout_s)}))
 
     def environment(self) -> dict[str, str]:
         """Return the environment of the embedded cluster's commands, without the caller's variables."""
         return dict(BARE)
 
 
+@light_dataclass(kw_only=True)
 class OarServerAccess:
     """How to run OAR's commands, on a host that the OAR server allows."""
 
-    kind = OAR
-    __slots__ = ("binaries", "ends", "login", "timeout_s")
+    login: SshLogin | None = None  # ssh login; None: run programs on this host
+    binaries: str = "/usr/bin"
+    timeout_s: float
+    ends: str = ""  # FIFO for reports of ended jobs; empty: no reports
 
-    def __init__(
-        self, *, login: SshLogin | None = None, binaries: str = "/usr/bin", timeout_s: float, ends: str = ""
-    ) -> None:
-        self.login = login  # ssh login; None: run programs on this host
-        self.binaries = binaries
-        self.timeout_s = timeout_s
-        self.ends = ends  # FIFO for reports of ended jobs; empty: no reports
+    kind = OAR
 
     def within(self, timeout_s: float) -> "OarServerAccess":
         """Return access to the same OAR server with a shorter time limit for commands."""
-        limit_s = min(timeout_s, self.timeout_s)
-        return OarServerAccess(login=self.login, binaries=self.binaries, timeout_s=limit_s, ends=self.ends)
+        return OarServerAccess(**(vars(self) | {"timeout_s": min(timeout_s, self.timeout_s)}))
 
     def environment(self) -> dict[str, str]:
         """Return the environment of OAR's commands, without the caller's variables."""

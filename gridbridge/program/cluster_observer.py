@@ -257,8 +257,7 @@ def identify_cluster_query(where: Away, transfer_queues: Iterable[str]) -> str:
 
 
 def _words(where: Away | SshLogin) -> Iterator[str]:
-    for name in where.__slots__:
-        value = getattr(where, name)
+    for name, value in vars(where).items():
         yield from _words(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
 
 

@@ -4,7 +4,7 @@ One user owns a whole site of embedded clusters, so no rights are checked there,
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from gridbridge.decisions.site import service_fault_findings
 from gridbridge.decisions.site.account_and_file_findings import UNSEEN
@@ -22,14 +22,13 @@ from gridbridge.model.site_configuration import ClusterKind, Policy
 from gridbridge.model.states import QueueInstanceState, QueueStartBlocker
 
 MAX_SKEW_S = 5.0  # load values with a timestamp in the future are rejected
-TRIED = {  # versions of each batch system on which gridbridge was tried, the expected version, and advice
-    ClusterKind.GRIDENGINE: (
-        re.compile(r"SGE 8\.1\."),
-        "SGE 8.1.x: other versions run methods under the job's own shell (-S)",
-        "jobs with -S other than sh can't be suspended or deleted; tested on 8.1.9",
-    ),
-    ClusterKind.OAR: (re.compile(r"OAR 2\.5\."), "OAR 2.5.x", "OAR 3 prints other JSON; tested on 2.5.9 only"),
-}
+TriedVersion = tuple[re.Pattern[str], str, str]  # pattern, expected version, and advice about other versions
+TRIED_SGE: TriedVersion = (
+    re.compile(r"SGE 8\.1\."),
+    "SGE 8.1.x: other versions run methods under the job's own shell (-S)",
+    "jobs with -S other than sh can't be suspended or deleted; tested on 8.1.9",
+)
+TRIED_OAR = (re.compile(r"OAR 2\.5\."), "OAR 2.5.x", "OAR 3 prints other JSON; tested on 2.5.9 only")
 MAX_WORDS = 160  # limit of characters of a quoted log line
 BY_SSH = "ssh: "  # prefix of errors from ssh itself
 DENIED = "denied: host"
@@ -45,7 +44,8 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
         if cell.is_shut and not facts.is_root:
             yield CheckFinding.warning(name, UNSEEN)
         else:
-            yield from _cluster(name, cell, cluster.kind if cluster else ClusterKind.GRIDENGINE, facts.name)
+            judge = JUDGES[cluster.kind if cluster else ClusterKind.GRIDENGINE]
+            yield from judge(name, cell, facts.name)
     for key in facts.keys:
         item, right = f"{key.cluster}: key of {key.person}", f"logs in to account {key.account}"
         hint = f"until then jobs of {key.person} for this cluster wait, or come home when refused"
@@ -109,16 +109,24 @@ def _age_of_load_values(poller: PollerProcessFacts, policy: Policy) -> tuple[str
     return f"values of {poller.age_s:.0f} s ago", are_load_values_fresh(poller.age_s, policy.poller.stale_s)
 
 
-def _cluster(name: str, cell: ClusterFacts, kind: ClusterKind, host: str) -> Iterator[CheckFinding]:
-    if kind is ClusterKind.EMBEDDED:
-        yield embedded_cluster_finding(name, cell)
-        return
-    yield _oar_answer(name, cell) if kind is ClusterKind.OAR else _qmaster_answer(name, cell, host)
+def _answering(
+    name: str, cell: ClusterFacts, answer: CheckFinding, tried_version: TriedVersion
+) -> Iterator[CheckFinding]:
+    yield answer
     if not cell.trouble:
-        tried, right, hint = TRIED[kind]
+        tried, right, hint = tried_version
         outdated = CheckFinding.warning(f"{name}: version", cell.version or "unknown", right, hint=hint)
         yield CheckFinding.ok(f"{name}: version", cell.version) if tried.match(cell.version) else outdated
         yield _clock(name, cell)
+
+
+JUDGES: Mapping[ClusterKind, Callable[[str, ClusterFacts, str], Iterator[CheckFinding]]] = {
+    ClusterKind.GRIDENGINE: lambda name, cell, host: _answering(
+        name, cell, _qmaster_answer(name, cell, host), TRIED_SGE
+    ),
+    ClusterKind.OAR: lambda name, cell, _: _answering(name, cell, _oar_answer(name, cell), TRIED_OAR),
+    ClusterKind.EMBEDDED: lambda name, cell, _: iter((embedded_cluster_finding(name, cell),)),
+}
 
 
 def _qmaster_answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
