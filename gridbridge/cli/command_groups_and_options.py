@@ -38,7 +38,8 @@ class FullSentenceCommandGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the name and the first sentence of each command."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _first(self.help_of(ctx, name))) for name in self.list_commands(ctx)])
+            helps = {name: self.help_of(ctx, name).partition("\n\n")[0] for name in self.list_commands(ctx)}
+            formatter.write_dl([(name, " ".join(text.split())) for name, text in helps.items()])
 
     def help_of(self, ctx: click.Context, name: str) -> str:
         """Return the whole help text of a command."""
@@ -78,10 +79,6 @@ class LazyCommandGroup(FullSentenceCommandGroup):
             if isinstance(node, ast.FunctionDef) and node.name == name
         )
         return ast.get_docstring(function) or ""
-
-
-def _first(text: str) -> str:
-    return " ".join(text.partition("\n\n")[0].split())
 
 
 EXIT_NO_ANSWER = 75  # EX_TEMPFAIL of sysexits.h: retry later

@@ -180,18 +180,15 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
     except click.Abort:
         return _report_error(name, "interrupted", INTERRUPTED)
     except ProgramNotStarted as error:
-        return _report_error(name, f"{error}{_remedy(error)}")
+        is_of_cluster = error.argv[0].rpartition("/")[2].startswith(OF_CLUSTERS)
+        remedy = f"; {ELSEWHERE}, or set `binaries` in section [cluster.NAME]" if is_of_cluster else ""
+        return _report_error(name, f"{error}{remedy}")
     except GridbridgeError as error:
         return _report_error(name, str(error))
     except Exception as error:  # the boundary: no caller could handle the error
         _log.debug("unexpected", exc_info=True)
         hint = "; --debug shows where" if name in DEBUGS else ""
         return _report_error(name, f"unexpected {type(error).__name__}: {describe_error(error)}{hint}")
-
-
-def _remedy(error: ProgramNotStarted) -> str:
-    is_of_cluster = error.argv[0].rpartition("/")[2].startswith(OF_CLUSTERS)
-    return f"; {ELSEWHERE}, or set `binaries` in section [cluster.NAME]" if is_of_cluster else ""
 
 
 def _visible(error: click.NoSuchOption) -> click.NoSuchOption:

@@ -21,7 +21,6 @@ from gridbridge.shell import safe_files
 
 Body = list[tuple[Key | None, Item]]
 Section = tuple[str, str]  # group and name of the section
-VERBS = "put or drop"
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -29,11 +28,8 @@ def main(argv: list[str] | None = None) -> None:
     path, verb, group, name, *lines = sys.argv[1:] if argv is None else argv
     try:
         raw = configuration_file.read_configuration_bytes(path)
-        edited = (
-            put_keys_in_section(raw, (group, name), lines)
-            if verb == "put"
-            else remove_section_and_subsections(raw, (group, name))
-        )
+        section, is_put = (group, name), verb == "put"
+        edited = put_keys_in_section(raw, section, lines) if is_put else remove_section_and_subsections(raw, section)
         if edited != raw:
             _replace(os.path.realpath(path), edited)
     except (GridbridgeError, OSError) as error:
@@ -44,7 +40,11 @@ def put_keys_in_section(raw: bytes, section: Section, lines: list[str]) -> bytes
     """Return the file with some keys set in a section; a missing section is appended."""
     document, keys = _document(raw), tomllib.loads("\n".join(lines))
     end = "\r\n" if b"\r\n" in raw else "\n"
-    tables = [item for _, _, item in _parts(document, section) if _has_keys(item)]
+    tables = [
+        item
+        for _, _, item in _parts(document, section)
+        if isinstance(item, InlineTable) or (isinstance(item, Table) and not item.is_super_table())
+    ]
     expected: dict[str, Any] = document.unwrap()
     expected.setdefault(section[0], {}).setdefault(section[1], {}).update(keys)
     if tables:
@@ -63,9 +63,8 @@ def remove_section_and_subsections(raw: bytes, section: Section) -> bytes:
     expected: dict[str, Any] = document.unwrap()
     if expected.get(section[0], {}).pop(section[1], None) is None:
         return raw
-    parts = list(_parts(document, section))
-    for body, index, item in parts:
-        is_last = _is_last(document, item)
+    for body, index, item in list(_parts(document, section)):
+        is_last = document.as_string().endswith(item.as_string())
         body[index] = (None, Whitespace(_comment_of_next(item.as_string(), is_last)))
     return _checked(document.as_string(), expected, section)
 
@@ -88,10 +87,6 @@ def _parts(within: Container, path: tuple[str, ...]) -> Iterator[tuple[Body, int
             yield from _parts(item.value, path[1:])
 
 
-def _has_keys(item: Item) -> bool:
-    return isinstance(item, InlineTable) or (isinstance(item, Table) and not item.is_super_table())
-
-
 def _change(table: Item, keys: Mapping[str, object], lines: list[str], end: str) -> None:
     assert isinstance(table, Table | InlineTable)
     news = [line for line, key in zip(lines, keys, strict=True) if key not in table]
@@ -101,18 +96,10 @@ def _change(table: Item, keys: Mapping[str, object], lines: list[str], end: str)
     if not news or isinstance(table, InlineTable):
         return
     body = table.value.body
-    plain = [index for index, (key, item) in enumerate(body) if key and not _is_table(item)]
+    plain = [index for index, (key, item) in enumerate(body) if key and not isinstance(item, Table)]
     before = body[plain[-1]][1] if plain else table
     before.trivia.trail = before.trivia.trail or end
     body.insert(plain[-1] + 1 if plain else 0, (None, Whitespace(end.join((*news, "")))))
-
-
-def _is_table(item: Item) -> bool:
-    return isinstance(item, Table)
-
-
-def _is_last(document: Container, item: Item) -> bool:
-    return document.as_string().endswith(item.as_string())
 
 
 def _comment_of_next(text: str, is_last: bool) -> str:

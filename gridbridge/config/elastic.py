@@ -78,14 +78,11 @@ OF_HOST = {
 def find_provider_contradictions(sections: Table) -> Iterator[str]:
     """Find contradictions between sections [provider.NAME], [pool.NAME] and [power.HOST]."""
     providers = subtable_or_empty(sections, "provider")
-    for name in (name for name in providers if isinstance(providers[name], dict)):
-        mistakes = _provider_problems(subtable_or_empty(providers, name))
-        yield from (f"[provider.{format_toml_key(name)}] {problem}" for problem in mistakes)
-    for title, judge in (("pool", _pool_problems), ("power", _host_problems)):
-        tables = subtable_or_empty(sections, title)
-        for name in (name for name in tables if isinstance(tables[name], dict)):
-            mistakes = judge(subtable_or_empty(tables, name), providers)
-            yield from (f"[{title}.{format_toml_key(name)}] {problem}" for problem in mistakes)
+    judges = (("provider", _provider_problems), ("pool", _pool_problems), ("power", _host_problems))
+    for title, judge in judges:
+        for name, table in subtable_or_empty(sections, title).items():
+            problems = judge(table, providers) if isinstance(table, dict) else ()
+            yield from (f"[{title}.{format_toml_key(name)}] {problem}" for problem in problems)
 
 
 def _kind(provider: Table) -> ProviderKind:
@@ -100,7 +97,7 @@ def _way(provider: Table) -> PowerSwitchMethod:
     return PowerSwitchMethod(str(way)) if way in list(PowerSwitchMethod) else PowerSwitchMethod.IPMI
 
 
-def _provider_problems(provider: Table) -> Iterator[str]:
+def _provider_problems(provider: Table, _: Table) -> Iterator[str]:
     if provider.get("kind", ProviderKind.COMMAND) not in list(ProviderKind):
         return
     kind = _kind(provider)

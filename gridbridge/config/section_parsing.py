@@ -219,7 +219,8 @@ def find_keys_above_sections(sections: Table, groups: Iterable[SectionGroupOfOne
     for name, value in sections.items():
         homes = [group for group in judged if name in (key.name for key in fields(group.kind))]
         singles = [group.title for group in homes if isinstance(group, UnnamedSection)]
-        if isinstance(value, dict) or _is_of_tables(value):
+        is_of_tables = isinstance(value, list) and value and all(isinstance(row, dict) for row in value)
+        if isinstance(value, dict) or is_of_tables:
             continue
         if singles or name not in (group.name for group in judged):
             titles = singles or [group.title for group in homes]
@@ -229,13 +230,11 @@ def find_keys_above_sections(sections: Table, groups: Iterable[SectionGroupOfOne
 
 def drop_nameless_section_values(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Table:
     """Return the sections, without keys that stand directly below a title such as [queue] that lacks its NAME."""
-    nested = {
-        group.name: subtable_or_empty(sections, group.name) for group in groups if isinstance(group, NamedSections)
-    }
+    names = [group.name for group in groups if isinstance(group, NamedSections)]
     named = {
-        name: {part: table for part, table in tables.items() if isinstance(table, dict)}
-        for name, tables in nested.items()
-        if tables
+        name: {part: table for part, table in subtable_or_empty(sections, name).items() if isinstance(table, dict)}
+        for name in names
+        if subtable_or_empty(sections, name)
     }
     return {**sections, **named}
 
@@ -264,10 +263,6 @@ def _nameless(content: Table, kind: "type[DataclassInstance]") -> list[str]:
     return [name for name, part in content.items() if name in keys and not isinstance(part, dict)]
 
 
-def _is_of_tables(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
-
-
 def _all_problems(errors: Sequence[Exception], kind: "type[DataclassInstance]") -> Iterator[str]:
     """Report the faults of a section; no missing key is reported if an unknown key looks similar."""
     keys = {key.name: key for key in fields(kind)}
@@ -277,21 +272,12 @@ def _all_problems(errors: Sequence[Exception], kind: "type[DataclassInstance]") 
     for name, near in meant.items():
         hint = f"{near[0]} is the nearest" if near else f"the keys are {', '.join(keys)}"
         yield f"{format_toml_key(name)}: unknown key; {hint}"
-    for error in errors:
-        if not isinstance(error, ForbiddenExtraKeysError):
-            yield from _problem_text(error, keys[_key_of(error)], [_key_of(error)] in meant.values())
-
-
-def _key_of(error: Exception) -> str:
-    notes = (note for note in error.__notes__ if isinstance(note, AttributeValidationNote))
-    return next(notes).name
-
-
-def _problem_text(error: Exception, key: Field[object], is_meant: bool) -> Iterator[str]:
-    if isinstance(error, ConfigKeyProblem):
-        yield f"{key.name}{error}"
-    elif not is_meant:
-        yield f"{key.name}: missing; {describe_allowed_values(key)}"
+    for error in (error for error in errors if not isinstance(error, ForbiddenExtraKeysError)):
+        key = keys[next(note for note in error.__notes__ if isinstance(note, AttributeValidationNote)).name]
+        if isinstance(error, ConfigKeyProblem):
+            yield f"{key.name}{error}"
+        elif [key.name] not in meant.values():
+            yield f"{key.name}: missing; {describe_allowed_values(key)}"
 
 
 @cache

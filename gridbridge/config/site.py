@@ -78,7 +78,7 @@ GROUPS: tuple[SectionGroupOfOneName, ...] = (
 
 def find_config_problems(sections: Table) -> Iterator[str]:
     """Find mistakes in sections of clusters, and contradictions between clusters."""
-    local, clusters = (subtable_or_empty(sections, "site").get("cluster"), subtable_or_empty(sections, "cluster"))
+    local, clusters = subtable_or_empty(sections, "site").get("cluster"), subtable_or_empty(sections, "cluster")
     for name in clusters:
         table = subtable_or_empty(clusters, name)
         mistakes = (*_kind_problems(table), *_ssh_problems(table, name == local))
@@ -116,8 +116,7 @@ def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     if push == JobEndPushKind.OAR and not address:
         yield f"push{ConfigKeyProblem(push, 'without ssh', 'none: OAR reports ends only by ssh')}"
     if users and not address:
-        mistake = ConfigKeyProblem(users, "without ssh", "only a cluster by ssh has other account names")
-        yield f"users{mistake}"
+        yield f"users{ConfigKeyProblem(users, 'without ssh', 'only a cluster by ssh has other account names')}"
     if not address:
         return
     if is_local:

@@ -78,9 +78,9 @@ GROUP = RequestMappingSections()
 
 def find_request_mapping_problems(sections: Table) -> Iterator[str]:
     """Find mistakes in the mapping rules of every cluster."""
-    clusters, local = (subtable_or_empty(sections, "cluster"), subtable_or_empty(sections, "site").get("cluster"))
+    clusters, local = subtable_or_empty(sections, "cluster"), subtable_or_empty(sections, "site").get("cluster")
     for cluster, kinds in subtable_or_empty(sections, MAPS).items():
-        title = f"{MAPS}.{format_toml_key(cluster)}"
+        title, by_rule = f"{MAPS}.{format_toml_key(cluster)}", _asks_by_rule(clusters, cluster)
         if cluster not in clusters or cluster == local:
             wrong = "the local cluster" if cluster == local else "undefined"
             yield f"[{title}]: {wrong}; the name of a remote [cluster.NAME]"
@@ -89,16 +89,13 @@ def find_request_mapping_problems(sections: Table) -> Iterator[str]:
             continue
         for kind, rules in kinds.items():
             if kind not in KINDS or not isinstance(rules, dict):
-                wrong = NO_NAME if kind in KINDS else NO_KIND
-                yield f"[{title}.{format_toml_key(kind)}]: {wrong}"
+                yield f"[{title}.{format_toml_key(kind)}]: {NO_NAME if kind in KINDS else NO_KIND}"
                 continue
             yield from _rule_problems(f"{title}.{kind}", kind, rules)
-            if kind == request_mapping_rules.PE and not _asks_by_rule(clusters, cluster):
+            if kind == request_mapping_rules.PE and not by_rule:
                 yield from _spread_problems(f"{title}.{kind}", rules)
             if kind == request_mapping_rules.RESOURCE:
-                by_rule = _asks_by_rule(clusters, cluster)
-                times = (WALLTIME,) if by_rule else TIMES
-                yield from _time_problems(f"{title}.{kind}", rules, times)
+                yield from _time_problems(f"{title}.{kind}", rules, (WALLTIME,) if by_rule else TIMES)
                 yield from (_level_problems if by_rule else _oar_problems)(f"{title}.{kind}", rules)
     yield from _queue_mapping_problems(sections)
 
@@ -107,28 +104,22 @@ def _queue_mapping_problems(sections: Table) -> Iterator[str]:
     """Find resources that a transfer queue requests by default, although a mapping rule refuses them."""
     queues, clusters = subtable_or_empty(sections, "queue"), subtable_or_empty(sections, "cluster")
     for name in queues:
-        cluster = str(subtable_or_empty(queues, name).get("cluster"))
-        if not _asks_by_rule(clusters, cluster):
-            yield from _queue_of_oar_problems(name, subtable_or_empty(queues, name))
-        rules = subtable_or_empty(
-            subtable_or_empty(subtable_or_empty(sections, MAPS), cluster), request_mapping_rules.RESOURCE
-        )
-        for resource, value in subtable_or_empty(subtable_or_empty(queues, name), "asks").items():
-            entry = (f"queue.{format_toml_key(name)}", f"asks.{format_toml_key(resource)}", value)
+        queue, title = subtable_or_empty(queues, name), f"queue.{format_toml_key(name)}"
+        cluster = str(queue.get("cluster"))
+        by_rule, maps = _asks_by_rule(clusters, cluster), subtable_or_empty(sections, MAPS)
+        for key in () if by_rule else ("oar_queue", "oar_type"):
+            if value := queue.get(key):
+                yield _wrong((title, key, value), "the cluster is not OAR", "empty")
+        rules = subtable_or_empty(subtable_or_empty(maps, cluster), request_mapping_rules.RESOURCE)
+        for resource, value in subtable_or_empty(queue, "asks").items():
+            entry = (title, f"asks.{format_toml_key(resource)}", value)
             rule = subtable_or_empty(rules, resource)
             yield from _asked_problems(entry, resource, rule)
-            if _asks_by_rule(clusters, cluster):
+            if by_rule:
                 yield from _plain_problems(entry, resource, rule)
-            if resource not in (*rules, WALLTIME) and _asks_by_rule(clusters, cluster):
+            if by_rule and resource not in (*rules, WALLTIME):
                 right = f"[{MAPS}.{cluster}.resource.{resource}] has to say what it is there"
                 yield _wrong(entry, "no rule", right)
-
-
-def _queue_of_oar_problems(name: str, queue: Table) -> Iterator[str]:
-    for key in ("oar_queue", "oar_type"):
-        if value := queue.get(key):
-            entry = (f"queue.{format_toml_key(name)}", key, value)
-            yield _wrong(entry, "the cluster is not OAR", "empty")
 
 
 def _spread_problems(title: str, rules: Table) -> Iterator[str]:
@@ -195,13 +186,13 @@ def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> I
 def _oar_problems(title: str, rules: Table) -> Iterator[str]:
     """Find keys that only mapping rules for OAR may have."""
     for name in rules:
-        rule = subtable_or_empty(rules, name)
+        rule, section = subtable_or_empty(rules, name), f"{title}.{format_toml_key(name)}"
         if relation := rule.get("relation"):
-            mistake = ConfigKeyProblem(relation, "not an OAR cluster", "empty: Grid Engine defines comparisons")
-            yield f"[{title}.{format_toml_key(name)}] relation{mistake}"
+            yield _wrong(
+                (section, "relation", relation), "not an OAR cluster", "empty: Grid Engine defines comparisons"
+            )
         if str(remote_name := rule.get("to", "")).startswith("/"):
-            wrong = ConfigKeyProblem(remote_name, "not an OAR cluster", THERE.right)
-            yield f"[{title}.{format_toml_key(name)}] to{wrong}"
+            yield _wrong((section, "to", remote_name), "not an OAR cluster", THERE.right)
 
 
 def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
@@ -253,10 +244,8 @@ def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
             continue
         remote_name = str(rule.get("to") or name)
         if remote_name in sources:
-            wrong = ConfigKeyProblem(
-                remote_name, f"{sources[remote_name]} gets the same name", "another name, or drop one resource"
-            )
-            yield f"[{title}.{format_toml_key(name)}] to{wrong}"
+            entry = (f"{title}.{format_toml_key(name)}", "to", remote_name)
+            yield _wrong(entry, f"{sources[remote_name]} gets the same name", "another name, or drop one resource")
         sources.setdefault(remote_name, name)
 
 
@@ -269,8 +258,8 @@ def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
                 break
             path.append(remote_name)
         if remote_name == name == min(path) and len(path) > 1:
-            wrong = ConfigKeyProblem(path[1], f"a cycle: {', '.join((*path, name))}", "the remote name")
-            yield f"[{title}.{format_toml_key(name)}] to{wrong}"
+            entry = (f"{title}.{format_toml_key(name)}", "to", path[1])
+            yield _wrong(entry, f"a cycle: {', '.join((*path, name))}", "the remote name")
 
 
 GROUPS: tuple[SectionGroupOfOneName, ...] = (
@@ -280,7 +269,6 @@ GROUPS: tuple[SectionGroupOfOneName, ...] = (
     UnnamedSection(name="breaker", kind=BreakerSection),
     UnnamedSection(name="retention", kind=RetentionSection),
 )
-STAGING = ("stage_in", "stage_out")  # keys that are refused for a cluster without ssh
 
 
 def find_config_problems(sections: Table) -> Iterator[str]:
@@ -305,26 +293,21 @@ def _why_no_queues(sections: Table) -> str:
 
 def _queue_problems(sections: Table) -> Iterator[str]:
     """Find queues to undefined clusters, and keys for staged files in queues to clusters without ssh."""
-    clusters, local = (subtable_or_empty(sections, "cluster"), subtable_or_empty(sections, "site").get("cluster"))
+    clusters, local = subtable_or_empty(sections, "cluster"), subtable_or_empty(sections, "site").get("cluster")
     remotes = ", ".join(name for name in clusters if name != local) or "none is defined"
     queues = subtable_or_empty(sections, "queue")
     for name in queues:
-        cluster = subtable_or_empty(queues, name).get("cluster")
+        queue, title = subtable_or_empty(queues, name), f"queue.{format_toml_key(name)}"
+        cluster = queue.get("cluster")
         if not isinstance(cluster, str) or not CLUSTER_NAME.holds(cluster):
             continue
         if cluster == local or cluster not in clusters:
             wrong = "the local cluster" if cluster == local else "undefined"
-            problem = ConfigKeyProblem(cluster, wrong, f"a remote cluster ({remotes})")
-            yield f"[queue.{format_toml_key(name)}] cluster{problem}"
+            yield _wrong((title, "cluster", cluster), wrong, f"a remote cluster ({remotes})")
             continue
-        mistakes = _staging_problems(subtable_or_empty(queues, name), subtable_or_empty(clusters, cluster))
-        yield from (f"[queue.{format_toml_key(name)}] {problem}" for problem in mistakes)
-
-
-def _staging_problems(queue: Table, cluster: Table) -> Iterator[str]:
-    for name in STAGING if not cluster.get("ssh") else ():
-        if value := queue.get(name):
-            yield f"{name}{ConfigKeyProblem(value, 'without ssh', 'files are staged only by ssh')}"
+        for key in () if subtable_or_empty(clusters, cluster).get("ssh") else ("stage_in", "stage_out"):
+            if value := queue.get(key):
+                yield _wrong((title, key, value), "without ssh", "files are staged only by ssh")
 
 
 def _staleness_problems(poller: Table) -> Iterator[str]:
@@ -333,5 +316,5 @@ def _staleness_problems(poller: Table) -> Iterator[str]:
     if not isinstance(interval_s, int | float) or not isinstance(stale_s, int | float):
         return
     if stale_s <= interval_s:
-        problem = ConfigKeyProblem(stale_s, "queues would close between two polls", f"above {interval_s} s")
-        yield f"[poller] stale_s{problem}"
+        entry = ("poller", "stale_s", stale_s)
+        yield _wrong(entry, "queues would close between two polls", f"above {interval_s} s")

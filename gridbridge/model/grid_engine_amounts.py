@@ -59,14 +59,11 @@ def _seconds(parts: list[str]) -> float:
 def _number(text: str) -> float:
     multiplier = MULTIPLIERS.get(text[-1:], 1)
     digits = text[:-1] if multiplier > 1 else text
-    return (int(digits, 16) if digits[:2] in HEXADECIMAL else _digits(digits)) * multiplier
-
-
-def _digits(text: str) -> float:
-    """Parse a decimal number; ValueError for `1_000` and `nan`, which float() would accept."""
-    if not DIGITS.issuperset(text):
+    if digits[:2] in HEXADECIMAL:
+        return int(digits, 16) * multiplier
+    if not DIGITS.issuperset(digits):  # float() would accept `1_000` and `nan`
         raise ValueError
-    return float(text)
+    return float(digits) * multiplier
 
 
 def format_grid_engine_amount(number: float, unit: str) -> str:
@@ -79,11 +76,7 @@ def format_grid_engine_amount(number: float, unit: str) -> str:
         return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
     if unit in SECONDS:
         return str(ceil_despite_rounding_error(number / SECONDS[unit]))
-    return (
-        f"{ceil_despite_rounding_error(number / MULTIPLIERS[unit])}{unit}"
-        if unit
-        else str(ceil_despite_rounding_error(number))
-    )
+    return f"{ceil_despite_rounding_error(number / MULTIPLIERS.get(unit, 1))}{unit}"
 
 
 def strip_memory_unit(amount: str) -> str:

@@ -50,7 +50,8 @@ def parse_transfer_name(name: str) -> TransferAttemptId:
 def parse_local_job_and_task(job: str) -> tuple[int, int]:
     """Parse a job id `12` or `12.3` into job and task; `12` has task NO_TASK."""
     parts = job.split(".")
-    if len(parts) > 2 or not all(map(_is_number, parts)):
+    are_numbers = all(part.isascii() and part.isdigit() and len(part) < 10 and part[0] != "0" for part in parts)
+    if len(parts) > 2 or not are_numbers:
         raise ParseError(f"{job!r} is not a job id: JOB or JOB.TASK, as qstat shows them")
     return int(parts[0]), int(parts[1]) if len(parts) == 2 else NO_TASK
 
@@ -91,14 +92,9 @@ def job_ids_in_pushed_report(pushed: bytes) -> list[int]:
 def is_transfer_name(name: str) -> bool:
     """Say whether a text is the name of a transfer."""
     try:
-        parse_transfer_name(name)
+        return bool(parse_transfer_name(name))
     except ParseError:
         return False
-    return True
-
-
-def _is_number(part: str) -> bool:
-    return part.isascii() and part.isdigit() and len(part) < 10 and not part.startswith("0")
 
 
 def is_valid_cluster_name(name: str) -> bool:
