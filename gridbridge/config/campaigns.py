@@ -2,40 +2,27 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.section_parsing import (
-    NamedSections,
-    SectionGroupOfOneName,
-    Table,
-    UnnamedSection,
-    format_toml_key,
-    subtable_or_empty,
-)
-from gridbridge.model.campaigns.campaign_sections import (
-    CampaignFailuresSection,
-    CampaignRunnerSection,
-    ClusterCampaignsSection,
-    FinalizeSpeculationSection,
-    MetaschedulerSection,
-    NikitaSection,
-    NotificationsSection,
-)
+from gridbridge.config import section_parsing
+from gridbridge.model.campaigns import campaign_sections
 from gridbridge.model.key_settings import CLUSTER_NAME
 
-GROUPS: tuple[SectionGroupOfOneName, ...] = (
-    UnnamedSection(name="runner", kind=CampaignRunnerSection),
-    UnnamedSection(name="metascheduler", kind=MetaschedulerSection),
-    NamedSections(name="campaigns", field="campaigns", kind=ClusterCampaignsSection, form=CLUSTER_NAME),
-    UnnamedSection(name="nikita", kind=NikitaSection),
-    UnnamedSection(name="failures", kind=CampaignFailuresSection),
-    UnnamedSection(name="finalize", kind=FinalizeSpeculationSection),
-    UnnamedSection(name="notifications", kind=NotificationsSection),
+GROUPS: tuple[section_parsing.SectionGroupOfOneName, ...] = (
+    section_parsing.UnnamedSection(name="runner", kind=campaign_sections.CampaignRunnerSection),
+    section_parsing.UnnamedSection(name="metascheduler", kind=campaign_sections.MetaschedulerSection),
+    section_parsing.NamedSections(
+        name="campaigns", field="campaigns", kind=campaign_sections.ClusterCampaignsSection, form=CLUSTER_NAME
+    ),
+    section_parsing.UnnamedSection(name="nikita", kind=campaign_sections.NikitaSection),
+    section_parsing.UnnamedSection(name="failures", kind=campaign_sections.CampaignFailuresSection),
+    section_parsing.UnnamedSection(name="finalize", kind=campaign_sections.FinalizeSpeculationSection),
+    section_parsing.UnnamedSection(name="notifications", kind=campaign_sections.NotificationsSection),
 )
 
 
-def find_config_problems(sections: Table) -> Iterator[str]:
+def find_config_problems(sections: section_parsing.Table) -> Iterator[str]:
     """Find [campaigns.CLUSTER] sections for undefined clusters."""
-    clusters = subtable_or_empty(sections, "cluster")
-    for name in subtable_or_empty(sections, "campaigns"):
+    clusters = section_parsing.subtable_or_empty(sections, "cluster")
+    for name in section_parsing.subtable_or_empty(sections, "campaigns"):
         if CLUSTER_NAME.holds(name) and name not in clusters:
             names = ", ".join(clusters) or "none is defined"
-            yield f"[campaigns.{format_toml_key(name)}]: undefined; a cluster ({names})"
+            yield f"[campaigns.{section_parsing.format_toml_key(name)}]: undefined; a cluster ({names})"

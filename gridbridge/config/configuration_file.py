@@ -13,24 +13,14 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
-from gridbridge.config import campaigns, elastic, rebalance, site, transfer
-from gridbridge.config.section_parsing import (
-    CapabilityConfigModule,
-    SectionGroupOfOneName,
-    Table,
-    drop_nameless_section_values,
-    find_keys_above_sections,
-    find_misplaced_keys,
-    format_toml_key,
-    subtable_or_empty,
-)
+from gridbridge.config import campaigns, elastic, rebalance, section_parsing, site, transfer
 from gridbridge.errors import ConfigError
 from gridbridge.model.fixed_paths import CONFIG, ELSEWHERE
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell import safe_files
 
-CAPABILITIES: tuple[CapabilityConfigModule, ...] = (site, transfer, campaigns, elastic, rebalance)
-GROUPS: Mapping[str, SectionGroupOfOneName] = MappingProxyType(
+CAPABILITIES: tuple[section_parsing.CapabilityConfigModule, ...] = (site, transfer, campaigns, elastic, rebalance)
+GROUPS: Mapping[str, section_parsing.SectionGroupOfOneName] = MappingProxyType(
     {group.name: group for capability in CAPABILITIES for group in capability.GROUPS}
 )
 
@@ -109,7 +99,10 @@ def _hidden(error: ValueError, raw: bytes) -> list[str]:
     if not str(error).startswith(OVERWRITTEN):
         return []
     above = re.split(rb"(?m)^[ \t]*\[", raw, maxsplit=1)[0]
-    return [problem for _, problem in find_keys_above_sections(tomllib.loads(above.decode()), GROUPS.values())]
+    return [
+        problem
+        for _, problem in section_parsing.find_keys_above_sections(tomllib.loads(above.decode()), GROUPS.values())
+    ]
 
 
 def _section_twice(match: re.Match[str]) -> str:
@@ -117,16 +110,18 @@ def _section_twice(match: re.Match[str]) -> str:
     return f"a second section [{name}]{match[2]}: move keys to the first section"
 
 
-def _problems(sections: Table) -> Iterator[str]:
-    keys = dict(find_keys_above_sections(sections, GROUPS.values()))
+def _problems(sections: section_parsing.Table) -> Iterator[str]:
+    keys = dict(section_parsing.find_keys_above_sections(sections, GROUPS.values()))
     yield from keys.values()
     sections = {name: content for name, content in sections.items() if name not in keys}
     for name, group in GROUPS.items():
         yield from group.problems(sections.get(name, {}))
-    yield from find_misplaced_keys(sections, GROUPS.values())
+    yield from section_parsing.find_misplaced_keys(sections, GROUPS.values())
     yield from _unknown(name for name in sections if name not in GROUPS)
     for capability in CAPABILITIES:
-        yield from capability.find_config_problems(drop_nameless_section_values(sections, GROUPS.values()))
+        yield from capability.find_config_problems(
+            section_parsing.drop_nameless_section_values(sections, GROUPS.values())
+        )
 
 
 def _unknown(names: Iterable[str]) -> Iterator[str]:
@@ -134,12 +129,12 @@ def _unknown(names: Iterable[str]) -> Iterator[str]:
     for name in names:
         near = get_close_matches(name, GROUPS, 1)
         nearest = f"{GROUPS[near[0]].title} is the nearest" if near else hint
-        yield f"[{format_toml_key(name)}]: unknown section; {nearest}"
+        yield f"[{section_parsing.format_toml_key(name)}]: unknown section; {nearest}"
         hint = hint if near else "the sections are named above"
 
 
-def _policy(sections: Table) -> Policy:
+def _policy(sections: section_parsing.Table) -> Policy:
     parts: dict[str, Any] = {
-        group.field: group.read(subtable_or_empty(sections, name)) for name, group in GROUPS.items()
+        group.field: group.read(section_parsing.subtable_or_empty(sections, name)) for name, group in GROUPS.items()
     }
     return Policy(**parts)

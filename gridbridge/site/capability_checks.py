@@ -13,21 +13,10 @@ from gridbridge.batch.configured_cluster_routes import configured_cluster_addres
 from gridbridge.campaigns.store import campaign_files_of_owners, published_campaign_files
 from gridbridge.decisions.site import account_and_file_findings, service_fault_findings
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected
+from gridbridge.model import fixed_paths
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaigns
 from gridbridge.model.campaigns.send_reasons import ShownTaskSendExplanations
-from gridbridge.model.fixed_paths import (
-    BALANCE_ACCOUNT,
-    BALANCE_HOME,
-    BALANCE_LOCK,
-    CAMPAIGNS,
-    CONFIG,
-    LOCK,
-    METRICS_LOCK,
-    NIKITA_LOCK,
-    PUBLISHED,
-    RUNNER_LOCK,
-)
 from gridbridge.model.rebalance.rebalance_section import StorageAreaSection
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity
 from gridbridge.model.site_configuration import Policy
@@ -47,11 +36,11 @@ LIST_LIMIT_S = 30.0
 LIST_PROGRAM = ("-I", "-m", "gridbridge.elastic.balancer.machine_lists")
 PROVIDER_LISTS_ITEM = "lists of providers"
 LOCKS = {
-    service_fault_findings.POLLER: LOCK,
-    "gridbridge-runner": RUNNER_LOCK,
-    "gridbridge-nikita": NIKITA_LOCK,
-    "gridbridge-balance": BALANCE_LOCK,
-    "gridbridge-metrics": METRICS_LOCK,
+    service_fault_findings.POLLER: fixed_paths.LOCK,
+    "gridbridge-runner": fixed_paths.RUNNER_LOCK,
+    "gridbridge-nikita": fixed_paths.NIKITA_LOCK,
+    "gridbridge-balance": fixed_paths.BALANCE_LOCK,
+    "gridbridge-metrics": fixed_paths.METRICS_LOCK,
 }
 
 
@@ -95,12 +84,12 @@ def _ask(cluster: Away, script: str, *words: str, text: bytes = b"") -> str:
     return answer.stdout.decode("utf-8", "replace")
 
 
-def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFinding]:
+def check_provider_lists(policy: Policy, path: str = fixed_paths.CONFIG) -> Iterator[CheckFinding]:
     """Check for each pool, by one query, whether the pool's provider lists the machines."""
     pools = [name for name, pool in policy.pools.items() if pool.provider]
     if not pools:
         return
-    if os.geteuid() not in (0, local_host_facts.uid_of_account(BALANCE_ACCOUNT)):
+    if os.geteuid() not in (0, local_host_facts.uid_of_account(fixed_paths.BALANCE_ACCOUNT)):
         yield CheckFinding.note(PROVIDER_LISTS_ITEM, "not checked: run the check as root")
         return
     try:
@@ -111,7 +100,7 @@ def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFi
     for pool in pools:
         item = f"pool {pool}: provider's list"
         if pool not in troubles:  # the check reads another file than the service
-            yield CheckFinding.note(item, f"not checked: {CONFIG} lacks the pool")
+            yield CheckFinding.note(item, f"not checked: {fixed_paths.CONFIG} lacks the pool")
             continue
         trouble, hint = troubles[pool], "no node of the pool is added or removed"
         right = "a list of the provider's machines"
@@ -120,8 +109,8 @@ def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFi
 
 def _troubles(path: str) -> Mapping[str, str]:
     """Return for each pool why its provider gave no list; raise CommandFailed after a timeout."""
-    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": BALANCE_HOME}
-    argv = (*setpriv_command_prefix(BALANCE_ACCOUNT), sys.executable, *LIST_PROGRAM, path)
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": fixed_paths.BALANCE_HOME}
+    argv = (*setpriv_command_prefix(fixed_paths.BALANCE_ACCOUNT), sys.executable, *LIST_PROGRAM, path)
     printed = run_program(argv, environment, LIST_LIMIT_S).checked().stdout
     try:
         return dict(json.loads(printed.splitlines()[-1]))
@@ -139,7 +128,9 @@ def check_running_versions() -> CheckFinding:
     return service_fault_findings.program_version_finding(running, version_with_commit())
 
 
-def check_runner_activity(clock: Clock, folder: str = PUBLISHED, brought: str = CAMPAIGNS) -> Iterator[CheckFinding]:
+def check_runner_activity(
+    clock: Clock, folder: str = fixed_paths.PUBLISHED, brought: str = fixed_paths.CAMPAIGNS
+) -> Iterator[CheckFinding]:
     """Check whether a runner runs while campaigns or requests wait; paused campaigns need no runner."""
     with suppress(OSError, GridbridgeError):
         shown = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, folder)

@@ -20,16 +20,7 @@ from gridbridge.decisions.site.account_and_file_findings import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeRemoteFolder
 from gridbridge.model.fixed_paths import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, ROOTS, SPOOL, SUDOERS
 from gridbridge.model.key_settings import RemoteAccounts
-from gridbridge.model.site.site_check_facts import (
-    ClusterFacts,
-    FolderFreeSpace,
-    NonRootWritablePaths,
-    PollerProcessFacts,
-    ServiceConfigurationFacts,
-    SshKeyLoginFacts,
-    StageDirFacts,
-    TransferHostFacts,
-)
+from gridbridge.model.site import site_check_facts
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.states import QueueInstanceState
 from gridbridge.model.transfer_route import BARE, parse_ssh_login_address
@@ -48,7 +39,7 @@ UNNAMED = {"TZ", *BARE}  # variables that do not select a cell
 Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # argv and environment of a query
 
 
-def inspect_local_host(policy: Policy) -> TransferHostFacts:
+def inspect_local_host(policy: Policy) -> site_check_facts.TransferHostFacts:
     """Return the facts by which this host's set-up is checked."""
     account = policy.site.service_account
     owned = (
@@ -64,7 +55,7 @@ def inspect_local_host(policy: Policy) -> TransferHostFacts:
             for path in (*account_and_file_findings.PROGRAMS, CONFIG)
         }
         hidden = {path for path in owned if local_host_facts.is_path_access_denied(path)}
-        facts = TransferHostFacts(
+        facts = site_check_facts.TransferHostFacts(
             name=local_host_facts.this_host_name(),
             service_uid=local_host_facts.uid_of_account(account),
             is_root=os.geteuid() == 0,
@@ -82,7 +73,7 @@ def inspect_local_host(policy: Policy) -> TransferHostFacts:
         return replace(facts, import_trouble=import_trouble.result())
 
 
-def free_space_of_state_folders() -> dict[str, FolderFreeSpace]:
+def free_space_of_state_folders() -> dict[str, site_check_facts.FolderFreeSpace]:
     """Return the free space of the spool, the published folder and the campaigns' folder."""
     by_folder = {
         folder: local_host_facts.free_bytes_and_files_of_folder(folder) for folder in (SPOOL, PUBLISHED)
@@ -96,7 +87,7 @@ def is_writable_by_others(folder: str) -> bool:
     return facts is not None and (facts.owner != 0 or bool(facts.mode & OTHERS_WRITE))
 
 
-def inspect_poller(sha256: str | None, now_s: float) -> PollerProcessFacts:
+def inspect_poller(sha256: str | None, now_s: float) -> site_check_facts.PollerProcessFacts:
     """Return whether the poller runs, the age of its load values, and the configuration that it has read.
 
     If `sha256` is None, the configuration is not compared, because the poller reads another file.
@@ -110,7 +101,7 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerProcessFacts:
         taken_at_s, stale_s, load_values = published_file_formats.parse_load_values_file(path)
         age_s, values = now_s - taken_at_s, frozenset(load_values)
         is_fresh = -1 <= age_s <= stale_s
-    return PollerProcessFacts(
+    return site_check_facts.PollerProcessFacts(
         is_running=poller_lock.is_poller_lock_held(LOCK),
         pid=next(filter(None, pids), 0),
         age_s=age_s,
@@ -120,7 +111,7 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerProcessFacts:
     )
 
 
-def query_cell_version_and_clock(cluster: str, policy: Policy, clock: Clock) -> ClusterFacts:
+def query_cell_version_and_clock(cluster: str, policy: Policy, clock: Clock) -> site_check_facts.ClusterFacts:
     """Return a cluster's version and clock, or why the cluster did not answer."""
     remote = configured_cluster_address(policy, cluster)
     return batch_adapter_of_cluster(remote).query_cluster_facts(remote, clock.now_s())
@@ -141,7 +132,7 @@ def transfer_queue_states(policy: Policy) -> dict[str, QueueInstanceState]:
     return {instance.name: instance.state for instance in ours}
 
 
-def _tree(folder: str) -> NonRootWritablePaths | None:
+def _tree(folder: str) -> site_check_facts.NonRootWritablePaths | None:
     """Return the paths above and in a folder that users besides root can change; None if the folder is unreadable."""
     try:
         above = dict(safe_files.write_risks_along_path(folder))
@@ -149,7 +140,7 @@ def _tree(folder: str) -> NonRootWritablePaths | None:
     except OSError:
         return None
     wrong = (*above, *(doubt for doubts in within for doubt, _ in doubts))
-    return NonRootWritablePaths(files=len(within), wrong=wrong, above=tuple(above.values()))
+    return site_check_facts.NonRootWritablePaths(files=len(within), wrong=wrong, above=tuple(above.values()))
 
 
 def _import_trouble(account: str) -> str:
@@ -164,7 +155,7 @@ def _import_trouble(account: str) -> str:
     return ""
 
 
-def _configuration(sha256: str, now_s: float) -> ServiceConfigurationFacts | None:
+def _configuration(sha256: str, now_s: float) -> site_check_facts.ServiceConfigurationFacts | None:
     service = None
     with suppress(OSError, GridbridgeError):
         service = published_json.read_published_service_status(PUBLISHED)
@@ -172,7 +163,7 @@ def _configuration(sha256: str, now_s: float) -> ServiceConfigurationFacts | Non
     if configuration is None:
         return None
     is_judged = configuration.refused_sha256 in ("", sha256)
-    return ServiceConfigurationFacts(
+    return site_check_facts.ServiceConfigurationFacts(
         is_same=configuration.sha256 == sha256,
         for_s=now_s - configuration.since.timestamp(),
         refused=configuration.refused if is_judged else (),
@@ -228,7 +219,7 @@ LIMIT_S = 20.0
 RSYNC = "rsync"
 
 
-def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyLoginFacts, ...]:
+def inspect_ssh_keys(policy: Policy) -> tuple[site_check_facts.SshKeyLoginFacts, ...]:
     """Test each user's login to each cluster by ssh; a caller other than root tests only the caller's logins."""
     logins = [(name, cluster, person) for name, cluster in _by_ssh(policy) for person in _people(policy, cluster.users)]
     with ThreadPoolExecutor(AT_ONCE) as threads:
@@ -241,13 +232,13 @@ def find_ssh_hosts_without_rsync(policy: Policy) -> dict[str, str]:
     return {name: missing_here or _missing(policy, name) for name, _ in _by_ssh(policy)}
 
 
-def inspect_ssh_stage_dirs(policy: Policy, of: str = "") -> dict[str, StageDirFacts]:
+def inspect_ssh_stage_dirs(policy: Policy, of: str = "") -> dict[str, site_check_facts.StageDirFacts]:
     """Return facts about each absolute stage_dir of clusters by ssh; `of` selects one cluster, empty all clusters."""
     sections = ((name, cluster) for name, cluster in _by_ssh(policy) if of in ("", name))
     return {name: facts for name, cluster in sections if (facts := _stage(policy, name, cluster.stage_dir))}
 
 
-def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageDirFacts | None:
+def _stage(policy: Policy, cluster: str, stage_dir: str) -> site_check_facts.StageDirFacts | None:
     login = configured_cluster_address(policy, cluster).login
     assert login
     if not stage_dir.startswith("/"):
@@ -255,10 +246,10 @@ def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageDirFacts | None
     try:
         remote_stage_folder.require_safe_stage_dir(login, stage_dir, LIMIT_S)
     except UnsafeRemoteFolder as error:
-        return StageDirFacts(place=stage_dir, host=login.host, wrong=error.wrong, mend=error.mend)
+        return site_check_facts.StageDirFacts(place=stage_dir, host=login.host, wrong=error.wrong, mend=error.mend)
     except GridbridgeError:
         return None  # another finding reports the error
-    return StageDirFacts(place=stage_dir, host=login.host)
+    return site_check_facts.StageDirFacts(place=stage_dir, host=login.host)
 
 
 def _missing(policy: Policy, cluster: str) -> str:
@@ -289,7 +280,7 @@ def _people(policy: Policy, named: RemoteAccounts) -> Iterator[str]:
         yield caller
 
 
-def _key_login(cluster: str, section: ClusterSection, person: str) -> SshKeyLoginFacts:
+def _key_login(cluster: str, section: ClusterSection, person: str) -> site_check_facts.SshKeyLoginFacts:
     """Log in with OpenSSH's client, as job starters do."""
     account, trouble = section.users.account_of(person), ""
     if not local_host_facts.uid_of_account(person):
@@ -300,4 +291,4 @@ def _key_login(cluster: str, section: ClusterSection, person: str) -> SshKeyLogi
             ssh.run_over_ssh(login, ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient())
         except GridbridgeError as error:
             trouble = str(error)
-    return SshKeyLoginFacts(cluster=cluster, person=person, account=account, trouble=trouble)
+    return site_check_facts.SshKeyLoginFacts(cluster=cluster, person=person, account=account, trouble=trouble)

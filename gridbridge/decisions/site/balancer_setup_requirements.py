@@ -7,15 +7,7 @@ import shlex
 from collections.abc import Iterator
 from datetime import datetime
 
-from gridbridge.decisions.site.account_and_file_findings import (
-    UNSEEN,
-    account_folder_findings,
-    run_as_account_shell_line,
-    setup_edit_making_file_private,
-    setup_edit_writing_root_file,
-    sudoers_file_finding,
-    system_account_finding,
-)
+from gridbridge.decisions.site import account_and_file_findings
 from gridbridge.decisions.site.sge_configuration_findings import (
     BY_NUMBER,
     QUEUE_ORDER,
@@ -56,8 +48,10 @@ def is_balancer_configured(policy: Policy) -> bool:
 
 def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
     """Check what `setup balance` sets up, in the order of its steps; cron or systemd is the last step."""
-    yield system_account_finding(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
-    yield from account_folder_findings(FOLDERS, BALANCE_HOME, facts.paths, (BALANCE_ACCOUNT, facts.uid), facts.hidden)
+    yield account_and_file_findings.system_account_finding(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
+    yield from account_and_file_findings.account_folder_findings(
+        FOLDERS, BALANCE_HOME, facts.paths, (BALANCE_ACCOUNT, facts.uid), facts.hidden
+    )
     if cell := facts.cell:
         yield _admitted(cell, "admin host", "admin", facts.host, cell.admin_hosts)
         yield _admitted(cell, "manager", "manager", BALANCE_ACCOUNT, cell.managers)
@@ -66,7 +60,9 @@ def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[Ch
             yield scheduler_setting_finding(item, cell.name, QUEUE_ORDER, values, FindingSeverity.BROKEN, undo=False)
     if facts.cell or facts.has_fixed_nodes:
         path_facts = facts.paths.get(BALANCE_SUDOERS)
-        yield sudoers_file_finding(BALANCE_SUDOERS, SUDOERS_LINE, path_facts, facts.sudoers, facts.hidden)
+        yield account_and_file_findings.sudoers_file_finding(
+            BALANCE_SUDOERS, SUDOERS_LINE, path_facts, facts.sudoers, facts.hidden
+        )
     yield from _key(facts, policy.bootstrap)
     yield _started(facts)
 
@@ -123,7 +119,7 @@ def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
     for name, program in provider_programs_in_use(policy).items():
         item, path_facts = f"provider {name}: {program}", facts.paths.get(program)
         if program in facts.hidden:
-            yield CheckFinding.warning(item, UNSEEN, "a program")
+            yield CheckFinding.warning(item, account_and_file_findings.UNSEEN, "a program")
         elif path_facts and not path_facts.is_folder and path_facts.mode & RUNS:
             yield CheckFinding.ok(item, path_facts.rights)
         else:
@@ -171,16 +167,16 @@ def _key(facts: BalancerFacts, bootstrap: MachineBootstrapSection) -> Iterator[C
     item, right, name = f"file {path}", f"{owner}'s, mode 0600", shlex.quote(path)
     path_facts = facts.paths.get(path)
     if path in facts.hidden:
-        yield CheckFinding.warning(item, UNSEEN, right)
+        yield CheckFinding.warning(item, account_and_file_findings.UNSEEN, right)
     elif path_facts is None:
         make = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
         is_within = path.startswith(f"{BALANCE_HOME}/")  # the account's home may contain any symlink
         give = f"{make} && chown -h {owner}: {name} {name}.pub"
-        mend = SetupEdit.shell(run_as_account_shell_line(owner, make) if is_within else give)
+        mend = SetupEdit.shell(account_and_file_findings.run_as_account_shell_line(owner, make) if is_within else give)
         yield CheckFinding.broken(item, "missing", right, mend)
     else:
         is_right = path_facts.owner == facts.uid and not path_facts.mode & PRIVATE
-        mend = setup_edit_making_file_private(path, owner)
+        mend = account_and_file_findings.setup_edit_making_file_private(path, owner)
         yield CheckFinding.judge(is_right, item, path_facts.rights, right, mend)
 
 
@@ -188,7 +184,7 @@ def _started(facts: BalancerFacts) -> CheckFinding:
     item, right = f"file {BALANCE_CRON}", "a round each minute"
     if facts.has_unit:
         return CheckFinding.ok(item, "not needed: systemd runs the balancer")
-    mend = setup_edit_writing_root_file(BALANCE_CRON, CRON_LINE, 0o644)
+    mend = account_and_file_findings.setup_edit_writing_root_file(BALANCE_CRON, CRON_LINE, 0o644)
     if BALANCE_CRON not in facts.paths:
         return CheckFinding.broken(item, "missing", right, mend)
     if not any(BALANCE_PROGRAM in line for line in facts.cron.splitlines()):
