@@ -19,10 +19,7 @@ from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 
 
 class FullSentenceCommandGroup(click.Group):
-    """A group of commands whose help shows the whole first sentence of each command.
-
-    click itself would truncate the sentence at the end of the line.
-    """
+    """A group of commands whose help shows each command's whole first sentence, which click would truncate."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -48,10 +45,7 @@ class FullSentenceCommandGroup(click.Group):
 
 
 class LazyCommandGroup(FullSentenceCommandGroup):
-    """A group whose commands are imported only when they are called.
-
-    Importing all commands would take ten times as long.
-    """
+    """A group whose commands are imported when they are called: to import all commands takes ten times as long."""
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **more: Any) -> None:
         super().__init__(*args, **more)

@@ -1,8 +1,4 @@
-"""Prints all output of commands, and turns errors into messages and exit statuses.
-
-Exit status: 0 done, 1 as the command documents, 2 an error (a line for each mistake), 130 interrupted,
-141 the reader of the output went away.
-"""
+"""Prints all output of commands, and turns errors into messages and exit statuses (see `gridbridge --help`)."""
 
 import gc
 import json
@@ -93,7 +89,17 @@ def print_table(
     A narrow terminal folds cells, except in columns of `unbroken`. Columns of `numbers` are aligned to the right.
     """
     if is_stdout_terminal():
-        _rich_table(head, rows, style_of, unbroken, numbers)
+        from rich.console import Console  # the import takes 50 ms
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table(box=None, pad_edge=False, header_style="bold")
+        for title in head:
+            side: Literal["left", "right"] = "right" if title in numbers else "left"
+            grid.add_column(title, overflow="fold", no_wrap=title in unbroken, justify=side)
+        for row in rows:
+            grid.add_row(*(Text(text) for text in row), style=style_of(row))
+        Console().print(grid)
         return
     widths = [max(len(row[n]) for row in (head, *rows)) for n in range(len(head))]
     for row in (head, *rows):
@@ -114,26 +120,6 @@ def _lost(error: OSError) -> GridbridgeError:
 def _drop(stream: TextIO) -> None:
     """Discard buffered output, because the interpreter would report the failed output at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _rich_table(
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    style_of: Callable[[Sequence[str]], str],
-    unbroken: Sequence[str],
-    numbers: Sequence[str],
-) -> None:
-    from rich.console import Console  # the import takes 50 ms
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table(box=None, pad_edge=False, header_style="bold")
-    for title in head:
-        side: Literal["left", "right"] = "right" if title in numbers else "left"
-        grid.add_column(title, overflow="fold", no_wrap=title in unbroken, justify=side)
-    for row in rows:
-        grid.add_row(*(Text(text) for text in row), style=style_of(row))
-    Console().print(grid)
 
 
 DEBUGS = ("gridbridge", "gridsub")  # programs with an option --debug

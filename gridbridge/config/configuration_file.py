@@ -55,14 +55,22 @@ def parse_configuration(path: str, raw: bytes) -> Policy:
     problems = list(_problems(sections))
     if problems:
         raise ConfigError(tuple(f"{path}: {problem}" for problem in problems))
-    return _policy(sections)
+    parts: dict[str, Any] = {
+        group.field: group.read(section_parsing.subtable_or_empty(sections, name)) for name, group in GROUPS.items()
+    }
+    return Policy(**parts)
 
 
 def read_configuration_bytes(path: str) -> bytes:
     """Return the bytes of a configuration file; raise ConfigError if the file is unreadable or untrusted."""
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file:
-            _refuse(path, file.fileno())
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                remedy = f"; expected a copy of {SAMPLE}" if path == CONFIG else ""
+                raise ConfigError((f"{path}: not a regular file{remedy}",))
+            owner = safe_files.required_trusted_file_owner()
+            if owner is not None:
+                safe_files.require_trusted_path(os.path.abspath(path), file.fileno(), owner)
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError((f"{path}: {error.strerror}{_remedy(path, error)}",)) from error
@@ -79,19 +87,13 @@ def _remedy(path: str, error: OSError) -> str:
     return f"; expected a readable copy of {SAMPLE}"
 
 
-def _refuse(path: str, opened: int) -> None:
-    if not stat.S_ISREG(os.fstat(opened).st_mode):
-        remedy = f"; expected a copy of {SAMPLE}" if path == CONFIG else ""
-        raise ConfigError((f"{path}: not a regular file{remedy}",))
-    owner = safe_files.required_trusted_file_owner()
-    if owner is not None:
-        safe_files.require_trusted_path(os.path.abspath(path), opened, owner)
-
-
 def _place(error: ValueError, raw: bytes) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"{error.reason} (at line {raw.count(bytes([10]), 0, error.start) + 1})"
-    text = _SECTION_TWICE.sub(_section_twice, str(error))
+    text = str(error)
+    if match := _SECTION_TWICE.match(text):
+        name = ".".join(re.findall(r"'([^']*)'", match[1]))
+        text = f"a second section [{name}]{match[2]}: move keys to the first section"
     return text.replace("at end of document", f"at line {len(raw.splitlines())}, the end")
 
 
@@ -99,15 +101,8 @@ def _hidden(error: ValueError, raw: bytes) -> list[str]:
     if not str(error).startswith(OVERWRITTEN):
         return []
     above = re.split(rb"(?m)^[ \t]*\[", raw, maxsplit=1)[0]
-    return [
-        problem
-        for _, problem in section_parsing.find_keys_above_sections(tomllib.loads(above.decode()), GROUPS.values())
-    ]
-
-
-def _section_twice(match: re.Match[str]) -> str:
-    name = ".".join(re.findall(r"'([^']*)'", match[1]))
-    return f"a second section [{name}]{match[2]}: move keys to the first section"
+    sections = tomllib.loads(above.decode())
+    return [problem for _, problem in section_parsing.find_keys_above_sections(sections, GROUPS.values())]
 
 
 def _problems(sections: section_parsing.Table) -> Iterator[str]:
@@ -118,10 +113,9 @@ def _problems(sections: section_parsing.Table) -> Iterator[str]:
         yield from group.problems(sections.get(name, {}))
     yield from section_parsing.find_misplaced_keys(sections, GROUPS.values())
     yield from _unknown(name for name in sections if name not in GROUPS)
+    named_sections = section_parsing.drop_nameless_section_values(sections, GROUPS.values())
     for capability in CAPABILITIES:
-        yield from capability.find_config_problems(
-            section_parsing.drop_nameless_section_values(sections, GROUPS.values())
-        )
+        yield from capability.find_config_problems(named_sections)
 
 
 def _unknown(names: Iterable[str]) -> Iterator[str]:
@@ -131,10 +125,3 @@ def _unknown(names: Iterable[str]) -> Iterator[str]:
         nearest = f"{GROUPS[near[0]].title} is the nearest" if near else hint
         yield f"[{section_parsing.format_toml_key(name)}]: unknown section; {nearest}"
         hint = hint if near else "the sections are named above"
-
-
-def _policy(sections: section_parsing.Table) -> Policy:
-    parts: dict[str, Any] = {
-        group.field: group.read(section_parsing.subtable_or_empty(sections, name)) for name, group in GROUPS.items()
-    }
-    return Policy(**parts)

@@ -77,7 +77,6 @@ def _document(raw: bytes) -> tomlkit.TOMLDocument:
 
 
 def _parts(within: Container, path: tuple[str, ...]) -> Iterator[tuple[Body, int, Item]]:
-    """Yield every part of a section; TOML allows other sections between two parts."""
     for index, (key, item) in enumerate(within.body):
         if key is None or key.key != path[0]:
             continue

@@ -86,13 +86,11 @@ def find_provider_contradictions(sections: Table) -> Iterator[str]:
 
 
 def _kind(provider: Table) -> ProviderKind:
-    """Return a provider's kind; an unknown kind counts as `command`."""
     kind = provider.get("kind", ProviderKind.COMMAND)
     return ProviderKind(str(kind)) if kind in list(ProviderKind) else ProviderKind.COMMAND
 
 
 def _way(provider: Table) -> PowerSwitchMethod:
-    """Return the method by which a provider switches hosts on and off; an unknown method counts as `ipmi`."""
     way = provider.get("way", PowerSwitchMethod.IPMI)
     return PowerSwitchMethod(str(way)) if way in list(PowerSwitchMethod) else PowerSwitchMethod.IPMI
 

@@ -264,7 +264,6 @@ def _nameless(content: Table, kind: "type[DataclassInstance]") -> list[str]:
 
 
 def _all_problems(errors: Sequence[Exception], kind: "type[DataclassInstance]") -> Iterator[str]:
-    """Report the faults of a section; no missing key is reported if an unknown key looks similar."""
     keys = {key.name: key for key in fields(kind)}
     forbidden = (fault for fault in errors if isinstance(fault, ForbiddenExtraKeysError))
     unknown = sorted(name for fault in forbidden for name in fault.extra_fields)

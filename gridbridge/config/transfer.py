@@ -101,7 +101,6 @@ def find_request_mapping_problems(sections: Table) -> Iterator[str]:
 
 
 def _queue_mapping_problems(sections: Table) -> Iterator[str]:
-    """Find resources that a transfer queue requests by default, although a mapping rule refuses them."""
     queues, clusters = subtable_or_empty(sections, "queue"), subtable_or_empty(sections, "cluster")
     for name in queues:
         queue, title = subtable_or_empty(queues, name), f"queue.{format_toml_key(name)}"
@@ -184,7 +183,6 @@ def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> I
 
 
 def _oar_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find keys that only mapping rules for OAR may have."""
     for name in rules:
         rule, section = subtable_or_empty(rules, name), f"{title}.{format_toml_key(name)}"
         if relation := rule.get("relation"):
@@ -236,7 +234,6 @@ def _is_converted(rule: Table) -> bool:
 
 
 def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find two resources with the same remote name, which a remote request would contain twice."""
     sources: dict[str, str] = {}
     for name in rules:
         rule = subtable_or_empty(rules, name)
@@ -250,7 +247,6 @@ def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
 
 
 def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
-    """Find cycles of renamed resources; each cycle is reported once."""
     for name in rules:
         path = [name]
         while (remote_name := str(subtable_or_empty(rules, path[-1]).get("to", ""))) in rules:
@@ -292,7 +288,6 @@ def _why_no_queues(sections: Table) -> str:
 
 
 def _queue_problems(sections: Table) -> Iterator[str]:
-    """Find queues to undefined clusters, and keys for staged files in queues to clusters without ssh."""
     clusters, local = subtable_or_empty(sections, "cluster"), subtable_or_empty(sections, "site").get("cluster")
     remotes = ", ".join(name for name in clusters if name != local) or "none is defined"
     queues = subtable_or_empty(sections, "queue")

@@ -1,7 +1,4 @@
-"""Parse and format Grid Engine numbers, memory sizes and times (sge_types(5)).
-
-Only starters of a queue with a mapping load this module.
-"""
+"""Parse and format Grid Engine numbers, memory sizes and times (sge_types(5))."""
 
 from gridbridge.errors import ParseError
 
@@ -67,10 +64,7 @@ def _number(text: str) -> float:
 
 
 def format_grid_engine_amount(number: float, unit: str) -> str:
-    """Format a number as a Grid Engine amount in whole units, rounded up so that no job gets less.
-
-    A memory unit is part of the text; a unit of time is not.
-    """
+    """Format a number as an amount in whole units, rounded up; a memory unit is part of the text, a time unit not."""
     if unit == CLOCK:
         whole = ceil_despite_rounding_error(number)
         return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"

@@ -1,7 +1,4 @@
-"""A job's request, for any batch system, and the job spec for a submission.
-
-Adapters of batch systems parse a job's request into a JobRequest. Starters load this module.
-"""
+"""A job's request, for any batch system, and the job spec for a submission; starters load this module."""
 
 from gridbridge.model import light_dataclass
 

@@ -156,10 +156,7 @@ class JobRunAccounting:
 
     @property
     def has_usage(self) -> bool:
-        """Whether an accounting record has measured usage.
-
-        After `qdel -f` the record has `failed` 0 and exit status 0, but no usage.
-        """
+        """Whether an accounting record has measured usage; after `qdel -f` the record has no usage."""
         return bool(self.user_s or self.system_s or self.max_rss_kb)
 
 

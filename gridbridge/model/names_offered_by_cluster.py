@@ -4,7 +4,7 @@ The service asks each cluster for these names and publishes them. A job that req
 its submission. Only starters of jobs with requests load this module.
 """
 
-from gridbridge.model import transfer_message
+from gridbridge.model import light_dataclass, transfer_message
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
@@ -67,15 +67,12 @@ def missing_parallel_env_reason(nodes: int, slots: int) -> str:
     return f"no parallel environment with allocation_rule {rule} (slots a host: {slots})"
 
 
+@light_dataclass(kw_only=True)
 class NonForwardingQueues:
     """The queues of a remote cluster that send no jobs on to another cluster."""
 
     queues: str  # names of the queues, with commas between them
-    all_say: str  # yes: all these queues accept `-l remote=false`
-
-    def __init__(self, *, queues: str, all_say: str = "") -> None:
-        self.queues = queues
-        self.all_say = all_say
+    all_say: str = ""  # yes: all these queues accept `-l remote=false`
 
     def __eq__(self, local_queues: object) -> bool:
         return isinstance(local_queues, NonForwardingQueues) and vars(self) == vars(local_queues)

@@ -13,7 +13,15 @@ from gridbridge.model.campaigns.campaign_sections import (
     NikitaSection,
     NotificationsSection,
 )
-from gridbridge.model.elastic import balance_sections
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandPolicySection,
+    MachineBootstrapSection,
+    MachineProviderSection,
+    NodePoolSection,
+    PoweredHostSection,
+    SqueezeSection,
+)
 from gridbridge.model.fixed_paths import SPOOL
 from gridbridge.model.key_settings import (
     ABSOLUTE_PATH,
@@ -27,7 +35,13 @@ from gridbridge.model.key_settings import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageAreaSection
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer import transfer_config_sections
+from gridbridge.model.transfer.transfer_config_sections import (
+    BreakerSection,
+    PollerSection,
+    RetentionSection,
+    Rules,
+    TransferQueueSection,
+)
 
 MAX_PORT = 65535
 # Folders of programs on Debian; an embedded cluster runs only gridbridge's program.
@@ -95,10 +109,7 @@ TRANSFER_HOME_KINDS = (ClusterKind.GRIDENGINE, ClusterKind.EMBEDDED)
 
 
 def why_no_transfer_queues_at_home(cluster: str, kind: str | None) -> str:
-    """Return why a home cluster can't have transfer queues; '' if the cluster can.
-
-    `kind` is None for a site without a batch system.
-    """
+    """Return why a home cluster can't have transfer queues, or ''; `kind` is None without a batch system."""
     if kind in TRANSFER_HOME_KINDS:
         return ""
     home = f"{cluster} is of kind {kind}" if kind else f"there is no [cluster.{cluster}]"
@@ -111,12 +122,10 @@ class Policy:
 
     site: SiteSection
     clusters: Mapping[str, ClusterSection]
-    queues: Mapping[str, transfer_config_sections.TransferQueueSection]
-    poller: transfer_config_sections.PollerSection = field(default_factory=transfer_config_sections.PollerSection)
-    breaker: transfer_config_sections.BreakerSection = field(default_factory=transfer_config_sections.BreakerSection)
-    retention: transfer_config_sections.RetentionSection = field(
-        default_factory=transfer_config_sections.RetentionSection
-    )
+    queues: Mapping[str, TransferQueueSection]
+    poller: PollerSection = field(default_factory=PollerSection)
+    breaker: BreakerSection = field(default_factory=BreakerSection)
+    retention: RetentionSection = field(default_factory=RetentionSection)
     runner: CampaignRunnerSection = field(default_factory=CampaignRunnerSection)
     metascheduler: MetaschedulerSection = field(default_factory=MetaschedulerSection)
     campaigns: Mapping[str, ClusterCampaignsSection] = field(default_factory=dict)
@@ -124,18 +133,16 @@ class Policy:
     failures: CampaignFailuresSection = field(default_factory=CampaignFailuresSection)
     finalize: FinalizeSpeculationSection = field(default_factory=FinalizeSpeculationSection)
     notifications: NotificationsSection = field(default_factory=NotificationsSection)
-    balance: balance_sections.BalanceSection = field(default_factory=balance_sections.BalanceSection)
-    bootstrap: balance_sections.MachineBootstrapSection = field(
-        default_factory=balance_sections.MachineBootstrapSection
-    )
-    demand: balance_sections.DemandPolicySection = field(default_factory=balance_sections.DemandPolicySection)
-    squeeze: balance_sections.SqueezeSection = field(default_factory=balance_sections.SqueezeSection)
+    balance: BalanceSection = field(default_factory=BalanceSection)
+    bootstrap: MachineBootstrapSection = field(default_factory=MachineBootstrapSection)
+    demand: DemandPolicySection = field(default_factory=DemandPolicySection)
+    squeeze: SqueezeSection = field(default_factory=SqueezeSection)
     rebalance: RebalanceSection = field(default_factory=RebalanceSection)
     storage: Mapping[str, StorageAreaSection] = field(default_factory=dict)
-    pools: Mapping[str, balance_sections.NodePoolSection] = field(default_factory=dict)
-    providers: Mapping[str, balance_sections.MachineProviderSection] = field(default_factory=dict)
-    powered: Mapping[str, balance_sections.PoweredHostSection] = field(default_factory=dict)
-    maps: Mapping[str, transfer_config_sections.Rules] = field(default_factory=dict)
+    pools: Mapping[str, NodePoolSection] = field(default_factory=dict)
+    providers: Mapping[str, MachineProviderSection] = field(default_factory=dict)
+    powered: Mapping[str, PoweredHostSection] = field(default_factory=dict)
+    maps: Mapping[str, Rules] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         clusters = {name: cluster.filled(name) for name, cluster in self.clusters.items()}

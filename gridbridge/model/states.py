@@ -1,7 +1,4 @@
-"""Define the state of a job or queue instance as a set of facts, such as running and suspended.
-
-Adapters of batch systems derive the facts from state letters or words.
-"""
+"""Define the state of a job or queue instance as a set of facts, such as running and suspended."""
 
 TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:

@@ -15,10 +15,7 @@ def encode_key_value_lines(values: dict[str, str]) -> bytes:
 
 
 def decode_key_value_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
-    """Decode lines `key=value`; ParseError for unknown or repeated keys, bad escapes, or a cut last line.
-
-    If `keys` is None, every key is allowed.
-    """
+    """Decode lines `key=value`; ParseError for keys not in `keys` (None: any), repeated keys, or a cut last line."""
     if not data.endswith(b"\n"):
         raise ParseError("the last line is incomplete")
     values: dict[str, str] = {}
@@ -204,10 +201,7 @@ def find_key_of_too_long_value(message: TransferMessage) -> str:
 
 
 def decode_transfer_message(data: bytes) -> TransferMessage:
-    """Decode a message; ParseError for bytes that no program of gridbridge writes.
-
-    A failure cause from a newer version of gridbridge becomes UNKNOWN.
-    """
+    """Decode a message; ParseError for invalid bytes. A newer version's failure cause becomes UNKNOWN."""
     if len(data) > MAX_BYTES:
         raise ParseError(f"message: {len(data)} bytes; expected at most {MAX_BYTES}")
     message = TransferMessage(**decode_key_value_lines(data, KEYS))

@@ -81,10 +81,7 @@ class ClusterObserver:
         self._words_due = clock.steady_s()
 
     def follow(self, where: Away, pace: PollerSection, transfer_queues: Collection[str]) -> None:
-        """Query the cluster by a changed configuration from now on.
-
-        The names that the cluster offers are queried again, because they often change with the configuration.
-        """
+        """Query the cluster by a changed configuration from now on; the offered names often change as well."""
         self._where = where
         self._pace = pace
         self._transfer_queues = transfer_queues
@@ -170,7 +167,6 @@ class ClusterObserver:
         return ClusterQueryResult(cluster=self.cluster, took_s=took_s, snapshot=snapshot, vocabulary=self._vocabulary())
 
     def _vocabulary(self) -> NamesOfferedByCluster | None:
-        """Query the names that the cluster offers, when due; after a failure the last names stay valid."""
         if self._clock.steady_s() < self._words_due:
             return None
         self._words_due = self._clock.steady_s() + self._pace.vocabulary_s
@@ -325,10 +321,7 @@ class LastClusterSnapshots:
 def publish_local_only_queues(
     snapshot: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
 ) -> None:
-    """Publish the list of a cluster's queues that send no job to another cluster, if the list has changed.
-
-    The poller and the runner call this function for each new snapshot.
-    """
+    """Publish the list of a cluster's queues that send no job to another cluster, if the list has changed."""
     queues = find_local_only_queues(snapshot.queues, transfer_queues)
     now = encode_non_forwarding_queues(queues) if queues else None
     if published_file_formats.read_non_forwarding_queues(snapshot.cluster, folder) == now:

@@ -254,10 +254,7 @@ def load_config_with_home_cluster(path: str) -> Policy:
 
 
 def load_config_of_folder_or_site(folder: str, path: str) -> Policy:
-    """Return the configuration for a folder's files, or the site's configuration if no folder is given.
-
-    A folder needs no gridbridge.toml: all keys then have their defaults.
-    """
+    """Return the configuration of a folder, by default with all keys' defaults, or without a folder the site's."""
     if not folder:
         return load_config_with_home_cluster(path)
     if not path:

@@ -30,10 +30,7 @@ def delete_job_of_removed_account(policy: Policy, cluster: str, owner: str, tran
 
 
 def delete_array_of_removed_account(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
-    """Delete the jobs of an array, by the job ids in root's ledger of submitted tasks and by name.
-
-    Returns the array's job id at the cluster; 0 if the array was never submitted.
-    """
+    """Delete an array's jobs, by the ids in root's ledger and by name; return the array's job id, 0 if unsubmitted."""
     where = configured_cluster_address(policy, cluster)
     far, account = load_campaign_array_adapter(where), policy.clusters[cluster].users.account_of(owner)
     job_ids = [str(job) for job in ids if job]

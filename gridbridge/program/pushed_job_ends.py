@@ -41,10 +41,7 @@ class PushedJobEndRateLimit:
 
 
 class QeventJobEndReceiver:
-    """Runs qevent for a Grid Engine cluster, and reads the ids of ended jobs from a FIFO.
-
-    qevent runs sge-methods/ended for each job of the cell, one after the other.
-    """
+    """Runs qevent, which runs sge-methods/ended for each ended job, and reads the job ids from a FIFO."""
 
     def __init__(
         self,
@@ -84,7 +81,6 @@ class QeventJobEndReceiver:
 
 
 def _open_fifo(folder: str) -> int:
-    """Make the FIFO, and open both of its ends, so that writers never block."""
     path = f"{folder}/{ENDS}"
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -189,10 +189,7 @@ def _pause(
 
 
 def require_service_account(policy: Policy) -> None:
-    """Raise ConfigError if this process does not run as the account of the service.
-
-    The service could not read files of another account. A site of one user needs no service account.
-    """
+    """Raise ConfigError if this process does not run as the service's account, which owns the service's files."""
     account = policy.site.service_account
     runs_as = pwd.getpwuid(os.geteuid()).pw_name
     if not policy.is_personal and runs_as != account:
@@ -219,10 +216,7 @@ def set_log_level(policy: Policy) -> None:
 
 
 class ReloadingDaemon:
-    """A program that runs cycles, and that is rebuilt when gridbridge.toml has changed.
-
-    An invalid file is logged, and the previous file stays in force.
-    """
+    """A program that runs cycles, and that is rebuilt when gridbridge.toml has changed and is valid."""
 
     def __init__(
         self,

@@ -132,10 +132,7 @@ def _wrong(path: str) -> str:
 def tasks_with_verified_owner(
     tasks: Sequence[PublishedTaskTransfers], owners: Callable[[], frozenset[str]]
 ) -> tuple[PublishedTaskTransfers, ...]:
-    """Return the tasks whose owner is proved by a job list or by the home cluster's accounting.
-
-    All tasks are returned if the accounting has no record.
-    """
+    """Return the tasks whose owner is proved by a job list or by the home accounting; all tasks without a record."""
     if all(task.is_proved for task in tasks):
         return tuple(tasks)
     home_owners = owners()

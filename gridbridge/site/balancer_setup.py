@@ -137,7 +137,6 @@ def _cell(policy: Policy) -> BalancerCellFacts | None:
 
 
 def _may_be_root(account: str) -> bool | None:
-    """Ask sudo whether an account may run gridbridge-as-root; return None if sudo gives no answer."""
     if os.geteuid() != 0 or not local_host_facts.uid_of_account(account):
         return None
     try:

@@ -84,7 +84,6 @@ def read_besteffort_setup(policy: Policy, cluster: str) -> BestEffortCellFacts:
 
 
 def _why_no_besteffort_queues(policy: Policy, cluster: str) -> str:
-    """Return why this host can't make best-effort queues in a cluster; empty if this host can."""
     section = policy.clusters[cluster]
     if batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).makes_queues is None:
         right = "expected a Grid Engine cluster (OAR has its own best-effort jobs)"

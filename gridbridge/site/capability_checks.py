@@ -108,7 +108,6 @@ def check_provider_lists(policy: Policy, path: str = fixed_paths.CONFIG) -> Iter
 
 
 def _troubles(path: str) -> Mapping[str, str]:
-    """Return for each pool why its provider gave no list; raise CommandFailed after a timeout."""
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": fixed_paths.BALANCE_HOME}
     argv = (*setpriv_command_prefix(fixed_paths.BALANCE_ACCOUNT), sys.executable, *LIST_PROGRAM, path)
     printed = run_program(argv, environment, LIST_LIMIT_S).checked().stdout
@@ -142,7 +141,6 @@ def check_runner_activity(
 
 
 def _untaken(folder: str) -> int:
-    """Return the number of files that wait for the runner; 0 if the folder can't be listed."""
     with suppress(OSError, GridbridgeError):
         files = campaign_files_of_owners.list_campaign_inbox_files(folder)
         return len(campaign_files_of_owners.list_unprocessed_inbox_files(files, folder))

@@ -156,7 +156,6 @@ def _open_transfer_families(shown: PublishedFilesSnapshot) -> Iterator[Metric]:
 
 
 def _target(transfer: PublishedTransfer, shown: PublishedFilesSnapshot) -> tuple[str, str]:
-    """Return a transfer's queue and cluster; "other" for names that gridbridge.toml lacks."""
     routes = shown.service.routes if shown.service else ()
     queue = transfer.queue if transfer.queue in {route.queue for route in routes} else OTHER
     clusters = {*shown.clusters, *(route.cluster for route in routes)}

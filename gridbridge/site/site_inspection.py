@@ -88,10 +88,7 @@ def is_writable_by_others(folder: str) -> bool:
 
 
 def inspect_poller(sha256: str | None, now_s: float) -> site_check_facts.PollerProcessFacts:
-    """Return whether the poller runs, the age of its load values, and the configuration that it has read.
-
-    If `sha256` is None, the configuration is not compared, because the poller reads another file.
-    """
+    """Return facts about the poller; without `sha256` its configuration is not compared with the file on disk."""
     home_facts = local_host_facts.read_owner_mode_and_kind(HOME)
     uid = home_facts.owner if home_facts else 0
     pids = (local_host_facts.find_process_by_command_line(words, uid) for words in POLLERS) if uid else ()
@@ -133,7 +130,6 @@ def transfer_queue_states(policy: Policy) -> dict[str, QueueInstanceState]:
 
 
 def _tree(folder: str) -> site_check_facts.NonRootWritablePaths | None:
-    """Return the paths above and in a folder that users besides root can change; None if the folder is unreadable."""
     try:
         above = dict(safe_files.write_risks_along_path(folder))
         within = [doubts for _, doubts in safe_files.write_risks_below_folder(folder)]
@@ -281,7 +277,6 @@ def _people(policy: Policy, named: RemoteAccounts) -> Iterator[str]:
 
 
 def _key_login(cluster: str, section: ClusterSection, person: str) -> site_check_facts.SshKeyLoginFacts:
-    """Log in with OpenSSH's client, as job starters do."""
     account, trouble = section.users.account_of(person), ""
     if not local_host_facts.uid_of_account(person):
         trouble = "no such account here"

@@ -29,7 +29,6 @@ from gridbridge.model.transfer_route import Away, TransferRoute
 from gridbridge.program import configuration_in_force
 from gridbridge.shell import local_host_facts, remote_stage_folder
 from gridbridge.site import transfer_queue_setup
-from gridbridge.site.cluster_draining import require_queue_to_cluster
 from gridbridge.transfer.cli.owner_remote_job_access import require_job_request_reader
 from gridbridge.transfer.request_translation import (
     exclude_forwarding_queues,
@@ -156,7 +155,6 @@ def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
 
 
 def _refusal(submitted: JobRequestAndSubmitOptions) -> str:
-    """Return why the starter would refuse an interactive or already transferred job; else empty."""
     if submitted.is_interactive:
         return NOT_INTERACTIVE
     was_sent = is_transfer_name(submitted.account) or is_campaign_array_name(submitted.account)
@@ -164,7 +162,6 @@ def _refusal(submitted: JobRequestAndSubmitOptions) -> str:
 
 
 def _unfit(policy: Policy, queue: str, job: JobRequestAndSubmitOptions) -> str:
-    """Return why a transfer queue does not accept a home job; empty if the queue does, or has unknown limits."""
     remote, owner = policy.queues[queue].cluster, job.request.owner
     users, account = policy.clusters[remote].users, policy.site.service_account
     if why := transfer_queue_admission.why_cluster_refuses_owner(owner, users, account, f"cluster.{remote}.users"):
@@ -207,7 +204,10 @@ def _carried(ours: TransferRoute, request: JobRequest, account: str, name: str) 
 def _queue(to: str, policy: Policy) -> str:
     if to in policy.queues:
         return to
-    require_queue_to_cluster(to, policy.remotes)
+    if to not in policy.remotes:
+        clusters = ", ".join(sorted(policy.remotes))
+        hint = f"expected one of: {clusters}" if clusters else "there is no transfer queue"
+        raise GridbridgeError(f"no transfer queue leads to {to!r}; {hint}")
     names = [name for name, queue in policy.queues.items() if queue.cluster == to]
     queues = [policy.queues[name] for name in names]
     if len({(frozenset(queue.asks.items()), queue.oar_queue, queue.oar_type) for queue in queues}) > 1:

@@ -42,10 +42,7 @@ class TransferQueueRequest:
 def complete_queue_request(
     policy: Policy, options: TransferQueueRequest, must_exist: bool = False
 ) -> WantedTransferQueue:
-    """Complete a request from gridbridge.toml, else from an existing transfer queue.
-
-    Values that are set nowhere follow from the remote cluster's size.
-    """
+    """Complete a request from gridbridge.toml, else from an existing queue, else from the remote cluster's size."""
     refuse_setup_of_embedded_site(policy)
     if policy.why_no_queues:
         raise ConfigError((f"{CONFIG}: {policy.why_no_queues}",))

@@ -186,10 +186,7 @@ class HomeTransferQueueSettings:
 
 
 def read_home_queue_setup(policy: Policy, of_host: str) -> HomeTransferQueueSettings:
-    """Read the home cluster's settings for a transfer queue.
-
-    Raises CommandFailed or StateError if the home cluster does not answer.
-    """
+    """Read the home cluster's settings for a transfer queue; raise CommandFailed or StateError without an answer."""
     home = configured_cluster_address(policy, policy.site.cluster)
     makes = home_queue_setup_adapter(home)
     return HomeTransferQueueSettings(
@@ -232,7 +229,6 @@ def read_transfer_queue_setup(
 def _own_situation(
     policy: Policy, request: WantedTransferQueue, unheard: Callable[[str], None] | None = None
 ) -> TransferSetupSituation:
-    """Read both clusters' settings; raise GridbridgeError for a queue that the site made without gridbridge."""
     keep_ssh_connections_open(policy)
     situation = read_transfer_queue_setup(policy, request, read_home_queue_setup(policy, request.host), unheard)
     if request.queue not in policy.queues and is_existing_non_transfer_queue(situation):
@@ -322,10 +318,7 @@ def apply_queue_sequence_numbers(
 
 
 def queues_with_cluster_load(policy: Policy, folder: str = PUBLISHED) -> tuple[TransferQueueWithClusterLoad, ...]:
-    """Return the existing transfer queues with their clusters' last answers to the service.
-
-    Raises CommandFailed if the home cluster does not answer.
-    """
+    """Return the existing transfer queues with their clusters' last answers; raise CommandFailed if home is silent."""
     home = configured_cluster_address(policy, policy.site.cluster)
     return tuple(_offers(policy, home_queue_setup_adapter(home).query_queue_settings(home), folder))
 

@@ -193,7 +193,6 @@ def _started(facts: BalancerFacts) -> CheckFinding:
 
 
 def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> CheckFinding:
-    """Check the last balancer round; a round without --apply is not published."""
     item, last = "balancer", facts.last
     acts = balance.apply or facts.has_unit  # the systemd unit runs with --apply
     if (last is None or not last.is_acting or not acts) and balance.apply:

@@ -131,10 +131,9 @@ def format_queue_slots_by_host(slots: Mapping[str, int]) -> str:
     return ",".join((str(usual[0]), *of_hosts))
 
 
-def subordinate_lists_by_host(queue: QconfSettings) -> dict[str, str]:
-    """Return a queue's subordinate_list for each host or host group; the key '' is the default."""
-    values = parse_qconf_values_by_host(queue.get("subordinate_list", "NONE").replace(" ", ""))
-    return {"": values.usual, **dict(values.others)}
+def subordinate_lists_by_host(queue: QconfSettings) -> tuple[tuple[str, str], ...]:
+    """Return a queue's subordinate_lists, each with a suffix to the queue's name: '', `@HOST` or `@@GROUP`."""
+    return qconf_queue_value_by_host(queue.get("subordinate_list", "NONE").replace(" ", ""))
 
 
 SEQ_NO = 900  # lowest seq_no; the queue with this seq_no is filled first and preempted last
@@ -256,8 +255,8 @@ def _subordinates(
     cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, queue: str
 ) -> Iterator[CheckFinding]:
     right = blocks.subordinates(queue)
-    for where, actual in subordinate_lists_by_host(cell.queues[queue]).items():
-        name = f"{queue}@{where}" if where else queue
+    for suffix, actual in subordinate_lists_by_host(cell.queues[queue]):
+        name = f"{queue}{suffix}"
         item, listed = f"queue {name}: subordinate_list", parse_qconf_pairs(actual)
         lacking = ",".join(f"{key}={n}" for key, n in right.items() if listed.get(key) != str(n))
         if actual.startswith("slots="):
@@ -270,7 +269,6 @@ def _subordinates(
 
 
 def _slots(cluster: str, cell: BestEffortCellFacts, blocks: BestEffortQueueLayout, number: int) -> CheckFinding:
-    """Check a best-effort queue's slots on each host; the queue starts tasks as soon as it has slots."""
     name, right = f"gb-be{number}", blocks.slots_of(number)
     actual = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
     shown, wanted = format_queue_slots_by_host(actual), format_queue_slots_by_host(right)
@@ -330,8 +328,8 @@ def besteffort_removal_edits(cluster: str, cell: BestEffortCellFacts) -> Iterato
 
 def _subordination(cluster: str, cell: BestEffortCellFacts, queues: tuple[str, ...]) -> Iterator[SetupEdit]:
     for queue, settings in cell.queues.items():
-        for where, subordinates in subordinate_lists_by_host(settings).items():
+        for suffix, subordinates in subordinate_lists_by_host(settings):
             listed = [f"{name}={n}" for name, n in parse_qconf_pairs(subordinates).items() if name in queues]
             if listed:
-                name = f"{queue}@{where}" if where else queue
+                name = f"{queue}{suffix}"
                 yield SetupEdit.of_queue(SetupEditVerb.DROP, cluster, name, "subordinate_list", ",".join(listed))

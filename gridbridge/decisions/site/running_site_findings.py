@@ -130,7 +130,6 @@ JUDGES: Mapping[ClusterKind, Callable[[str, ClusterFacts, str], Iterator[CheckFi
 
 
 def _qmaster_answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
-    """Check that a qmaster answers this host, which must be an admin host for qconf."""
     item, ports = f"{name}: qmaster", f"compare the ports of [cluster.{name}]"
     if not cell.trouble:
         return CheckFinding.ok(item, f"answers from {cell.master}")

@@ -42,10 +42,7 @@ def stale_configuration_reason(poller: PollerProcessFacts) -> str:
 
 
 def stale_configuration_findings(poller: PollerProcessFacts, is_right: bool = True) -> Iterator[CheckFinding]:
-    """Report a running service that does not use the gridbridge.toml on disk.
-
-    Errors in gridbridge.toml are separate findings.
-    """
+    """Report a running service that does not use the gridbridge.toml on disk."""
     configuration = poller.configuration
     if configuration is None:
         return

@@ -96,7 +96,6 @@ def transfer_queue_attributes(situation: TransferSetupSituation) -> Mapping[str,
 
 
 def _seq_no(situation: TransferSetupSituation) -> str:
-    """Return a seq_no above every local queue's seq_no; a present seq_no other than 0 is kept."""
     numbers = [
         int(number)
         for name, queue in situation.home.queues.items()

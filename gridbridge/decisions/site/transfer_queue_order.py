@@ -34,10 +34,7 @@ def expected_wait_in_slot_turnovers(offer: TransferQueueWithClusterLoad) -> floa
 def rank_transfer_queues(
     offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder
 ) -> tuple[TransferQueueWithClusterLoad, ...]:
-    """Return transfer queues in the order in which the scheduler should try them.
-
-    Queues of equal cost are ordered by expected wait; queues of equal cost and wait keep their present order.
-    """
+    """Return queues in the order to be tried; equal costs by expected wait, equal waits in their present order."""
     present = sorted(offers, key=lambda offer: (inf if offer.seq_no is None else offer.seq_no, offer.queue))
     if order is QueueOrder.SEQ_NO:
         return tuple(present)
@@ -49,10 +46,7 @@ def rank_transfer_queues(
 def plan_queue_renumbering(
     offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder
 ) -> tuple[RenumberedTransferQueue, ...]:
-    """Return the queues that need another seq_no to follow `order`.
-
-    The queues exchange their present seq_no. Equal seq_no are raised to distinct numbers.
-    """
+    """Return the queues that get another seq_no to follow `order`; equal seq_no are raised to distinct numbers."""
     if order is QueueOrder.SEQ_NO:
         return ()
     numbered = [(offer, offer.seq_no) for offer in rank_transfer_queues(offers, order) if offer.seq_no is not None]

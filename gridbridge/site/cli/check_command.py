@@ -197,10 +197,6 @@ def _listed(check: Callable[..., Iterable[CheckFinding]], *arguments: object) ->
 
 
 def _states(policy: Policy, cells: Mapping[str, Future[ClusterFacts]]) -> Mapping[str, QueueInstanceState]:
-    """Return the state of each transfer queue; empty if the home cluster does not answer.
-
-    A site without transfer queues may have no home cluster.
-    """
     if policy.why_no_queues or cells[policy.site.cluster].result().trouble:
         return {}
     return transfer_queue_states(policy)
@@ -232,7 +228,6 @@ def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Check
 def _queue(
     queue: str, future: Future[TransferSetupSituation], poller: PollerProcessFacts | None
 ) -> Iterator[CheckFinding]:
-    """Check a transfer queue's set-up; a silent home or remote cluster is one finding."""
     try:
         situation = future.result()
         yield from transfer_queue_setup_findings.transfer_setup_findings(situation)

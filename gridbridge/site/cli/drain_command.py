@@ -1,11 +1,18 @@
 """gridbridge drain and undrain: close a cluster to new jobs and tasks, and reopen the cluster."""
 
+import os
+import pwd
 from datetime import UTC, datetime
 
 import click
 
+from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli.command_groups_and_options import FOLDER
-from gridbridge.site import cluster_draining
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.published_status_and_reports import PublishedClusterDrain
+from gridbridge.state import drains, published_json
+
+MAX_CHARACTERS = 500
 
 
 @click.command()
@@ -26,7 +33,16 @@ def drain(cluster: str, reason: str, folder: str) -> None:
     Example:
       gridbridge drain beta --reason "maintenance on Monday"
     """
-    cluster_draining.drain_cluster(cluster, reason, datetime.now(UTC), folder)
+    service = published_json.read_all_published_files(folder).service
+    queues = {route.cluster for route in service.routes} if service else set()
+    clusters = sorted(queues | {row.name for row in campaign_client.published_campaign_clusters(folder)})
+    if cluster not in clusters:
+        names = ", ".join(clusters) or "none, because no poller or runner has published a cluster yet"
+        raise GridbridgeError(f"{cluster!r}: nothing is sent to this cluster; expected one of: {names}")
+    if not reason.isprintable() or not 0 < len(reason) <= MAX_CHARACTERS:
+        raise GridbridgeError(f"--reason: expected one line of at most {MAX_CHARACTERS} characters")
+    by = pwd.getpwuid(os.getuid()).pw_name
+    drains.drain_cluster(cluster, PublishedClusterDrain(by=by, at=datetime.now(UTC), reason=reason), folder)
 
 
 @click.command()
@@ -41,4 +57,6 @@ def undrain(cluster: str, folder: str) -> None:
     Example:
       gridbridge undrain beta
     """
-    cluster_draining.undrain_cluster(cluster, folder)
+    if not drains.undrain_cluster(cluster, folder):
+        drained = ", ".join(sorted(drains.list_drained_clusters(folder))) or "none"
+        raise GridbridgeError(f"{cluster}: not drained; drained clusters: {drained}")

@@ -26,7 +26,6 @@ SUFFIX = ".prom"  # node_exporter's textfile collector reads no other files
 
 
 def _address(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[str, int] | None:
-    """Split an address into host and port; the default host is this machine's loopback."""
     if value is None:
         return None
     host, _, port = value.rpartition(":")
@@ -172,7 +171,6 @@ class _ConnectionLimit:
 
 
 def _disconnect(connection: socket.socket) -> None:
-    """Shut a connection down; its blocked reads and writes return."""
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 

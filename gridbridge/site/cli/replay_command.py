@@ -65,10 +65,7 @@ class DecisionReplay:
 
 
 def replay_decision(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> DecisionReplay:
-    """Repeat a decision from the journal, without acting.
-
-    The balancer's decisions are numbered separately.
-    """
+    """Repeat a decision from the journal, without acting; the balancer's decisions are numbered separately."""
     with closing(_balancers() if is_balancers else _open(path)) as database:
         decision = DecisionJournal(database).find(number)
     if decision is None:

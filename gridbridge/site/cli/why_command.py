@@ -1,7 +1,7 @@
 """gridbridge why: shows where a job or campaign is, why it waits, and what happened to it."""
 
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -96,7 +96,6 @@ def find_untransferred_home_job(
 
 
 def _only(standing: ListedJobStatus, task: int, left_out: Container[str]) -> ListedJobStatus:
-    """Return the state of one task (0: of all tasks), without tasks in queues of `left_out`."""
     rows = [row for row in standing.rows if row.queue.partition("@")[0] not in left_out]
     if not task:
         return replace(standing, rows=tuple(rows))
@@ -164,11 +163,16 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
         shown = {name: to_json_types(value) for name, value in kinds.items() if value}
         output_and_errors.print_json({"alarm": matches.alarm, "tasks": to_json_types(matches.tasks), **shown})
         return 0
-    for number, part in enumerate(matches.newest_first()):
+    print_paragraphs(partial(part, now) for part in matches.newest_first())
+    return 0
+
+
+def print_paragraphs(parts: Iterable[Callable[[], None]]) -> None:
+    """Call functions that print, with an empty line between the printed paragraphs."""
+    for number, print_part in enumerate(parts):
         if number:
             output_and_errors.print_line()
-        part(now)
-    return 0
+        print_part()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +198,6 @@ class JobNumberMatches:
         return [part for _, part in sorted(parts, key=itemgetter(0), reverse=True)]
 
     def _show_sent(self, now: datetime) -> None:
-        """Print a job's present state at home, if the job is at home, and then its transfers."""
         if self.home:
             _show_home(self.home, now)
             output_and_errors.print_line()
@@ -227,7 +230,6 @@ def _at_home(
 
 
 def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
-    """Report an unknown number; re-raise the error for a text that is no number."""
     if not isinstance(error, status_and_why_reports.JobWithoutTransfers):
         raise error
     if trouble:
@@ -267,15 +269,13 @@ def print_task_attempts(alarm: str, tasks: tuple[LocalTaskExplanation, ...], now
     """Print a paragraph for each attempt of each task, the newest last."""
     if alarm:
         output_and_errors.print_line(f"{alarm}\n")
-    for number, task in enumerate(tasks):
-        if number:
-            output_and_errors.print_line()
-        if task.left_out:
-            output_and_errors.print_line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
-        for position, attempt in enumerate(task.attempts):
-            if position:
-                output_and_errors.print_line()
-            _show(attempt, now)
+    print_paragraphs(partial(_show_task, task, now) for task in tasks)
+
+
+def _show_task(task: LocalTaskExplanation, now: datetime) -> None:
+    if task.left_out:
+        output_and_errors.print_line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
+    print_paragraphs(partial(_show, attempt, now) for attempt in task.attempts)
 
 
 def _show(attempt: TransferAttemptExplanation, now: datetime) -> None:

@@ -190,11 +190,11 @@ def test_lists_of_single_hosts_and_groups_are_merged_as_well() -> None:
     value = "low.q=1,[n1=NONE],[@big=low.q=3,mid.q=4]"
     cell = a_cell({"all.q": LOCAL | {"subordinate_list": value}})
 
-    assert subordinate_lists_by_host({"subordinate_list": value}) == {
-        "": "low.q=1",
-        "n1": "NONE",
-        "@big": "low.q=3,mid.q=4",
-    }
+    assert subordinate_lists_by_host({"subordinate_list": value}) == (
+        ("", "low.q=1"),
+        ("@n1", "NONE"),
+        ("@@big", "low.q=3,mid.q=4"),
+    )
     names = [one.name for one in edits(cell) if one.attribute == "subordinate_list"]
     assert names == ["all.q", "all.q@n1", "all.q@@big"]
 

@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaignCluster,
     ShownCampaignClusters,
 )
-from gridbridge.site.cluster_draining import MAX_CHARACTERS
+from gridbridge.site.cli.drain_command import MAX_CHARACTERS
 from gridbridge.state import drains
 from gridbridge.state import published_json as files
 from tests.shown import publish, shown
