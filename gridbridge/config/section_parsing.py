@@ -23,6 +23,7 @@ from gridbridge.model.key_settings import (
     config_key_description,
 )
 from gridbridge.model.site_configuration import ClusterKind
+from gridbridge.model.transfer.transfer_config_sections import KINDS, AnyRule
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -102,40 +103,10 @@ def subtable_or_empty(tables: Table, name: str) -> Table:
 
 
 S = TypeVar("S", bound="DataclassInstance")
+MAPS = "map"
 NO_SECTION = "not a section; its keys stand below"
 
 _CONVERTER = Converter(forbid_extra_keys=True, detailed_validation=True)
-
-
-class SectionGroupOfOneName(Protocol):
-    """Sections of gridbridge.toml with the same title, which fill one field of Policy."""
-
-    @property
-    def name(self) -> str:
-        """The name of the sections in gridbridge.toml."""
-
-    @property
-    def field(self) -> str:
-        """The field of Policy that the sections fill."""
-
-    @property
-    def title(self) -> str:
-        """The title of the sections in messages."""
-
-    def problems(self, content: object) -> Iterator[str]:
-        """Find the mistakes in each section."""
-
-    def read(self, content: Table) -> object:
-        """Return the value of the Policy's field from sections without mistakes."""
-
-
-class CapabilityConfigModule(Protocol):
-    """A module of gridbridge.config with the sections of one capability."""
-
-    GROUPS: tuple[SectionGroupOfOneName, ...]
-
-    def find_config_problems(self, sections: Table) -> Iterator[str]:
-        """Find contradictions between sections of gridbridge.toml."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +168,43 @@ class NamedSections(Generic[S]):
     def read(self, content: Table) -> dict[str, S]:
         """Return the parsed sections by name."""
         return {name: parse_section(table, self.kind) for name, table in content.items()}
+
+
+class RequestMappingSections:
+    """The mapping rules of all clusters, [map.CLUSTER.KIND.NAME]."""
+
+    name = MAPS
+    field = "maps"
+    title = f"[{MAPS}.CLUSTER.KIND.NAME]"
+
+    def problems(self, content: object) -> Iterator[str]:
+        """Find mapping tables without sections; `config.transfer` checks the mapping rules."""
+        if not isinstance(content, dict):
+            yield f"[{MAPS}]: {NO_SECTION} {self.title}"
+
+    def read(self, content: Table) -> dict[str, dict[tuple[str, str], AnyRule]]:
+        """Return the mapping rules of every cluster, by kind and local name."""
+        return {
+            cluster: {
+                (kind, name): parse_section(rule, KINDS[kind][0])
+                for kind in subtable_or_empty(content, cluster)
+                for name, rule in subtable_or_empty(subtable_or_empty(content, cluster), kind).items()
+            }
+            for cluster in content
+        }
+
+
+# sections of gridbridge.toml with the same title, which fill one field of Policy
+SectionGroupOfOneName: TypeAlias = "UnnamedSection[Any] | NamedSections[Any] | RequestMappingSections"
+
+
+class CapabilityConfigModule(Protocol):
+    """A module of gridbridge.config with the sections of one capability."""
+
+    GROUPS: tuple[SectionGroupOfOneName, ...]
+
+    def find_config_problems(self, sections: Table) -> Iterator[str]:
+        """Find contradictions between sections of gridbridge.toml."""
 
 
 def find_misplaced_keys(sections: Table, groups: Iterable[SectionGroupOfOneName]) -> Iterator[str]:

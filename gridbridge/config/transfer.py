@@ -1,19 +1,18 @@
 """The sections of gridbridge.toml for transfers: queues, mapping rules, [poller], [breaker] and [retention]."""
 
 from collections.abc import Iterator
-from typing import TypeAlias
 
 from gridbridge.config.section_parsing import (
-    NO_SECTION,
+    MAPS,
     ConfigKeyProblem,
     NamedSections,
+    RequestMappingSections,
     SectionGroupOfOneName,
     Table,
     UnnamedSection,
     batch_system_of_cluster_section,
     find_problems_within_section,
     format_toml_key,
-    parse_section,
     subtable_or_empty,
 )
 from gridbridge.config.site import config_keys_of_cluster_kind
@@ -26,7 +25,6 @@ from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfer_config_sections import (
     KINDS,
     THERE,
-    AnyRule,
     BreakerSection,
     PollerSection,
     ResourceMappingRule,
@@ -34,7 +32,6 @@ from gridbridge.model.transfer.transfer_config_sections import (
     TransferQueueSection,
 )
 
-MAPS = "map"
 WALLTIME = "h_rt"  # every OAR server has a walltime
 TIMES = (WALLTIME, "s_rt", "h_cpu", "s_cpu")  # time limits of queue_conf(5)
 SLOTS = ("/nodes", "/network_address", "/resource_id")  # levels that every OAR job has
@@ -45,35 +42,6 @@ EXCLUDES = {  # keys of a mapping rule, each with keys that contradict it
 }
 NO_KIND = "unknown kind; resource, pe, project or queue"
 NO_NAME = "no rule; expected a section with a name below"
-
-Maps: TypeAlias = dict[str, dict[tuple[str, str], AnyRule]]
-
-
-class RequestMappingSections:
-    """The mapping rules of all clusters, [map.CLUSTER.KIND.NAME]."""
-
-    name = MAPS
-    field = "maps"
-    title = f"[{MAPS}.CLUSTER.KIND.NAME]"
-
-    def problems(self, content: object) -> Iterator[str]:
-        """Find mapping tables without sections; `find_request_mapping_problems` checks the mapping rules."""
-        if not isinstance(content, dict):
-            yield f"[{MAPS}]: {NO_SECTION} {self.title}"
-
-    def read(self, content: Table) -> Maps:
-        """Return the mapping rules of every cluster, by kind and local name."""
-        return {
-            cluster: {
-                (kind, name): parse_section(rule, KINDS[kind][0])
-                for kind in subtable_or_empty(content, cluster)
-                for name, rule in subtable_or_empty(subtable_or_empty(content, cluster), kind).items()
-            }
-            for cluster in content
-        }
-
-
-GROUP = RequestMappingSections()
 
 
 def find_request_mapping_problems(sections: Table) -> Iterator[str]:
@@ -260,7 +228,7 @@ def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
 
 GROUPS: tuple[SectionGroupOfOneName, ...] = (
     NamedSections(name="queue", field="queues", kind=TransferQueueSection, form=OBJECT_NAME),
-    GROUP,
+    RequestMappingSections(),
     UnnamedSection(name="poller", kind=PollerSection),
     UnnamedSection(name="breaker", kind=BreakerSection),
     UnnamedSection(name="retention", kind=RetentionSection),
