@@ -54,20 +54,8 @@ def plan_ganeti_power_changes(cluster: GanetiCluster, minimal: float, target: fl
 def _reserve_of_standard_instances(standard: GanetiInstanceSize, factor: float) -> GanetiInstanceLoad:
     """Return the load of `factor` standard instances, with each amount rounded down."""
     mem = floor(factor * standard.mem)
-    return GanetiInstanceLoad(
-        mem=mem,
-        live_mem=mem,
-        kept_mem=0,
-        disk=0,
-        vcpus=floor(factor * standard.vcpus),
-        is_local=False,
-        is_mirrored=False,
-        spindle_use=floor(factor * standard.spindles),
-        spindles=0,
-        tags=(),
-        desired=frozenset(),
-        together=0,
-    )
+    vcpus, spindles = floor(factor * standard.vcpus), floor(factor * standard.spindles)
+    return GanetiInstanceLoad(mem=mem, live_mem=mem, vcpus=vcpus, spindle_use=spindles)
 
 
 def can_all_ganeti_nodes_hold_reserve(at: GanetiInstancePlacement, reserve: GanetiInstanceLoad) -> bool:

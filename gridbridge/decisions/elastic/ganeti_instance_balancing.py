@@ -5,8 +5,8 @@ cluster. The best candidates are then scored exactly.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import sqrt
+from typing import NamedTuple
 
 from gridbridge.decisions.elastic.ganeti_node_load import (
     GanetiInstanceLoad,
@@ -173,8 +173,7 @@ def _offline_terms(load: GanetiNodeLoad) -> float:
 Home = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateGanetiMove:
+class CandidateGanetiMove(NamedTuple):
     """A candidate for the best move of an instance, with its estimated score."""
 
     nearly: float
@@ -273,22 +272,19 @@ def _moves_of_instance(
     at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, instance: int, least: float
 ) -> Iterator[CandidateGanetiMove]:
     if instance not in at.mirrored:
-        yield from _moves_to_any_node(at, changes, instance, least)
+        secondary, kind = at.homes[instance][1], GanetiInstanceMoveKind.TO_ANY
+        for nearly, target in _targets_near_best(at, changes, instance, least):
+            yield CandidateGanetiMove(nearly, instance, kind, target, (target, secondary), None)
         return
     for kind, target, home, changed in possible_ganeti_instance_moves(at, instance, changes.online):
-        yield CandidateGanetiMove(
-            nearly=at.score(changed) if at.has_pairs else changes.of_all(changed),
-            instance=instance,
-            kind=kind,
-            target=target,
-            home=home,
-            changed=changed,
-        )
+        nearly = at.score(changed) if at.has_pairs else changes.of_all(changed)
+        yield CandidateGanetiMove(nearly, instance, kind, target, home, changed)
 
 
-def _moves_to_any_node(
+def _targets_near_best(
     at: GanetiInstancePlacement, changes: GanetiMoveScoreSums, instance: int, least: float
-) -> Iterator[CandidateGanetiMove]:
+) -> list[tuple[float, int]]:
+    """Return the nodes to which an instance without a second copy may move, with estimated scores."""
     primary, secondary = at.homes[instance]
     burden, source = at.burdens[instance], at.hardware[primary]
     is_forced = not at.is_online[primary]
@@ -301,15 +297,5 @@ def _moves_to_any_node(
     ]
     if at.has_pairs:
         all_loads = ((ganeti_loads_after_unmirrored_move(at, instance, target), target) for target, _ in targets)
-        near = [(at.score(changed), target) for changed, target in all_loads]
-    else:
-        near = changes.nearest(changes.giving(primary, burden), targets, least)
-    for nearly, target in near:
-        yield CandidateGanetiMove(
-            nearly=nearly,
-            instance=instance,
-            kind=GanetiInstanceMoveKind.TO_ANY,
-            target=target,
-            home=(target, secondary),
-            changed=None,
-        )
+        return [(at.score(changed), target) for changed, target in all_loads]
+    return changes.nearest(changes.giving(primary, burden), targets, least)

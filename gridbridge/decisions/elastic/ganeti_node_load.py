@@ -6,6 +6,7 @@ because one balance creates several hundred thousand.
 
 from collections.abc import Mapping
 from math import inf, nan
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from gridbridge.model.elastic.ganeti_cluster import (
@@ -42,16 +43,16 @@ class GanetiInstanceLoad(NamedTuple):
 
     mem: int  # MiB of configured memory
     live_mem: int  # MiB in use now
-    kept_mem: int  # MiB that the secondary node reserves for a failover
-    disk: int
     vcpus: int
-    is_local: bool
-    is_mirrored: bool
     spindle_use: int
-    spindles: int | None
-    tags: tuple[str, ...]  # exclusion tags
-    desired: frozenset[str]  # desired location tags of the primary node
-    together: int  # number of locations that the primary and secondary nodes have in common
+    kept_mem: int = 0  # MiB that the secondary node reserves for a failover
+    disk: int = 0
+    is_local: bool = False
+    is_mirrored: bool = False
+    spindles: int | None = 0
+    tags: tuple[str, ...] = ()  # exclusion tags
+    desired: frozenset[str] = frozenset()  # desired location tags of the primary node
+    together: int = 0  # number of locations that the primary and secondary nodes have in common
 
 
 class GanetiNodeLoad(NamedTuple):
@@ -62,15 +63,15 @@ class GanetiNodeLoad(NamedTuple):
     free_disk: int
     vcpus: int
     free_spindles: int
-    spindle_use: float
-    primaries: int
-    secondaries: int
-    peers: Mapping[int, int]  # MiB that the node needs if a primary node fails, by primary node
-    kept_mem: int  # the largest value of `peers`
-    fails: bool  # too little free memory for `kept_mem`
-    tags: Mapping[str, int]
-    location: int
-    pairs: Mapping[tuple[str, str], int]  # number of instances, by location and exclusion tag
+    spindle_use: float = 0.0
+    primaries: int = 0
+    secondaries: int = 0
+    peers: Mapping[int, int] = MappingProxyType({})  # MiB that the node needs if a primary node fails, by primary node
+    kept_mem: int = 0  # the largest value of `peers`
+    fails: bool = False  # too little free memory for `kept_mem`
+    tags: Mapping[str, int] = MappingProxyType({})
+    location: int = 0
+    pairs: Mapping[tuple[str, str], int] = MappingProxyType({})  # number of instances, by location and exclusion tag
 
 
 def divide_like_ieee_754(part: float, whole: float) -> float:
@@ -273,8 +274,8 @@ def _used_memory(cluster: GanetiCluster) -> list[int]:
 
 def hardware_of_ganeti_nodes(cluster: GanetiCluster) -> tuple[GanetiNodeHardwareAndTags, ...]:
     """Return the hardware and tags of all nodes; memory in unexplained use is not available for instances."""
-    used = _used_memory(cluster)
-    return tuple(_hardware_of_node(cluster, node, used_mem) for node, used_mem in zip(cluster.nodes, used, strict=True))
+    used = zip(cluster.nodes, _used_memory(cluster), strict=True)
+    return tuple(_hardware_of_node(cluster, node, used_mem) for node, used_mem in used)
 
 
 def _hardware_of_node(cluster: GanetiCluster, node: GanetiNode, used_mem: int) -> GanetiNodeHardwareAndTags:
@@ -354,7 +355,16 @@ def initial_ganeti_node_loads(
     burdens: tuple[GanetiInstanceLoad, ...],
 ) -> list[GanetiNodeLoad]:
     """Return the present load of each Ganeti node."""
-    loads = [_load_of_empty_node(node) for node in cluster.nodes]
+    loads = [
+        GanetiNodeLoad(
+            live_mem=0,
+            promised_mem=node.free_mem,
+            free_disk=node.free_disk,
+            vcpus=node.own_cpus,
+            free_spindles=node.free_spindles,
+        )
+        for node in cluster.nodes
+    ]
     for instance, burden in zip(cluster.instances, burdens, strict=True):
         before = loads[instance.secondary] if instance.secondary != NO_NODE else None
         load, hardware = loads[instance.primary], node_hardware[instance.primary]
@@ -375,22 +385,3 @@ def initial_ganeti_node_loads(
             kept_mem=max(load.kept_mem, needed),
         )
     return [load._replace(fails=node.free_mem < load.kept_mem) for load, node in zip(loads, cluster.nodes, strict=True)]
-
-
-def _load_of_empty_node(node: GanetiNode) -> GanetiNodeLoad:
-    return GanetiNodeLoad(
-        live_mem=0,
-        promised_mem=node.free_mem,
-        free_disk=node.free_disk,
-        vcpus=node.own_cpus,
-        free_spindles=node.free_spindles,
-        spindle_use=0.0,
-        primaries=0,
-        secondaries=0,
-        peers={},
-        kept_mem=0,
-        fails=False,
-        tags={},
-        location=0,
-        pairs={},
-    )

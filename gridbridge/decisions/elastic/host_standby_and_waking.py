@@ -64,11 +64,6 @@ class PoweredHostFacts:
         return self.reports and not self.is_told_off
 
     @property
-    def has_power(self) -> bool:
-        """Whether the provider reports that the host has power."""
-        return self.machine is not None and self.machine.state is ProviderMachineState.RUNNING
-
-    @property
     def is_told_off(self) -> bool:
         """Whether the provider reports that the host has no power."""
         return self.machine is not None and self.machine.state is ProviderMachineState.STOPPED
@@ -102,15 +97,15 @@ def hosts_in_unclear_power_state(world: BalancerNodesSnapshot) -> frozenset[str]
     listed = (machine for pool in world.switched for machine in world.machines.get(pool, ()))
     states = {machine.id: machine.state for machine in listed}
     own = (node for node in world.kept if node.pool in world.switched)
-    return frozenset(node.name for node in own if _is_left_alone(node, states.get(node.machine), world))
 
+    def is_unclear(node: BalancerOwnedNode) -> bool:
+        state = states.get(node.machine)
+        if state is ProviderMachineState.RUNNING:
+            return node.state is ElasticNodeState.STANDBY
+        is_on = node.state is ElasticNodeState.STANDBY and is_host_reporting(world.host_of(node.name))
+        return state is ProviderMachineState.UNKNOWN and (is_on or node.state is ElasticNodeState.READY)
 
-def _is_left_alone(node: BalancerOwnedNode, state: ProviderMachineState | None, world: BalancerNodesSnapshot) -> bool:
-    is_unknown = state is ProviderMachineState.UNKNOWN
-    if node.state is ElasticNodeState.STANDBY:
-        is_on = is_unknown and is_host_reporting(world.host_of(node.name))
-        return state is ProviderMachineState.RUNNING or is_on
-    return node.state is ElasticNodeState.READY and is_unknown
+    return frozenset(node.name for node in own if is_unclear(node))
 
 
 def node_of_adopted_powered_host(
@@ -222,7 +217,8 @@ def _standby(case: PoweredHostFacts) -> DueNodeAct | None:
         return DueNodeAct(node=node) if node != case.node else None
     if case.is_late and case.is_up:
         return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=BalancerNodeAct.OPEN)
-    if case.is_late and case.has_power and case.node.up_since is not None:
+    has_power = case.machine is not None and case.machine.state is ProviderMachineState.RUNNING
+    if case.is_late and has_power and case.node.up_since is not None:
         return DueNodeAct(node=case.node, act=BalancerNodeAct.STOP)
     return None
 

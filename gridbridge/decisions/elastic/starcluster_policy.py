@@ -5,7 +5,8 @@ StarCluster's guide (Criteria for Adding a Node, Criteria for Removing a Node, T
 Rule), and the SGE balancer of StarCluster 0.95.6.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -21,7 +22,7 @@ from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
     reasons_never_to_remove_node,
     why_waiting_jobs_are_no_demand,
 )
-from gridbridge.decisions.elastic.demand.free_capacity import has_running_or_reserved_slots, queues_closed_everywhere
+from gridbridge.decisions.elastic.demand.free_capacity import queues_closed_everywhere
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanFigures,
@@ -165,12 +166,16 @@ def plan_starcluster_idle_removal(
     spare = plan.figures.staying - rules.min_nodes
     if spare <= 0:
         return replace(plan, verdict=BalancePlanReason.AT_MINIMUM)
-    own, hosts = {node.name for node in situation.nodes}, _Hosts(situation)
+    own, instances = {node.name for node in situation.nodes}, situation.cell.instances
+    wanted = (instance.host for instance in instances if instance.is_wanted)
+    listed = _nodes_among_hosts(hosts_with_known_tasks(situation), situation)
+    busy = _nodes_among_hosts(wanted, situation)
+    if is_faithful:  # StarCluster searches each node's name in the names of busy queue instances
+        in_use = [f"{instance.queue}@{instance.host}" for instance in instances if instance.running]
+        listed, busy = own, {name for name in own if any(name in instance for instance in in_use)}
     refused, idle = list[NodeAddOrRemoveRefusal](), list[str]()
     for node in (node for node in nodes_by_name_without_standby(situation) if node.name in own):
-        if hindrance := next(
-            _starcluster_removal_hindrances(node, situation, rules, hosts, is_faithful=is_faithful), None
-        ):
+        if hindrance := next(_starcluster_removal_hindrances(node, situation, rules, listed, busy), None):
             refused.append(hindrance)
         elif len(idle) == spare:
             refused.append(NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.AT_MINIMUM))
@@ -185,14 +190,14 @@ def plan_starcluster_idle_removal(
 
 
 def _starcluster_removal_hindrances(
-    node: ElasticNode, situation: BalanceSituation, rules: BalanceSection, hosts: "_Hosts", *, is_faithful: bool
+    node: ElasticNode, situation: BalanceSituation, rules: BalanceSection, listed: set[str], busy: set[str]
 ) -> Iterator[NodeAddOrRemoveRefusal]:
     yield from reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
         yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.NOT_READY, has=node.state.value)
-    if not (is_faithful or hosts.tells_of(node.name)):
+    if node.name not in listed:
         yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.NOT_LISTED)
-    if hosts.seems_busy(node.name) if is_faithful else hosts.is_busy(node.name):
+    if node.name in busy:
         yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.BUSY)
     if node.up_since is None:
         yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.UPTIME_UNKNOWN)
@@ -202,28 +207,10 @@ def _starcluster_removal_hindrances(
         yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.HOUR_IS_PAID, minute=minute)
 
 
-class _Hosts:
-    """A look-up of a cell's hosts and queue instances by host name."""
-
-    def __init__(self, situation: BalanceSituation) -> None:
-        self._names, self._instances = dict[str, list[str]](), dict[str, list[QueueInstance]]()
-        for name in hosts_with_known_tasks(situation):
-            self._names.setdefault(short_host_name(name), []).append(name)
-        for instance in situation.cell.instances:
-            self._instances.setdefault(short_host_name(instance.host), []).append(instance)
-        self._in_use = [
-            f"{instance.queue}@{instance.host}" for instance in situation.cell.instances if instance.running
-        ]
-
-    def tells_of(self, name: str) -> bool:
-        """Say whether the cell reports the running tasks of a host."""
-        return any(is_same_host(name, host) for host in self._names.get(short_host_name(name), ()))
-
-    def is_busy(self, name: str) -> bool:
-        """Say whether a host has running jobs, starting jobs or reserved slots."""
-        instances = self._instances.get(short_host_name(name), ())
-        return has_running_or_reserved_slots(instance for instance in instances if is_same_host(name, instance.host))
-
-    def seems_busy(self, name: str) -> bool:
-        """Say whether StarCluster takes a host for busy: the name of a busy queue instance contains the host's name."""
-        return any(name in instance for instance in self._in_use)
+def _nodes_among_hosts(hosts: Iterable[str], situation: BalanceSituation) -> set[str]:
+    """Return the names of the nodes that are among the hosts, with or without a domain."""
+    by_short = defaultdict[str, set[str]](set)
+    for host in hosts:
+        by_short[short_host_name(host)].add(host)
+    candidates = ((node.name, by_short.get(short_host_name(node.name), ())) for node in situation.nodes)
+    return {name for name, alike in candidates if any(is_same_host(name, host) for host in alike)}
