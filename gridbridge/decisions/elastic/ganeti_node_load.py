@@ -9,14 +9,7 @@ from math import inf, nan
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
-from gridbridge.model.elastic.ganeti_cluster import (
-    NO_NODE,
-    GanetiCluster,
-    GanetiDiskMirroring,
-    GanetiInstance,
-    GanetiInstanceStatus,
-    GanetiNode,
-)
+from gridbridge.model.elastic import ganeti_cluster
 
 Key = TypeVar("Key")
 
@@ -245,11 +238,11 @@ LOCATION, DESIRED = "htools:nlocation:", "htools:desiredlocation:"
 MISSING_MB, MISSING_DISK_MB = 512, 1024  # larger unexplained amounts give a warning, as in Ganeti's checkData
 
 
-def describe_unaccounted_ganeti_use(cluster: GanetiCluster) -> tuple[str, ...]:
+def describe_unaccounted_ganeti_use(cluster: ganeti_cluster.GanetiCluster) -> tuple[str, ...]:
     """Describe the nodes on which much used memory or disk belongs to no instance."""
     used, stored = _used_memory(cluster), [0] * len(cluster.nodes)
     for instance in cluster.instances:
-        for index in {instance.primary, instance.secondary} - {NO_NODE}:
+        for index in {instance.primary, instance.secondary} - {ganeti_cluster.NO_NODE}:
             stored[index] += instance.disk
     messages = list[str]()
     for node, used_mem, used_disk in zip(cluster.nodes, used, stored, strict=True):
@@ -260,7 +253,7 @@ def describe_unaccounted_ganeti_use(cluster: GanetiCluster) -> tuple[str, ...]:
     return tuple(reversed(messages))
 
 
-def _used_memory(cluster: GanetiCluster) -> list[int]:
+def _used_memory(cluster: ganeti_cluster.GanetiCluster) -> list[int]:
     """Return the memory that each node's primary instances use.
 
     A node that is primary and secondary node of one instance is only the secondary node, as in hsqueeze.
@@ -272,13 +265,15 @@ def _used_memory(cluster: GanetiCluster) -> list[int]:
     return used
 
 
-def hardware_of_ganeti_nodes(cluster: GanetiCluster) -> tuple[GanetiNodeHardwareAndTags, ...]:
+def hardware_of_ganeti_nodes(cluster: ganeti_cluster.GanetiCluster) -> tuple[GanetiNodeHardwareAndTags, ...]:
     """Return the hardware and tags of all nodes; memory in unexplained use is not available for instances."""
     used = zip(cluster.nodes, _used_memory(cluster), strict=True)
     return tuple(_hardware_of_node(cluster, node, used_mem) for node, used_mem in used)
 
 
-def _hardware_of_node(cluster: GanetiCluster, node: GanetiNode, used_mem: int) -> GanetiNodeHardwareAndTags:
+def _hardware_of_node(
+    cluster: ganeti_cluster.GanetiCluster, node: ganeti_cluster.GanetiNode, used_mem: int
+) -> GanetiNodeHardwareAndTags:
     policy = cluster.groups[node.group].policy
     recorded = int(node.mem) - node.own_mem
     missing = recorded - used_mem - node.free_mem
@@ -312,7 +307,7 @@ def _allowed_migration_sources(cluster_tags: tuple[str, ...], sends: frozenset[s
 
 
 def loads_of_ganeti_instances(
-    cluster: GanetiCluster, hardware: tuple[GanetiNodeHardwareAndTags, ...]
+    cluster: ganeti_cluster.GanetiCluster, hardware: tuple[GanetiNodeHardwareAndTags, ...]
 ) -> tuple[GanetiInstanceLoad, ...]:
     """Return the load that each Ganeti instance puts on a node."""
     apart, desired = _tag_families(cluster.tags, EXCLUSION), _tag_families(cluster.tags, DESIRED)
@@ -325,12 +320,12 @@ def _tag_families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]
 
 
 def _load_of_instance(
-    instance: GanetiInstance,
+    instance: ganeti_cluster.GanetiInstance,
     apart: tuple[str, ...],
     desired: tuple[str, ...],
     hardware: tuple[GanetiNodeHardwareAndTags, ...],
 ) -> GanetiInstanceLoad:
-    is_on = instance.status is not GanetiInstanceStatus.OFFLINE
+    is_on = instance.status is not ganeti_cluster.GanetiInstanceStatus.OFFLINE
     return GanetiInstanceLoad(
         mem=instance.mem,
         live_mem=instance.mem if instance.status.takes_memory else 0,
@@ -338,19 +333,19 @@ def _load_of_instance(
         disk=instance.disk,
         vcpus=instance.vcpus if is_on else 0,
         is_local=instance.template.is_local,
-        is_mirrored=instance.template.mirror is GanetiDiskMirroring.INTERNAL,
+        is_mirrored=instance.template.mirror is ganeti_cluster.GanetiDiskMirroring.INTERNAL,
         spindle_use=instance.spindle_use,
         spindles=instance.spindles,
         tags=tuple(tag for tag in instance.tags if tag.startswith(apart)),
         desired=frozenset(tag for tag in instance.tags if tag.startswith(desired)),
         together=0
-        if instance.secondary == NO_NODE
+        if instance.secondary == ganeti_cluster.NO_NODE
         else len(hardware[instance.primary].locations & hardware[instance.secondary].locations),
     )
 
 
 def initial_ganeti_node_loads(
-    cluster: GanetiCluster,
+    cluster: ganeti_cluster.GanetiCluster,
     node_hardware: tuple[GanetiNodeHardwareAndTags, ...],
     burdens: tuple[GanetiInstanceLoad, ...],
 ) -> list[GanetiNodeLoad]:
@@ -366,7 +361,7 @@ def initial_ganeti_node_loads(
         for node in cluster.nodes
     ]
     for instance, burden in zip(cluster.instances, burdens, strict=True):
-        before = loads[instance.secondary] if instance.secondary != NO_NODE else None
+        before = loads[instance.secondary] if instance.secondary != ganeti_cluster.NO_NODE else None
         load, hardware = loads[instance.primary], node_hardware[instance.primary]
         after = _load_after_primary_change(hardware, load, burden, 1)
         loads[instance.primary] = after._replace(

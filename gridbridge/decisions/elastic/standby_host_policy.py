@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from math import floor, inf
 
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import nodes_by_name_without_standby
+from gridbridge.decisions.elastic.demand import task_requirements
 from gridbridge.decisions.elastic.demand.free_capacity import (
     collect_cell_placement_rules,
     free_capacity_by_host,
@@ -17,11 +18,6 @@ from gridbridge.decisions.elastic.demand.task_packing import (
     FreeHostCapacity,
     count_task_pieces_fitting_host,
     host_capacity_after_placement,
-)
-from gridbridge.decisions.elastic.demand.task_requirements import (
-    TaskRequirement,
-    parse_amount_or_default,
-    requirement_of_task_requests,
 )
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
@@ -96,7 +92,7 @@ def count_startable_standard_requests(free: int, amounts: Iterable[tuple[str, fl
     """Return how many standard requests could start on a host with free slots and free amounts of consumables."""
     most, available = float(free // squeeze.standard_slots), dict(amounts)
     for name, text in squeeze.standard_request.items():
-        amount = parse_amount_or_default(text)
+        amount = task_requirements.parse_amount_or_default(text)
         if amount > 0:
             most = min(most, available.get(name, inf) // amount)
     return max(0, int(most))
@@ -335,7 +331,7 @@ def _move_tasks_away(
     for host in (host for host in hosts if host.name in off):
         for shape in sorted(host.movable, key=lambda shape: -shape.slots):
             cell = host.room.cell
-            need = requirement_of_task_requests(shape, cell.layout, cell.widest)
+            need = task_requirements.requirement_of_task_requests(shape, cell.layout, cell.widest)
             target = next((other for other in staying.values() if _has_room_for_task(other, shape, need)), None)
             if target is None:
                 return None
@@ -346,7 +342,9 @@ def _move_tasks_away(
     return tuple(moved), StartableStandardRequestCount(squeeze, staying.values())
 
 
-def _has_room_for_task(host: HostAcceptingTasks, shape: TaskResourceRequests, need: TaskRequirement) -> bool:
+def _has_room_for_task(
+    host: HostAcceptingTasks, shape: TaskResourceRequests, need: task_requirements.TaskRequirement
+) -> bool:
     cell = host.room.cell
     is_known = all(name in cell.layout.resources for name, _ in shape.requests)
     known_names = {name for name, _ in host.amounts} | cell.in_cell

@@ -10,18 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
-    are_too_many_hosts_unready,
-    count_expected_and_unready_hosts,
-    count_slots_and_startable_tasks,
-    do_requests_allow_queue,
-    elapsed_s,
-    hosts_with_known_tasks,
-    is_pause_after_node_change_over,
-    nodes_by_name_without_standby,
-    reasons_never_to_remove_node,
-    why_waiting_jobs_are_no_demand,
-)
+from gridbridge.decisions.elastic import balancer_node_and_job_counts
 from gridbridge.decisions.elastic.demand.free_capacity import queues_closed_everywhere
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
@@ -45,10 +34,12 @@ def plan_balance_by_starcluster(
     The plan keeps `nodes + add <= max_nodes` and `nodes - removed >= min_nodes`. With `is_faithful`,
     StarCluster's counting errors are repeated, and `max_nodes` may be exceeded.
     """
-    count = count_slots_like_starcluster if is_faithful else count_slots_and_startable_tasks
+    count = (
+        count_slots_like_starcluster if is_faithful else balancer_node_and_job_counts.count_slots_and_startable_tasks
+    )
     figures, refused = count(situation, rules.queue), _refused_jobs(situation, rules.queue)
-    if rules.max_nodes and not is_faithful and are_too_many_hosts_unready(situation):
-        hosts, unready = count_expected_and_unready_hosts(situation)
+    if rules.max_nodes and not is_faithful and balancer_node_and_job_counts.are_too_many_hosts_unready(situation):
+        hosts, unready = balancer_node_and_job_counts.count_expected_and_unready_hosts(situation)
         counts = replace(figures, hosts=hosts, unready=unready)
         return BalancePlan(verdict=BalancePlanReason.UNREADY, figures=counts, refused=refused)
     verdict, nodes = _nodes_to_add(figures, rules, situation, is_faithful=is_faithful)
@@ -69,7 +60,7 @@ def _nodes_to_add(
         return BalancePlanReason.NONE_IDLE, 0
     if not is_faithful and rules.queue in queues_closed_everywhere(situation):
         return BalancePlanReason.CLOSED, 0
-    if figures.slots > 0 and not is_pause_after_node_change_over(figures, rules):
+    if figures.slots > 0 and not balancer_node_and_job_counts.is_pause_after_node_change_over(figures, rules):
         return BalancePlanReason.NOT_STABLE, 0
     if figures.slots_per_node is None:
         return BalancePlanReason.SEVERAL_SLOT_COUNTS, 0
@@ -105,8 +96,12 @@ def _nodes_wanted(
 def _refused_jobs(situation: BalanceSituation, queue: str) -> tuple[NodeAddOrRemoveRefusal, ...]:
     refused = list[NodeAddOrRemoveRefusal]()
     for row in situation.cell.waiting:
-        cause = why_waiting_jobs_are_no_demand(row)
-        if cause is None and row.can_start and not do_requests_allow_queue(queue, row.shape):
+        cause = balancer_node_and_job_counts.why_waiting_jobs_are_no_demand(row)
+        if (
+            cause is None
+            and row.can_start
+            and not balancer_node_and_job_counts.do_requests_allow_queue(queue, row.shape)
+        ):
             cause = NodeAddOrRemoveRefusalCause.OTHER_QUEUE
         refused += [NodeAddOrRemoveRefusal(job=job, cause=cause) for job in row.jobs if cause]
     return tuple(refused)
@@ -122,7 +117,7 @@ def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> Bal
     waiting = [row for row in situation.cell.waiting if row.state.can_start]
     slots = sum(instance.total for instance in own)
     used = sum(sum(instance.running) for instance in situation.cell.instances)
-    nodes = nodes_by_name_without_standby(situation)
+    nodes = balancer_node_and_job_counts.nodes_by_name_without_standby(situation)
     since, changed = waiting[0].first_since if waiting else None, situation.last_change
     return BalancePlanFigures(
         nodes=len(nodes),
@@ -161,20 +156,22 @@ def plan_starcluster_idle_removal(
 
     Only nodes that the balancer owns are removed. The caller must make sure that no job waits.
     """
-    if not is_pause_after_node_change_over(plan.figures, rules):
+    if not balancer_node_and_job_counts.is_pause_after_node_change_over(plan.figures, rules):
         return replace(plan, verdict=BalancePlanReason.NOT_STABLE)
     spare = plan.figures.staying - rules.min_nodes
     if spare <= 0:
         return replace(plan, verdict=BalancePlanReason.AT_MINIMUM)
     own, instances = {node.name for node in situation.nodes}, situation.cell.instances
     wanted = (instance.host for instance in instances if instance.is_wanted)
-    listed = _nodes_among_hosts(hosts_with_known_tasks(situation), situation)
+    listed = _nodes_among_hosts(balancer_node_and_job_counts.hosts_with_known_tasks(situation), situation)
     busy = _nodes_among_hosts(wanted, situation)
     if is_faithful:  # StarCluster searches each node's name in the names of busy queue instances
         in_use = [f"{instance.queue}@{instance.host}" for instance in instances if instance.running]
         listed, busy = own, {name for name in own if any(name in instance for instance in in_use)}
     refused, idle = list[NodeAddOrRemoveRefusal](), list[str]()
-    for node in (node for node in nodes_by_name_without_standby(situation) if node.name in own):
+    for node in (
+        node for node in balancer_node_and_job_counts.nodes_by_name_without_standby(situation) if node.name in own
+    ):
         if hindrance := next(_starcluster_removal_hindrances(node, situation, rules, listed, busy), None):
             refused.append(hindrance)
         elif len(idle) == spare:
@@ -192,7 +189,7 @@ def plan_starcluster_idle_removal(
 def _starcluster_removal_hindrances(
     node: ElasticNode, situation: BalanceSituation, rules: BalanceSection, listed: set[str], busy: set[str]
 ) -> Iterator[NodeAddOrRemoveRefusal]:
-    yield from reasons_never_to_remove_node(node, situation)
+    yield from balancer_node_and_job_counts.reasons_never_to_remove_node(node, situation)
     if node.state is not ElasticNodeState.READY:
         yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.NOT_READY, has=node.state.value)
     if node.name not in listed:
@@ -202,7 +199,7 @@ def _starcluster_removal_hindrances(
     if node.up_since is None:
         yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.UPTIME_UNKNOWN)
         return
-    minute = int(elapsed_s(node.up_since, situation.now) // 60) % HOUR_MIN
+    minute = int(balancer_node_and_job_counts.elapsed_s(node.up_since, situation.now) // 60) % HOUR_MIN
     if minute < rules.kill_after_min:
         yield NodeAddOrRemoveRefusal(host=node.name, cause=NodeAddOrRemoveRefusalCause.HOUR_IS_PAID, minute=minute)
 

@@ -7,15 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from gridbridge.model.elastic import grid_engine_cell
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.grid_engine_cell import (
-    CellExecutionHost,
-    GridEngineCellSnapshot,
-    QueueInstance,
-    RunningTaskGroup,
-    TaskResourceRequests,
-    WaitingJobGroup,
-)
 from gridbridge.model.elastic.replay_tasks_and_results import RecordedReplayTask, ReplayNodePropertiesAndPrices
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState
 
@@ -39,9 +32,11 @@ class SimulatedNode:
     is_ready: bool = False
     idle_s: float | None = None  # when the node became idle; None: busy
     running: list[int] = field(default_factory=list)  # slots of each running task on the node
-    begun: list[RunningTaskGroup] = field(default_factory=list)  # running tasks by owner, if the policy needs owners
+    begun: list[grid_engine_cell.RunningTaskGroup] = field(
+        default_factory=list
+    )  # running tasks by owner, if the policy needs owners
     node: ElasticNode | None = None
-    instance: QueueInstance | None = None
+    instance: grid_engine_cell.QueueInstance | None = None
 
     def changed(self) -> None:
         """Drop the node's cached values."""
@@ -60,10 +55,10 @@ class SimulatedNode:
             )
         return self.node
 
-    def as_instance(self, slots: int) -> QueueInstance:
+    def as_instance(self, slots: int) -> grid_engine_cell.QueueInstance:
         """Return the queue instance of the node; `slots` is the number of all slots."""
         if self.instance is None:
-            self.instance = QueueInstance(
+            self.instance = grid_engine_cell.QueueInstance(
                 queue=QUEUE,
                 host=self.name,
                 used=slots - self.free,
@@ -83,7 +78,7 @@ class SimulatedNodes:
         self.terms = terms
         self.all = dict[str, SimulatedNode]()
         self.ready = list[SimulatedNode]()
-        self._hosts = dict[str, CellExecutionHost]()
+        self._hosts = dict[str, grid_engine_cell.CellExecutionHost]()
         self._numbers = list[int]()
         self._most = 0
 
@@ -128,12 +123,13 @@ class SimulatedNodes:
                 remaining -= share
         return [] if remaining else placement
 
-    def seen(self, waiting: tuple[WaitingJobGroup, ...]) -> GridEngineCellSnapshot:
+    def seen(self, waiting: tuple[grid_engine_cell.WaitingJobGroup, ...]) -> grid_engine_cell.GridEngineCellSnapshot:
         """Return the cell's state for a round; booting nodes are not hosts of the cell yet."""
         slots = self.terms.slots
-        return GridEngineCellSnapshot(
+        return grid_engine_cell.GridEngineCellSnapshot(
             hosts=tuple(
-                self._hosts.setdefault(machine.name, CellExecutionHost(name=machine.name)) for machine in self.ready
+                self._hosts.setdefault(machine.name, grid_engine_cell.CellExecutionHost(name=machine.name))
+                for machine in self.ready
             ),
             instances=tuple(machine.as_instance(slots) for machine in self.ready),
             waiting=waiting,
@@ -172,17 +168,17 @@ class SimulatedTaskQueue:
             if not open_to[width]:
                 del open_to[width]
 
-    def rows(self, *, is_named: bool) -> tuple[WaitingJobGroup, ...]:
+    def rows(self, *, is_named: bool) -> tuple[grid_engine_cell.WaitingJobGroup, ...]:
         """Return the waiting tasks as groups of equal slots; with `is_named`, owners and names are counted."""
         lines = sorted((line for line in self._by_width.values() if line), key=lambda line: line[0])
         return tuple(self._row(line, is_named=is_named) for line in lines)
 
-    def _row(self, line: deque[int], *, is_named: bool) -> WaitingJobGroup:
+    def _row(self, line: deque[int], *, is_named: bool) -> grid_engine_cell.WaitingJobGroup:
         width, since = self._tasks[line[0]].slots, replay_seconds_to_datetime(self._tasks[line[0]].submitted_s)
         tasks = (self._tasks[number] for number in line if is_named)
         kinds = Counter((task.owner, task.name) for task in tasks)
-        return WaitingJobGroup(
-            shape=TaskResourceRequests(slots=width, pe=ENVIRONMENT if width > 1 else ""),
+        return grid_engine_cell.WaitingJobGroup(
+            shape=grid_engine_cell.TaskResourceRequests(slots=width, pe=ENVIRONMENT if width > 1 else ""),
             state=WAITS,
             jobs=(line[0],),
             tasks=len(line),

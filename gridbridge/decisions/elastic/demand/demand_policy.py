@@ -3,22 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gridbridge.decisions.elastic.balancer_node_and_job_counts import (
-    are_too_many_hosts_unready,
-    count_expected_and_unready_hosts,
-    elapsed_s,
-    nodes_by_name_without_standby,
-)
-from gridbridge.decisions.elastic.demand import scale_down, scale_up, waiting_tasks_as_demand
+from gridbridge.decisions.elastic import balancer_node_and_job_counts
+from gridbridge.decisions.elastic.demand import scale_down, scale_up, task_packing, waiting_tasks_as_demand
 from gridbridge.decisions.elastic.demand.demand_round_facts import DemandPolicyRoundFacts, collect_demand_round_facts
 from gridbridge.decisions.elastic.demand.free_capacity import full_capacity_of_unopened_hosts, is_node_arriving_in_time
 from gridbridge.decisions.elastic.demand.new_node_offers import why_no_new_node_could_run_task
-from gridbridge.decisions.elastic.demand.task_packing import (
-    FreeHostCapacity,
-    HostBlocks,
-    pack_tasks_first_fit,
-    pack_tasks_with_alternative_needs,
-)
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import StartableDemandOfEqualRequests
 from gridbridge.model.elastic.balance_plan import (
@@ -58,7 +47,7 @@ def plan_balance_by_demand(
     )
     if not rules.max_nodes:
         return replace(plan, verdict=BalancePlanReason.NO_MAXIMUM)
-    if are_too_many_hosts_unready(situation):
+    if balancer_node_and_job_counts.are_too_many_hosts_unready(situation):
         return replace(plan, verdict=BalancePlanReason.UNREADY)
     if unpaid := scale_down.idle_nodes_beyond_month_budget(facts):
         return replace(plan, verdict=BalancePlanReason.MONTH_SPENT, remove=unpaid)
@@ -72,10 +61,10 @@ def plan_balance_by_demand(
 
 
 def _figures(facts: DemandPolicyRoundFacts, shapes: Shapes) -> BalancePlanFigures:
-    situation, nodes = facts.situation, nodes_by_name_without_standby(facts.situation)
+    situation, nodes = facts.situation, balancer_node_and_job_counts.nodes_by_name_without_standby(facts.situation)
     instances = (instance for instances in facts.cell.queues_by_host.values() for instance in instances)
     usable = [instance for instance in instances if instance.is_usable]
-    hosts, unready = count_expected_and_unready_hosts(situation)
+    hosts, unready = balancer_node_and_job_counts.count_expected_and_unready_hosts(situation)
     timeout_s = facts.demand.boot_timeout_s
     return BalancePlanFigures(
         nodes=len(nodes),
@@ -88,7 +77,9 @@ def _figures(facts: DemandPolicyRoundFacts, shapes: Shapes) -> BalancePlanFigure
         slots=sum(instance.total for instance in usable),
         slots_per_node=None,
         waited_s=max((shape.waited_s for shape in shapes), default=0.0),
-        unchanged_s=None if situation.last_change is None else elapsed_s(situation.last_change, situation.now),
+        unchanged_s=None
+        if situation.last_change is None
+        else balancer_node_and_job_counts.elapsed_s(situation.last_change, situation.now),
         tasks=sum(shape.tasks for shape in shapes),
         coming=sum(is_node_arriving_in_time(node, situation, timeout_s) for node in situation.nodes),
         most=facts.most,
@@ -103,7 +94,7 @@ def _figures(facts: DemandPolicyRoundFacts, shapes: Shapes) -> BalancePlanFigure
 class WaitingTaskPacking:
     """Which waiting tasks fit on the present nodes and on nodes that boot or join."""
 
-    blocks: HostBlocks
+    blocks: task_packing.HostBlocks
     fit: int  # number of tasks with room
     left: ShapesWithTasks  # tasks without room, with the smallest requirement that a new node could meet
     refused: tuple[NodeAddOrRemoveRefusal, ...]  # tasks that no new node could run
@@ -118,14 +109,14 @@ def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: Shapes) -> Waitin
     """
     blocks, fit, unplaced = (*facts.present, *facts.arriving), 0, ShapesWithTasks()
     for shape in sorted(shapes, key=lambda shape: (not _is_ripe(shape, facts), _size(shape.need))):
-        placed, blocks = pack_tasks_with_alternative_needs(shape.needs, shape.tasks, blocks)
+        placed, blocks = task_packing.pack_tasks_with_alternative_needs(shape.needs, shape.tasks, blocks)
         fit += placed
         if placed < shape.tasks:
             unplaced.append((shape, shape.tasks - placed))
     own, buffer = (facts.rules.queue,), list[tuple[TaskRequirement, int]]()
     nodes = TaskRequirement(is_exclusive=True, queues=own), facts.demand.spare_nodes
     for need, number in (nodes, (TaskRequirement(queues=own), facts.demand.spare_slots)):
-        placed, blocks = pack_tasks_first_fit(need, number, blocks)
+        placed, blocks = task_packing.pack_tasks_first_fit(need, number, blocks)
         if placed < number:
             buffer.append((need, number - placed))
     left, refused = ShapesWithTasks(), list[NodeAddOrRemoveRefusal]()
@@ -138,7 +129,7 @@ def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: Shapes) -> Waitin
     return WaitingTaskPacking(blocks=blocks, fit=fit, left=left, refused=tuple(refused), buffer=buffer)
 
 
-def _whole_host_rooms(facts: DemandPolicyRoundFacts) -> tuple[tuple[str, FreeHostCapacity], ...]:
+def _whole_host_rooms(facts: DemandPolicyRoundFacts) -> tuple[tuple[str, task_packing.FreeHostCapacity], ...]:
     """Return the pool and the capacity of each host, as if the host were empty."""
     own = NodesByHostName(facts.situation.nodes)
     rooms = full_capacity_of_unopened_hosts(facts.cell.queues_by_host, facts.cell)

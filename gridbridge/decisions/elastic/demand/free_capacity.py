@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+from gridbridge.decisions.elastic.demand import task_requirements
 from gridbridge.decisions.elastic.demand.task_packing import (
     BUILT_IN,
     CellPlacementRules,
@@ -14,10 +15,6 @@ from gridbridge.decisions.elastic.demand.task_packing import (
     QueueFreeSlotsOnHost,
     merge_hosts_of_equal_capacity,
     parse_consumable_amounts,
-)
-from gridbridge.decisions.elastic.demand.task_requirements import (
-    drop_domains_from_expression,
-    request_expression_matches,
 )
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.elastic_nodes import (
@@ -232,9 +229,9 @@ def matching_host_patterns(host: str, groups: Iterable[str], patterns: frozenset
 
 
 def _pattern_fits_host(pattern: str, host: str, groups: Iterable[str]) -> bool:
-    names, named = (host, short_host_name(host)), drop_domains_from_expression(pattern, host)
+    names, named = (host, short_host_name(host)), task_requirements.drop_domains_from_expression(pattern, host)
     if pattern.startswith(ASKED):
-        return request_expression_matches(named.removeprefix(ASKED), names)
+        return task_requirements.request_expression_matches(named.removeprefix(ASKED), names)
     is_host = any(fnmatchcase(name.lower(), named.lower()) for name in names)
     return is_host or any(fnmatchcase(group, pattern) for group in groups)
 

@@ -5,17 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from gridbridge.decisions.elastic.demand import task_packing
 from gridbridge.decisions.elastic.demand.free_capacity import matching_host_patterns, queue_values_on_host
-from gridbridge.decisions.elastic.demand.task_packing import (
-    CellPlacementRules,
-    FreeHostCapacity,
-    count_task_pieces_fitting_host,
-    host_lacks_consumable,
-    merge_hosts_of_equal_capacity,
-    parse_consumable_amounts,
-    queue_accepts_task,
-    requested_resources_queue_lacks,
-)
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import node_price_at_hour
 from gridbridge.model.elastic.balance_plan import (
@@ -39,7 +30,7 @@ class PoolOrStandbyOffer:
     name: str
     pool: NodePoolSection
     price: float
-    room: FreeHostCapacity
+    room: task_packing.FreeHostCapacity
     most: int  # number of nodes that the pool may still add
     hindrance: BalancePlanReason | None = None  # why `most` is 0
     groups: Mapping[str, int] = field(default_factory=dict)  # number of nodes, by node group
@@ -55,10 +46,10 @@ UNLIMITED = 1_000_000
 
 
 def offer_new_nodes_by_pool(
-    cell: CellPlacementRules,
+    cell: task_packing.CellPlacementRules,
     pools: Mapping[str, NodePoolSection],
     demand: DemandPolicySection,
-    usual: FreeHostCapacity | None,
+    usual: task_packing.FreeHostCapacity | None,
 ) -> tuple[PoolOrStandbyOffer, ...]:
     """Return what each pool could give now, sorted by priority and price.
 
@@ -80,7 +71,7 @@ def _without_closed_queues(offer: PoolOrStandbyOffer) -> PoolOrStandbyOffer:
 
 
 def _pool_offer(
-    name: str, pool: NodePoolSection, cell: CellPlacementRules, demand: DemandPolicySection
+    name: str, pool: NodePoolSection, cell: task_packing.CellPlacementRules, demand: DemandPolicySection
 ) -> PoolOrStandbyOffer:
     situation, layout = cell.situation, cell.layout
     nodes_by_group = Counter(node.group for node in situation.nodes if node.pool == name and node.counts)
@@ -123,15 +114,15 @@ def is_pool_paused_after_failure(failed: datetime, now: datetime, retry_s: float
 
 
 def _capacity_of_new_node(
-    pool: NodePoolSection, queues: tuple[str, ...], host_groups: frozenset[str], cell: CellPlacementRules
-) -> FreeHostCapacity:
+    pool: NodePoolSection, queues: tuple[str, ...], host_groups: frozenset[str], cell: task_packing.CellPlacementRules
+) -> task_packing.FreeHostCapacity:
     known = cell.layout.resources
     texts = {known[name].name if name in known else name: text for name, text in pool.resources.items()}
     counted = {name for name in texts if name in known and known[name].counted is not ConsumableKind.NO}
-    return FreeHostCapacity(
+    return task_packing.FreeHostCapacity(
         cell=cell,
         parts=tuple(queue_values_on_host(queue, pool.slots, cell, host_groups) for queue in queues),
-        amounts=parse_consumable_amounts((name, texts[name]) for name in counted),
+        amounts=task_packing.parse_consumable_amounts((name, texts[name]) for name in counted),
         values=tuple(sorted((name, text) for name, text in texts.items() if name not in counted)),
         tags=matching_host_patterns("", host_groups, cell.patterns),
         is_told=bool(known),
@@ -150,14 +141,14 @@ def _queues_of_host_groups(groups: frozenset[str], layout: CellConfiguration) ->
 
 
 def offer_standby_hosts(
-    rooms: Mapping[str, FreeHostCapacity], situation: BalanceSituation
+    rooms: Mapping[str, task_packing.FreeHostCapacity], situation: BalanceSituation
 ) -> tuple[PoolOrStandbyOffer, ...]:
     """Return the site's own powered-off hosts as offers, equal hosts in one offer.
 
     These hosts cost nothing. Tasks of closed queues wake no host.
     """
     asleep = ((rooms[name].without_closed_queues(), (name,)) for name in situation.standby or () if name in rooms)
-    alike = merge_hosts_of_equal_capacity((room, names) for room, names in asleep if room.parts)
+    alike = task_packing.merge_hosts_of_equal_capacity((room, names) for room, names in asleep if room.parts)
     return tuple(
         PoolOrStandbyOffer(
             name=f"{STANDBY}{index:06}", pool=NodePoolSection(), price=0.0, room=room, most=len(names), hosts=names
@@ -167,7 +158,9 @@ def offer_standby_hosts(
 
 
 def why_no_new_node_could_run_task(
-    need: TaskRequirement, offers: Sequence[PoolOrStandbyOffer], rooms: Sequence[tuple[str, FreeHostCapacity]]
+    need: TaskRequirement,
+    offers: Sequence[PoolOrStandbyOffer],
+    rooms: Sequence[tuple[str, task_packing.FreeHostCapacity]],
 ) -> NodeAddOrRemoveRefusal | None:
     """Return why no new node could run a task; None if a new node could.
 
@@ -181,7 +174,7 @@ def why_no_new_node_could_run_task(
         return next(filter(None, parts), None)
     if any(_fits_with_more_nodes(need, offer, rooms) for offer in offers):
         return None
-    if any(count_task_pieces_fitting_host(need, offer.room) for offer in offers):
+    if any(task_packing.count_task_pieces_fitting_host(need, offer.room) for offer in offers):
         return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.TOO_SPREAD)
     causes = [refusal for offer in offers if (refusal := next(_missing_on_host(need, offer.room), None))]
     return max(causes, key=lambda refusal: ORDER.index(refusal.cause), default=None)
@@ -197,7 +190,7 @@ ORDER = (
 
 
 def _fits_with_more_nodes(
-    need: TaskRequirement, offer: PoolOrStandbyOffer, rooms: Sequence[tuple[str, FreeHostCapacity]]
+    need: TaskRequirement, offer: PoolOrStandbyOffer, rooms: Sequence[tuple[str, task_packing.FreeHostCapacity]]
 ) -> bool:
     pieces_each, pool = _pieces_of_one_task(need, offer.room), offer.pool
     if not pieces_each or need.pieces == 1:
@@ -210,13 +203,13 @@ def _fits_with_more_nodes(
     return not limits or min(limits) * pieces_each + beside >= need.pieces
 
 
-def _pieces_of_one_task(need: TaskRequirement, room: FreeHostCapacity) -> int:
-    pieces = count_task_pieces_fitting_host(need, room)
+def _pieces_of_one_task(need: TaskRequirement, room: task_packing.FreeHostCapacity) -> int:
+    pieces = task_packing.count_task_pieces_fitting_host(need, room)
     return min(pieces, 1) if need.is_apart else pieces
 
 
-def _missing_on_host(need: TaskRequirement, room: FreeHostCapacity) -> Iterator[NodeAddOrRemoveRefusal]:
-    parts = [part for part in room.parts if queue_accepts_task(need, part, room)]
+def _missing_on_host(need: TaskRequirement, room: task_packing.FreeHostCapacity) -> Iterator[NodeAddOrRemoveRefusal]:
+    parts = [part for part in room.parts if task_packing.queue_accepts_task(need, part, room)]
     if not parts:
         yield _explain_missing_queue(need, room)
     widest = max((part.free for part in parts), default=0)
@@ -225,21 +218,21 @@ def _missing_on_host(need: TaskRequirement, room: FreeHostCapacity) -> Iterator[
         yield NodeAddOrRemoveRefusal(cause=cause, wanted=str(need.slots), has=str(widest))
     has = dict(room.amounts) | dict(own for part in parts for own in part.amounts)
     for name, amount in need.amounts:
-        if has.get(name, 0.0) < amount and (name in has or host_lacks_consumable(name, room)):
+        if has.get(name, 0.0) < amount and (name in has or task_packing.host_lacks_consumable(name, room)):
             wanted, left = _format_amount(amount), _format_amount(has.get(name, 0.0))
             cause = NodeAddOrRemoveRefusalCause.TOO_MUCH
             yield NodeAddOrRemoveRefusal(cause=cause, name=name, wanted=wanted, has=left)
     texts = {requirement.name: requirement.value for requirement in need.values}
-    missing_in = (requested_resources_queue_lacks(need, part, room) for part in parts)
+    missing_in = (task_packing.requested_resources_queue_lacks(need, part, room) for part in parts)
     missing = [(name, texts.get(name, "TRUE")) for name in sorted(min(missing_in, key=len, default=()))]
     for name, text in (*missing, *((value.name, value.value) for value in need.values if value.name != QNAME)):
         yield NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.NO_VALUE, name=name, wanted=text)
 
 
-def _explain_missing_queue(need: TaskRequirement, room: FreeHostCapacity) -> NodeAddOrRemoveRefusal:
+def _explain_missing_queue(need: TaskRequirement, room: task_packing.FreeHostCapacity) -> NodeAddOrRemoveRefusal:
     """Name the user, project or checkpointing environment that a queue refuses, else the task's queue requests."""
     anybodys, lists = replace(need, identity=ANYBODY), room.cell.layout.user_lists
-    open_to_others = (part for part in room.parts if queue_accepts_task(anybodys, part, room))
+    open_to_others = (part for part in room.parts if task_packing.queue_accepts_task(anybodys, part, room))
     if excluded := next((part.access.obstacle(need.identity, lists) for part in open_to_others), ""):
         return NodeAddOrRemoveRefusal(cause=NodeAddOrRemoveRefusalCause.NO_ACCESS, wanted=excluded)
     limits = {name for part in room.parts for name, _ in part.values}  # such as run times

@@ -5,17 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from gridbridge.decisions.elastic.demand import task_packing
 from gridbridge.decisions.elastic.demand.demand_round_facts import DemandPolicyRoundFacts
 from gridbridge.decisions.elastic.demand.new_node_offers import UNLIMITED, PoolOrStandbyOffer
 from gridbridge.decisions.elastic.demand.scale_down import month_budget_for_new_nodes
-from gridbridge.decisions.elastic.demand.task_packing import (
-    FreeHostCapacity,
-    HostBlocks,
-    count_task_pieces_fitting_host,
-    merge_hosts_of_equal_capacity,
-    pack_tasks_first_fit,
-    split_by_parallel_environment,
-)
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes
 from gridbridge.model.elastic.balance_plan import (
@@ -92,7 +85,7 @@ class ScaleUpProgress:
     """The new nodes chosen so far in a balancer round, and the pools and hosts that can still give nodes."""
 
     limits: NewNodeLimits
-    blocks: HostBlocks
+    blocks: task_packing.HostBlocks
     offers: Sequence[PoolOrStandbyOffer]
     woken: tuple[str, ...] = ()  # powered-off hosts to wake
     bought: dict[str, list[str]] = field(default_factory=dict)  # node group of each new node, by pool
@@ -118,7 +111,7 @@ def plan_nodes_for_tasks_without_room(need: TaskRequirement, tasks: int, progres
 
 def _unused_share(need: TaskRequirement, tasks: int, offer: PoolOrStandbyOffer) -> float:
     """Return the unused share (0 to 1) of the slots of new nodes that run the given number of tasks."""
-    pieces_each = count_task_pieces_fitting_host(need, offer.room)
+    pieces_each = task_packing.count_task_pieces_fitting_host(need, offer.room)
     if not pieces_each:
         return 1.0
     pieces = tasks * need.pieces
@@ -153,18 +146,18 @@ def _usable_pool_offers(need: TaskRequirement, progress: ScaleUpProgress) -> Ite
             yield offer
 
 
-def _fits_any_part(need: TaskRequirement, room: FreeHostCapacity) -> bool:
-    return any(count_task_pieces_fitting_host(part, room) for part in need.parts)
+def _fits_any_part(need: TaskRequirement, room: task_packing.FreeHostCapacity) -> bool:
+    return any(task_packing.count_task_pieces_fitting_host(part, room) for part in need.parts)
 
 
 def _environment_choices(
     need: TaskRequirement, offer: PoolOrStandbyOffer, progress: ScaleUpProgress
 ) -> list[TaskRequirement]:
     """Return the requirement once for each parallel environment; environments with more room come first."""
-    choices = split_by_parallel_environment(need, (offer.room, *(room for room, _ in progress.blocks)))
+    choices = task_packing.split_by_parallel_environment(need, (offer.room, *(room for room, _ in progress.blocks)))
     if len(choices) == 1:
         return [need]
-    usable = [choice for choice in choices if count_task_pieces_fitting_host(choice, offer.room)]
+    usable = [choice for choice in choices if task_packing.count_task_pieces_fitting_host(choice, offer.room)]
     return sorted(usable, key=lambda choice: -_free_pieces(choice, progress.blocks)) or [need]
 
 
@@ -174,9 +167,9 @@ def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ScaleUpProg
     if not asleep:
         return 0
 
-    def pack(hosts: int, tasks: int) -> tuple[int, HostBlocks]:
-        blocks = merge_hosts_of_equal_capacity((*progress.blocks, *asleep[:hosts]))
-        return pack_tasks_first_fit(need, tasks, blocks)
+    def pack(hosts: int, tasks: int) -> tuple[int, task_packing.HostBlocks]:
+        blocks = task_packing.merge_hosts_of_equal_capacity((*progress.blocks, *asleep[:hosts]))
+        return task_packing.pack_tasks_first_fit(need, tasks, blocks)
 
     fit, _ = pack(len(asleep), tasks)
     hosts = bisect_left(range(len(asleep)), True, key=lambda hosts: pack(hosts, fit)[0] == fit)
@@ -184,7 +177,7 @@ def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ScaleUpProg
     return fit
 
 
-def _wakeable_hosts(need: TaskRequirement, progress: ScaleUpProgress) -> HostBlocks:
+def _wakeable_hosts(need: TaskRequirement, progress: ScaleUpProgress) -> task_packing.HostBlocks:
     """Return the powered-off hosts that may be woken for a task, each host as a separate block."""
     blocks = (
         (offer.room, (host,))
@@ -195,12 +188,14 @@ def _wakeable_hosts(need: TaskRequirement, progress: ScaleUpProgress) -> HostBlo
     return tuple(blocks)[: max(0, progress.limits.for_price(0.0)[0])]
 
 
-def _record_woken_hosts(progress: ScaleUpProgress, blocks: HostBlocks, asleep: HostBlocks) -> None:
+def _record_woken_hosts(
+    progress: ScaleUpProgress, blocks: task_packing.HostBlocks, asleep: task_packing.HostBlocks
+) -> None:
     """Record the powered-off hosts that tasks use, and forget the capacity of unused hosts."""
     names = {name for _, hosts in asleep for name in hosts}
     used = {name for room, hosts in blocks if room.is_used for name in hosts} & names
     still = names - used
-    progress.blocks = merge_hosts_of_equal_capacity(
+    progress.blocks = task_packing.merge_hosts_of_equal_capacity(
         (room, tuple(name for name in hosts if name not in still)) for room, hosts in blocks
     )
     progress.woken += tuple(used)
@@ -251,7 +246,7 @@ def _add_nodes_to_group(
     blocks = _with_new_nodes((*progress.blocks, *asleep), offer, group, nodes, first=len(bought))
     if need.pieces > 1:  # pieces of one task run in one node group
         blocks = tuple(sorted(blocks, key=lambda block: block[0].group != group))
-    blocks = pack_tasks_first_fit(need, fit, blocks)[1]
+    blocks = task_packing.pack_tasks_first_fit(need, fit, blocks)[1]
     progress.limits = progress.limits.after(nodes, offer.price)
     bought.extend([group] * nodes)
     _record_woken_hosts(progress, blocks, asleep)
@@ -270,7 +265,7 @@ def _most_nodes_in_group(
     return most, cause if limit <= remaining else BalancePlanReason.POOL_FULL
 
 
-def _shareable_standby_hosts(group: str, need: TaskRequirement, progress: ScaleUpProgress) -> HostBlocks:
+def _shareable_standby_hosts(group: str, need: TaskRequirement, progress: ScaleUpProgress) -> task_packing.HostBlocks:
     """Return the powered-off hosts that a parallel task may use beside new nodes."""
     return _wakeable_hosts(need, progress) if need.pieces > 1 and not group else ()
 
@@ -282,11 +277,11 @@ def _fewest_nodes(
     most, blocks = min(most, tasks * need.total), progress.blocks
     if need.pieces > 1:
         own = (block for block in blocks if block[0].group == group)
-        blocks = merge_hosts_of_equal_capacity((*own, *_shareable_standby_hosts(group, need, progress)))
+        blocks = task_packing.merge_hosts_of_equal_capacity((*own, *_shareable_standby_hosts(group, need, progress)))
     if need.also or (need.pieces > 1 and (need.is_apart or need.is_exclusive)):  # pieces need separate hosts
 
         def count_placed(nodes: int, tasks: int) -> int:
-            return pack_tasks_first_fit(need, tasks, _with_new_nodes(blocks, offer, group, nodes))[0]
+            return task_packing.pack_tasks_first_fit(need, tasks, _with_new_nodes(blocks, offer, group, nodes))[0]
 
         fit = count_placed(most, tasks)
         return fit, bisect_left(range(most), True, key=lambda nodes: count_placed(nodes, fit) == fit)
@@ -297,17 +292,17 @@ def _fewest_nodes(
     return fit, max(0, -(-(fit * need.pieces - free) // pieces_each))
 
 
-def _free_pieces(need: TaskRequirement, blocks: HostBlocks) -> int:
+def _free_pieces(need: TaskRequirement, blocks: task_packing.HostBlocks) -> int:
     return sum(len(names) * _pieces_each(need, room) for room, names in blocks)
 
 
-def _pieces_each(need: TaskRequirement, room: FreeHostCapacity) -> int:
-    pieces = count_task_pieces_fitting_host(need, room)
+def _pieces_each(need: TaskRequirement, room: task_packing.FreeHostCapacity) -> int:
+    pieces = task_packing.count_task_pieces_fitting_host(need, room)
     return min(pieces, 1) if need.is_exclusive else pieces
 
 
 def _with_new_nodes(
-    blocks: HostBlocks, offer: PoolOrStandbyOffer, group: str, nodes: int, first: int = 0
-) -> HostBlocks:
+    blocks: task_packing.HostBlocks, offer: PoolOrStandbyOffer, group: str, nodes: int, first: int = 0
+) -> task_packing.HostBlocks:
     names = tuple(f"{offer.name}+{number}" for number in range(first, first + nodes))
-    return merge_hosts_of_equal_capacity((*blocks, (replace(offer.room, group=group), names)))
+    return task_packing.merge_hosts_of_equal_capacity((*blocks, (replace(offer.room, group=group), names)))

@@ -14,19 +14,13 @@ from gridbridge.decisions.elastic.demand.task_requirements import (
     parse_amount_or_default,
     request_expression_matches,
 )
+from gridbridge.model.elastic import grid_engine_cell
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.grid_engine_cell import (
-    LIMITS,
-    MEMORY,
-    TO_ALL,
-    CellConfiguration,
-    CellExecutionHost,
-    QueueAccessLists,
-    QueueInstance,
-)
 from gridbridge.model.job_request import HOSTNAME, QNAME, SHORTCUTS
 
-BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # resources that every host has: complex(5)
+BUILT_IN = frozenset(
+    (*SHORTCUTS.values(), *grid_engine_cell.LIMITS, *grid_engine_cell.MEMORY, "cpu")
+)  # resources that every host has: complex(5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +34,7 @@ class QueueFreeSlotsOnHost:
     amounts: tuple[tuple[str, float], ...] = ()  # consumables of the queue
     is_batch: bool = True
     is_told: bool = True  # whether the queue's configuration is known
-    access: QueueAccessLists = TO_ALL
+    access: grid_engine_cell.QueueAccessLists = grid_engine_cell.TO_ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +44,8 @@ class CellPlacementRules:
     situation: BalanceSituation
     queue: str  # the queue of tasks without a queue request, if the cell's configuration is unknown
     patterns: frozenset[str]  # host patterns that tasks request
-    hosts: Mapping[str, CellExecutionHost]
-    queues_by_host: Mapping[str, list[QueueInstance]]  # without best-effort and transfer queues
+    hosts: Mapping[str, grid_engine_cell.CellExecutionHost]
+    queues_by_host: Mapping[str, list[grid_engine_cell.QueueInstance]]  # without best-effort and transfer queues
     common: frozenset[str]  # resources of the present hosts that new nodes resemble
     told: Mapping[str, frozenset[str]]  # resource values of hosts like new nodes
     offered: frozenset[str]  # resources of any host or queue; empty: unknown
@@ -63,7 +57,7 @@ class CellPlacementRules:
     widest: int  # largest number of slots of a queue on one host
 
     @property
-    def layout(self) -> CellConfiguration:
+    def layout(self) -> grid_engine_cell.CellConfiguration:
         """The configuration of the cell."""
         return self.situation.layout
 
