@@ -25,11 +25,7 @@ BROKEN = frozenset((QueueStartBlocker.UNREACHABLE, QueueStartBlocker.ERROR))
 
 
 def count_slots_and_startable_tasks(situation: BalanceSituation, queue: str) -> BalancePlanFigures:
-    """Count a queue's usable slots and the waiting tasks that could start in the queue.
-
-    Slots of silent and closed hosts are left out. The longest wait is measured from the time at which the
-    oldest job could start.
-    """
+    """Count a queue's slots on reporting open hosts, and the waiting tasks that could start in the queue."""
     own = [instance for instance in situation.cell.instances if instance.queue == queue]
     usable = [instance for instance in own if instance.is_usable]
     waiting = [
@@ -54,10 +50,7 @@ def count_slots_and_startable_tasks(situation: BalanceSituation, queue: str) -> 
 
 
 def startable_waiting_jobs(waiting: Iterable[WaitingJobGroup]) -> list[WaitingJobGroup]:
-    """Return the waiting jobs that the scheduler may start now.
-
-    Best-effort jobs and campaign tasks are left out, because no node is added for them.
-    """
+    """Return the waiting jobs that the scheduler may start now, without best-effort jobs and campaign tasks."""
     return [row for row in waiting if row.can_start and not row.fills_gaps]
 
 
@@ -123,10 +116,7 @@ def nodes_by_name_without_standby(situation: BalanceSituation) -> tuple[ElasticN
 
 
 def hosts_with_known_tasks(situation: BalanceSituation) -> frozenset[str]:
-    """Return the hosts whose running tasks the cell reports.
-
-    A host without a queue is included only if no configured queue contains the host.
-    """
+    """Return the hosts with a queue, and hosts without a queue that no configured queue contains."""
     listed = frozenset(instance.host for instance in situation.cell.instances)
     unlisted = {host.name for host in situation.cell.hosts} - listed
     if not unlisted or not situation.layout.queues:
@@ -141,10 +131,7 @@ def elapsed_s(since: datetime, now: datetime) -> float:
 
 
 def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
-    """Return the most frequent number of slots of a host, without the master; 0 if unknown.
-
-    Of two equally frequent numbers, the larger is returned.
-    """
+    """Return the most frequent number of slots of a host, without the master; of two numbers the larger."""
     with_slots = [instance for instance in own if instance.total]
     counts = Counter(instance.total for instance in with_slots if not is_same_host(instance.host, master))
     counts = counts or Counter(instance.total for instance in with_slots)

@@ -260,10 +260,7 @@ def balancer_figures_if_cell_observed(
 def balancer_figures_if_cell_unobserved(
     before: PublishedBalancerFigures | None, cluster: str, now: datetime, trouble: str
 ) -> PublishedBalancerFigures:
-    """Return the published figures after a round that could not read the cell.
-
-    The figures of hosts, nodes and tasks are those of the last round that could read the cell.
-    """
+    """Return the figures after a round that could not read the cell, with the last known hosts and tasks."""
     last = _begun(before, cluster, now)
     return replace(
         last, at=now, took_s=0.0, trouble=trouble, rounds=last.rounds + 1, blind_rounds=last.blind_rounds + 1

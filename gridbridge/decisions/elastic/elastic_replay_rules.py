@@ -126,10 +126,7 @@ def _count_simulated_nodes_and_jobs(situation: BalanceSituation) -> BalancePlanF
 
 
 def seconds_to_next_rule_timeout(situation: BalanceSituation, way: ReplayPolicy) -> float:
-    """Return the seconds until the next timeout of a policy expires; infinite without a timeout.
-
-    Until then each round decides like the last round, unless nodes or tasks change.
-    """
+    """Return the seconds until a timeout of a policy may change the next decision; infinite without one."""
     return min((seconds for seconds in _pending_timeouts(situation, way) if seconds > 0), default=math.inf)
 
 

@@ -142,10 +142,7 @@ def _cluster_after_moves(cluster: GanetiCluster, end: GanetiInstancePlacement) -
 
 
 def group_parallel_ganeti_moves(moves: Sequence[GanetiInstanceMove]) -> list[list[GanetiInstanceMove]]:
-    """Group consecutive moves that use different nodes into sets of parallel jobs.
-
-    The sets are filled from the last move backwards, as in hbal.
-    """
+    """Group consecutive moves that use different nodes into parallel jobs, from the last move backwards."""
     sets: list[list[GanetiInstanceMove]] = []
     touched: set[int] = set()
     for move in reversed(moves):

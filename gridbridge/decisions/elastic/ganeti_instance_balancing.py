@@ -100,10 +100,7 @@ class GanetiMoveScoreSums:
     def nearest(
         self, source: ScoreChange, targets: list[tuple[int, ScoreChange]], least: float
     ) -> list[tuple[float, int]]:
-        """Return the target nodes whose estimated score is close to the best score, with the scores.
-
-        The loop is unrolled, because a balance calls this a million times.
-        """
+        """Return the targets with an estimated score close to the best; unrolled, because called a million times."""
         count = float(len(self.online) or 1)
         source_changes = {k: (by_sum, by_square) for k, by_sum, by_square in source[1]}
         base = self.linear + source[0] + self.spread - sum(self.terms[k] for k in MOVED)

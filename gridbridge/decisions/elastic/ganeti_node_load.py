@@ -254,10 +254,7 @@ def describe_unaccounted_ganeti_use(cluster: ganeti_cluster.GanetiCluster) -> tu
 
 
 def _used_memory(cluster: ganeti_cluster.GanetiCluster) -> list[int]:
-    """Return the memory that each node's primary instances use.
-
-    A node that is primary and secondary node of one instance is only the secondary node, as in hsqueeze.
-    """
+    """Return the memory of each node's primary instances; a node that is also the secondary counts none."""
     used = [0] * len(cluster.nodes)
     for instance in cluster.instances:
         if instance.status.takes_memory and instance.primary != instance.secondary:
@@ -278,6 +275,7 @@ def _hardware_of_node(
     recorded = int(node.mem) - node.own_mem
     missing = recorded - used_mem - node.free_mem
     sends = _tags_of_families(cluster.tags, MIGRATION, node.tags)
+    pairs = (tag.removeprefix(ALLOWED).split("::") for tag in cluster.tags if tag.startswith(ALLOWED))
     return GanetiNodeHardwareAndTags(
         room=recorded - max(0, missing),
         mem=node.mem,
@@ -289,21 +287,15 @@ def _hardware_of_node(
         vcpu_ratio=policy.vcpu_ratio,
         is_exclusive=node.has_own_spindles,
         sends=sends,
-        takes=sends | _allowed_migration_sources(cluster.tags, sends),
+        takes=sends | {pair[0] for pair in pairs if len(pair) == 2 and pair[1] in sends},
         locations=_tags_of_families(cluster.tags, LOCATION, node.tags),
     )
 
 
 def _tags_of_families(cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
     """Return the tags that begin with FAMILY and a colon, if the cluster has the tag of prefix and FAMILY."""
-    families = [f"{tag.removeprefix(prefix)}:" for tag in cluster_tags if tag.startswith(prefix)]
-    return frozenset(tag for tag in tags if any(tag.startswith(family) for family in families))
-
-
-def _allowed_migration_sources(cluster_tags: tuple[str, ...], sends: frozenset[str]) -> frozenset[str]:
-    """Return the migration tags of nodes that may send instances to a node with these tags."""
-    pairs = (tag.removeprefix(ALLOWED).split("::") for tag in cluster_tags if tag.startswith(ALLOWED))
-    return frozenset(pair[0] for pair in pairs if len(pair) == 2 and pair[1] in sends)
+    families = tuple(f"{tag.removeprefix(prefix)}:" for tag in cluster_tags if tag.startswith(prefix))
+    return frozenset(tag for tag in tags if tag.startswith(families))
 
 
 def loads_of_ganeti_instances(

@@ -7,7 +7,6 @@ idle, and hosts that did not boot after a power-on.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from types import MappingProxyType
 
 from gridbridge.model.elastic.elastic_nodes import (
     BalancerNodeAct,
@@ -158,10 +157,7 @@ def act_to_release_powered_host(node: BalancerOwnedNode, now: datetime) -> DueNo
 
 
 def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]) -> DueNodeAct:
-    """Add the standby tag to a power-off act, if the host has no standby tag yet.
-
-    A host that an administrator drained gets no tag, so that no round wakes the host.
-    """
+    """Add a missing standby tag to a power-off act, unless an administrator drained the host."""
     if due_.act is not BalancerNodeAct.REST or due_.node.cause is NodeStateCause.DRAINED:
         return due_
     return due_ if has_standby_tag(due_.node.name, tags) else replace(due_, tag=STANDBY_AUTO)
@@ -190,10 +186,7 @@ def _draining(case: PoweredHostFacts) -> DueNodeAct | None:
 
 
 def _with_cause(case: PoweredHostFacts, node: BalancerOwnedNode) -> BalancerOwnedNode:
-    """Set cause UNDER_TASKS if the cell still lists tasks on a powered-off host, and clear the cause otherwise.
-
-    A cause that prevents waking is kept unchanged.
-    """
+    """Set or clear cause UNDER_TASKS of a powered-off host; a cause that prevents waking is kept unchanged."""
     if node.cause is NodeStateCause.DRAINED or node.cause.is_boot_failure:
         return node
     if case.host is not None and case.host.is_busy:
@@ -250,16 +243,14 @@ def _failed(case: PoweredHostFacts) -> DueNodeAct | None:
     return DueNodeAct(node=case.node, act=BalancerNodeAct.STOP)
 
 
-RULES: Mapping[ElasticNodeState, Callable[[PoweredHostFacts], DueNodeAct | None]] = MappingProxyType(
-    {
-        ElasticNodeState.READY: _ready,
-        ElasticNodeState.DRAINING: _draining,
-        ElasticNodeState.STANDBY: _standby,
-        ElasticNodeState.BOOTING: _booting,
-        ElasticNodeState.JOINING: _joining,
-        ElasticNodeState.FAILED: _failed,
-    }
-)
+RULES: Mapping[ElasticNodeState, Callable[[PoweredHostFacts], DueNodeAct | None]] = {
+    ElasticNodeState.READY: _ready,
+    ElasticNodeState.DRAINING: _draining,
+    ElasticNodeState.STANDBY: _standby,
+    ElasticNodeState.BOOTING: _booting,
+    ElasticNodeState.JOINING: _joining,
+    ElasticNodeState.FAILED: _failed,
+}
 
 
 NO_TAGS = HostTagsAndMovableTasks()
@@ -268,11 +259,7 @@ NO_TAGS = HostTagsAndMovableTasks()
 def standby_and_wake_steps_of_plan(
     plan: StandbyOrWakePlan, facts: HostTagsAndMovableTasks = NO_TAGS
 ) -> tuple[HostStandbyOrWakeStep, ...]:
-    """Return the steps that power the planned hosts off or on, host by host.
-
-    A host without a standby tag gets the tag before the power-off. A woken host loses only the tag that a
-    squeeze wrote.
-    """
+    """Return the steps that power hosts off or on; a woken host loses only the tag that a squeeze wrote."""
     steps, tags = list[HostStandbyOrWakeStep](), facts.tags
     for host in plan.off:
         steps.append(HostStandbyOrWakeStep(host=host, doing=StandbyOrWakeStepKind.DRAIN))
@@ -332,10 +319,7 @@ def latest_oar_power_request_by_node(
 def unfinished_oar_power_requests(
     notes: Iterable[OarPowerRequest], unsettled: Mapping[str, OarRequestedPowerState], now_s: float
 ) -> tuple[OarPowerRequest, ...]:
-    """Reduce each power request to the nodes that have not reached the requested state.
-
-    If two requests contradict each other, the later request applies.
-    """
+    """Reduce power requests to nodes that have not reached the state of their latest request."""
     unfinished = list[OarPowerRequest]()
     for note in notes:
         hosts = () if now_s - note.at_s > STALE_S else note.hosts

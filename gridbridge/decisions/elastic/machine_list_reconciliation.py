@@ -86,10 +86,7 @@ def machine_missing_since_by_node(
 
 
 def silent_since_by_host(world: BalancerNodesSnapshot, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
-    """Return since when each silent node, and each silent host without a node, has been silent.
-
-    After a restart of the qmaster all hosts are silent for a while.
-    """
+    """Return since when each silent node, and each silent host without a node, has been silent."""
     nodes = (
         unique_node_key(node)
         for node in world.kept
@@ -190,10 +187,7 @@ def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, Provi
 
 
 def _unlisted_nodes_by_name(world: BalancerNodesSnapshot) -> Mapping[str, BalancerOwnedNode]:
-    """Return one node without a listed machine for each name, if possible a node that has not failed.
-
-    A name is left out if any node of this name has a listed machine.
-    """
+    """Return one node for each name of which no node has a listed machine, if possible a node that works."""
     nodes = [node for node in world.kept if node.pool not in world.switched]
     ours = MachinesOfOwnedNodes(world)
     listed = {node.name for node in nodes if ours.of(node) is not None}
@@ -251,10 +245,7 @@ def _is_other_host(machine: ProviderMachine, world: BalancerNodesSnapshot) -> bo
 
 
 def _node_of_unknown_machine(machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot) -> BalancerOwnedNode:
-    """Return a new node for a machine that is missing from the state file.
-
-    A node whose daemon reports may have disabled queues, and therefore joins the cell again.
-    """
+    """Return a new node for a machine that the state file lacks; a reporting host joins the cell again."""
     host = world.host_of(machine.name)
     state = ElasticNodeState.JOINING if is_host_reporting(host) else ElasticNodeState.BOOTING
     if machine.state is ProviderMachineState.STOPPED:

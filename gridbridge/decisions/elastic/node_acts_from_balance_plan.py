@@ -6,11 +6,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gridbridge.decisions.elastic import (
-    host_standby_and_waking,
-    machine_list_reconciliation,
-    node_and_master_lifecycle,
-)
+from gridbridge.decisions.elastic import host_standby_and_waking, machine_list_reconciliation, node_and_master_lifecycle
 from gridbridge.decisions.elastic.demand.free_capacity import has_running_or_reserved_slots, ordinary_queues_by_host
 from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
@@ -71,10 +67,7 @@ def plan_due_node_acts(
     requests: AdministratorNodeRequests = NO_ADMINISTRATOR_REQUESTS,
     standby_plan: StandbyOrWakePlan | None = None,
 ) -> tuple[DueNodeAct, ...]:
-    """Return the acts that are due for all nodes, for new nodes, and for hosts to power off or wake.
-
-    A node with another due act is not removed in the same round.
-    """
+    """Return the due acts for all nodes; a node with another due act is not removed in the same round."""
     wished = {apply_administrator_node_request(node, world, requests): node for node in world.kept}
     first = node_and_master_lifecycle.due_node_acts(replace(world, kept=tuple(wished)), patience)
     due_acts = {act.before: act for act in first if act.before}
@@ -122,10 +115,7 @@ def _squeeze_act(
 def apply_administrator_node_request(
     node: BalancerOwnedNode, world: BalancerNodesSnapshot, requests: AdministratorNodeRequests
 ) -> BalancerOwnedNode:
-    """Return a node after an administrator's request to keep, free or drain the node.
-
-    A joining node is drained once the node is ready. A drained standby host of the site is not woken.
-    """
+    """Return a node after an administrator's request to keep, free or drain; a joining node is drained once ready."""
     if node.name in requests.kept:
         return replace(node, is_kept=True)
     if node.name in requests.freed:

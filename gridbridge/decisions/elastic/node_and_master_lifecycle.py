@@ -5,7 +5,6 @@ Nodes of a pool without a complete machine list get no act.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from gridbridge.decisions.elastic import host_standby_and_waking, machine_list_reconciliation
 from gridbridge.decisions.elastic.machine_list_reconciliation import LISTED_S
@@ -130,10 +129,7 @@ def _switched(case: _Case) -> DueNodeAct | None:
 
 
 def _requested(case: _Case) -> DueNodeAct | None:
-    """Let a node boot once the provider lists the machine; forget a node without a machine after LISTED_S.
-
-    The machine is requested again if the provider asked for a retry.
-    """
+    """Let a listed machine boot, or forget a node without a machine after LISTED_S, or repeat a postponed request."""
     if case.machine is not None:
         booting = case.as_(ElasticNodeState.BOOTING)
         node = machine_list_reconciliation.update_node_from_machine(booting, case.machine, case.world)
@@ -239,10 +235,7 @@ def _lost(case: _Case) -> DueNodeAct:
 
 
 def _failed(case: _Case) -> DueNodeAct | None:
-    """Destroy the machine of a failed node.
-
-    A host of this name in the cell is ignored, because the host may belong to another node.
-    """
+    """Destroy the machine of a failed node; a host of the same name may belong to another node."""
     if case.machine is None:
         if case.is_out_briefly:
             return None
@@ -266,18 +259,16 @@ def _standby(case: _Case) -> DueNodeAct | None:
     return None
 
 
-RULES: Mapping[ElasticNodeState, Callable[[_Case], DueNodeAct | None]] = MappingProxyType(
-    {
-        ElasticNodeState.REQUESTED: _requested,
-        ElasticNodeState.BOOTING: _booting,
-        ElasticNodeState.JOINING: _joining,
-        ElasticNodeState.READY: _ready,
-        ElasticNodeState.DRAINING: _draining,
-        ElasticNodeState.REMOVING: _removing,
-        ElasticNodeState.FAILED: _failed,
-        ElasticNodeState.STANDBY: _standby,
-    }
-)
+RULES: Mapping[ElasticNodeState, Callable[[_Case], DueNodeAct | None]] = {
+    ElasticNodeState.REQUESTED: _requested,
+    ElasticNodeState.BOOTING: _booting,
+    ElasticNodeState.JOINING: _joining,
+    ElasticNodeState.READY: _ready,
+    ElasticNodeState.DRAINING: _draining,
+    ElasticNodeState.REMOVING: _removing,
+    ElasticNodeState.FAILED: _failed,
+    ElasticNodeState.STANDBY: _standby,
+}
 
 
 def master_machine_to_terminate(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from math import inf
 
 from gridbridge.decisions.elastic import machine_list_reconciliation
 from gridbridge.model.elastic.balance_plan import BalancePlan
@@ -98,10 +99,7 @@ def node_costs_since_last_round(
 def _billed_units_begun(
     node: BalancerOwnedNode, after: datetime, until: datetime, unit_s: float, *, counted: int
 ) -> int:
-    """Return how many billing units of a node begin after `after`, up to and including `until`.
-
-    The first unit, which begins with the machine, is billed in the round that first sees the machine.
-    """
+    """Return a node's billing units that begin in (`after`, `until`]; the first when the machine is first seen."""
     since = node.up_since or until
     before = max(counted, _units_until(since, after, unit_s))
     return max(0, max(1, _units_until(since, until, unit_s)) - before)
@@ -148,15 +146,13 @@ NO_MACHINE_CAUSES = (NodeStateCause.NO_CAPACITY, NodeStateCause.NOT_GRANTED)  # 
 def paused_pools(
     records: Mapping[str, PoolFailureRecord], rules: BalanceSection, retry_s: float, now: datetime
 ) -> Mapping[str, datetime]:
-    """Return the pools that are paused after failures, with the start of each pause.
-
-    A pool is paused for `protected_s` after `protect_after` consecutive failures of its nodes.
-    """
+    """Return the pools that are paused after consecutive failures of nodes, with the start of each pause."""
     since = dict[str, datetime]()
     for pool, record in records.items():
         if record.no_capacity_at:
             since[pool] = record.no_capacity_at
-        if is_pool_paused_for_failures(record, rules, now):
+        failed_s = (now - record.failed_at).total_seconds() if record.failed_at else inf
+        if record.failures >= rules.protect_after and failed_s < rules.protected_s:
             since[pool] = now
         elif record.failures and record.failed_at and retry_s:
             since[pool] = max(record.failed_at, since.get(pool, record.failed_at))
@@ -167,13 +163,6 @@ def pools_closed_to_new_nodes(world: BalancerNodesSnapshot) -> frozenset[str]:
     """Return the pools whose provider sent no machine list, or does not delete machines."""
     stuck = {node.pool for node in machine_list_reconciliation.nodes_with_undeleted_machines(world)}
     return frozenset(stuck | world.pools - world.machines.keys())
-
-
-def is_pool_paused_for_failures(record: PoolFailureRecord, rules: BalanceSection, now: datetime) -> bool:
-    """Say whether a pool is paused because its nodes failed too often."""
-    if record.failures < rules.protect_after or record.failed_at is None:
-        return False
-    return (now - record.failed_at).total_seconds() < rules.protected_s
 
 
 def update_pool_failure_records(

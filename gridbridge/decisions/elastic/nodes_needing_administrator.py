@@ -44,10 +44,7 @@ def silent_nodes_with_tasks(world: BalancerNodesSnapshot, silent_s: float) -> tu
 
 
 def find_powered_off_hosts_with_tasks(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
-    """Return the site's own powered-off hosts on which the cell still lists tasks.
-
-    Only a person powers off a host with tasks. Hosts that are being woken are left out.
-    """
+    """Return the site's own hosts that a person powered off although the cell still lists tasks there."""
     off = {
         (pool, machine.id)
         for pool in world.switched
@@ -90,11 +87,7 @@ def find_silent_hosts_without_machine(
 
 
 def find_reporting_nodes_without_listed_machine(world: BalancerNodesSnapshot) -> tuple[BalancerOwnedNode, ...]:
-    """Return the nodes whose daemon reports although the provider no longer lists the machine.
-
-    The provider's region, account or program may have changed, so that the provider cannot destroy the
-    machine.
-    """
+    """Return the nodes whose daemon reports although the provider, as after a change of region, lists no machine."""
     successors = machine_list_reconciliation.replaced_nodes_with_successors(world)
     ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
     return tuple(
@@ -141,10 +134,7 @@ def standby_hosts_no_longer_configured(
 
 
 def manual_machine_removal_command(machine: str, provider: str, section: MachineProviderSection | None) -> str:
-    """Return the command by which an administrator destroys a machine.
-
-    If the provider has no known command, the text names the machine and its cloud.
-    """
+    """Return the command by which an administrator destroys a machine, or a text that names the machine."""
     if section is not None and section.kind is ProviderKind.COMMAND and section.program:
         request = shlex.quote(json.dumps({"id": machine}))
         return f"`echo {request} | {shlex.quote(section.program)} destroy`"

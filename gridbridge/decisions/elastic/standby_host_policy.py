@@ -10,10 +10,7 @@ from math import floor, inf
 
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import nodes_by_name_without_standby
 from gridbridge.decisions.elastic.demand import task_requirements
-from gridbridge.decisions.elastic.demand.free_capacity import (
-    collect_cell_placement_rules,
-    free_capacity_by_host,
-)
+from gridbridge.decisions.elastic.demand.free_capacity import collect_cell_placement_rules, free_capacity_by_host
 from gridbridge.decisions.elastic.demand.task_packing import (
     FreeHostCapacity,
     count_task_pieces_fitting_host,
@@ -79,10 +76,7 @@ class StartableStandardRequestCount:
         return is_spared
 
     def is_enough(self, factor: float) -> bool:
-        """Say whether `factor` standard requests (sample jobs) per host could start, rounded down as in hsqueeze.
-
-        The requests of all hosts are added up, unless the setting `on_each` is on.
-        """
+        """Say whether `factor` standard requests per host could start, on all hosts together unless `on_each`."""
         if self._squeeze.on_each:
             return not any(count for requests, count in self._each.items() if requests < floor(factor))
         return self.requests >= floor(factor * self.hosts)
@@ -128,9 +122,24 @@ def plan_hosts_to_sleep_or_wake(
     hosts = find_hosts_accepting_tasks(situation, rules, facts)
     given_back = _hosts_to_be_removed(situation, plan, hosts)
     stay = tuple(host for host in hosts if host.name not in given_back)
-    standby_plan = _plan_standby(situation, plan, rules, squeeze, facts, hosts, stay)
-    is_last = bool(given_back) and len(stay) == len(standby_plan.off)
-    return replace(standby_plan, last=tuple(given_back.values())[-1] if is_last else "")
+    reserve = StartableStandardRequestCount(squeeze, hosts)
+    squeeze_plan = StandbyOrWakePlan(
+        cause=StandbyOrWakePlanCause.BETWEEN,
+        working=reserve.hosts,
+        reserve=reserve.requests,
+        least=squeeze.minimal_reserve,
+        target=squeeze.target_reserve,
+    )
+    if plan.verdict is BalancePlanReason.UNREADY:
+        squeeze_plan = replace(squeeze_plan, cause=StandbyOrWakePlanCause.UNREADY)
+    elif plan.verdict is BalancePlanReason.NO_MAXIMUM or not rules.max_nodes:
+        squeeze_plan = replace(squeeze_plan, cause=StandbyOrWakePlanCause.NO_MAXIMUM)
+    elif plan.add or plan.wake or not reserve.is_enough(squeeze.minimal_reserve):
+        squeeze_plan = _plan_waking(squeeze_plan, situation, plan, rules, squeeze, facts, hosts)
+    elif plan.verdict in MAY_SHRINK:
+        squeeze_plan = _plan_resting(squeeze_plan, situation, plan, rules, squeeze, stay)
+    is_last = bool(given_back) and len(stay) == len(squeeze_plan.off)
+    return replace(squeeze_plan, last=tuple(given_back.values())[-1] if is_last else "")
 
 
 def _hosts_to_be_removed(
@@ -141,34 +150,6 @@ def _hosts_to_be_removed(
     nodes = {node.name: host.name for host in hosts if (node := own.of_host(host.name))}
     kept_names = {node.name for node in situation.nodes if node.is_kept}
     return {nodes[name]: name for name in plan.remove if name in nodes and name in kept_names}
-
-
-def _plan_standby(
-    situation: BalanceSituation,
-    plan: BalancePlan,
-    rules: BalanceSection,
-    squeeze: SqueezeSection,
-    facts: HostTagsAndMovableTasks,
-    hosts: tuple[HostAcceptingTasks, ...],
-    stay: tuple[HostAcceptingTasks, ...],
-) -> StandbyOrWakePlan:
-    reserve = StartableStandardRequestCount(squeeze, hosts)
-    unchanged = StandbyOrWakePlan(
-        cause=StandbyOrWakePlanCause.BETWEEN,
-        working=reserve.hosts,
-        reserve=reserve.requests,
-        least=squeeze.minimal_reserve,
-        target=squeeze.target_reserve,
-    )
-    if plan.verdict is BalancePlanReason.UNREADY:
-        return replace(unchanged, cause=StandbyOrWakePlanCause.UNREADY)
-    if plan.verdict is BalancePlanReason.NO_MAXIMUM or not rules.max_nodes:
-        return replace(unchanged, cause=StandbyOrWakePlanCause.NO_MAXIMUM)
-    if plan.add or plan.wake or not reserve.is_enough(squeeze.minimal_reserve):
-        return _plan_waking(unchanged, situation, plan, rules, squeeze, facts, hosts)
-    if plan.verdict not in MAY_SHRINK:
-        return unchanged
-    return _plan_resting(unchanged, situation, plan, rules, squeeze, stay)
 
 
 def find_hosts_accepting_tasks(
@@ -236,10 +217,7 @@ def _plan_waking(
 
 
 def wakeable_standby_nodes(nodes: Iterable[ElasticNode], facts: HostTagsAndMovableTasks) -> tuple[ElasticNode, ...]:
-    """Return the powered-off nodes with a standby tag, in the order of waking.
-
-    The end of the tag gives the order: numbers first, then texts, `auto` last.
-    """
+    """Return the powered-off nodes with a standby tag, ordered by the tags: numbers, then texts, then `auto`."""
     asleep = [
         (order, at, node)
         for at, node in enumerate(nodes)
@@ -291,10 +269,7 @@ def _plan_resting(
 def _hosts_that_may_rest(
     situation: BalanceSituation, plan: BalancePlan, squeeze: SqueezeSection, hosts: tuple[HostAcceptingTasks, ...]
 ) -> list[HostAcceptingTasks]:
-    """Return the hosts that may be powered off, hosts with the most tasks first.
-
-    The master, nodes that must be kept, and hosts with reserved slots are never powered off.
-    """
+    """Return hosts that may be powered off, those with most tasks first; never the master or kept nodes."""
     has_new_idle = any(refusal.cause in BRIEF for refusal in plan.refused)
     own, remove = NodesByHostName(situation.nodes), frozenset(plan.remove)
     fit = [

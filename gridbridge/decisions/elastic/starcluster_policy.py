@@ -22,7 +22,6 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host, short_host_name
-from gridbridge.model.elastic.grid_engine_cell import QueueInstance
 from gridbridge.model.grid_engine_amounts import DAY_S
 
 
@@ -115,7 +114,8 @@ def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> Bal
     """
     own = [instance for instance in situation.cell.instances if instance.queue == queue]
     waiting = [row for row in situation.cell.waiting if row.state.can_start]
-    slots = sum(instance.total for instance in own)
+    slots, host_slots = sum(instance.total for instance in own), own[0].total if own else 0
+    is_uniform = host_slots * len(situation.cell.hosts) == slots
     used = sum(sum(instance.running) for instance in situation.cell.instances)
     nodes = balancer_node_and_job_counts.nodes_by_name_without_standby(situation)
     since, changed = waiting[0].first_since if waiting else None, situation.last_change
@@ -127,18 +127,10 @@ def count_slots_like_starcluster(situation: BalanceSituation, queue: str) -> Bal
         wanted=sum(row.slots for row in waiting),
         free=slots - used,
         slots=slots,
-        slots_per_node=_slots_per_host(own, len(situation.cell.hosts)),
+        slots_per_node=host_slots if slots and is_uniform else None if slots else 0,
         waited_s=_seconds_without_days(situation.now - since) if since else 0.0,
         unchanged_s=_seconds_without_days(situation.now - changed) if changed else None,
     )
-
-
-def _slots_per_host(own: list[QueueInstance], hosts: int) -> int | None:
-    slots = sum(instance.total for instance in own)
-    first_slots = own[0].total if own else 0
-    if not slots:
-        return 0
-    return first_slots if first_slots * hosts == slots else None
 
 
 def _seconds_without_days(time: timedelta) -> float:
@@ -152,10 +144,7 @@ HOUR_MIN = 60
 def plan_starcluster_idle_removal(
     situation: BalanceSituation, rules: BalanceSection, plan: BalancePlan, *, is_faithful: bool
 ) -> BalancePlan:
-    """Add the idle nodes to remove, sorted by name, to a plan.
-
-    Only nodes that the balancer owns are removed. The caller must make sure that no job waits.
-    """
+    """Add to a plan the balancer's idle nodes to remove, sorted by name, while no job waits."""
     if not balancer_node_and_job_counts.is_pause_after_node_change_over(plan.figures, rules):
         return replace(plan, verdict=BalancePlanReason.NOT_STABLE)
     spare = plan.figures.staying - rules.min_nodes

@@ -72,10 +72,7 @@ class ReplayPolicyComparison:
 
 
 def load_workload_to_replay(path: str, begin_s: float | None, end_s: float | None) -> ReplayWorkload:
-    """Load a recorded workload, and select the tasks that were submitted in a time range.
-
-    Raises ParseError if no task remains.
-    """
+    """Load the recorded tasks that were submitted in a time range; raises ParseError if no task remains."""
     read = drop_waits_unexplained_by_slots(replay_workload.read_workload_file(path))
     tasks = tuple(
         task

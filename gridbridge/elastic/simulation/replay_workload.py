@@ -41,10 +41,7 @@ CANCELLED = 5
 
 
 def read_workload_file(path: str) -> ReplayWorkload:
-    """Read a recorded workload of either format.
-
-    Raises StateError for an unreadable file, and ParseError for a file without a usable line.
-    """
+    """Read a recorded workload; raises StateError if unreadable, and ParseError without a usable line."""
     try:
         with open(path, "rb") as file:
             too_long = list[int]()
@@ -73,10 +70,7 @@ def read_workload_file(path: str) -> ReplayWorkload:
 
 
 def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
-    """Return the content of a file that is plain text or compressed by gzip or xz.
-
-    Raises ParseError for a tar file, and for a file with another known compression.
-    """
+    """Return the content of a plain or gzip or xz file; raises ParseError for other compressions and tar."""
     begin = file.peek(AT_TAR + len(TAR))
     if begin.startswith(GZIP):
         return _plain(BufferedReader(gzip.GzipFile(fileobj=file)), path)
@@ -91,10 +85,7 @@ def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
 
 
 def _begin(file_lines: Iterator[bytes]) -> list[bytes]:
-    """Return the lines up to the first non-empty line, which shows the format.
-
-    The lines are kept, because a pipe can't be read twice.
-    """
+    """Return the lines up to the first non-empty line, which shows the format; a pipe cannot be read twice."""
     beginning = list[bytes]()
     for line in file_lines:
         beginning.append(line)
@@ -121,10 +112,7 @@ def _workload(numbered_lines: Iterable[tuple[int, ParsedLine]]) -> ReplayWorkloa
 
 
 def parse_accounting_tasks(lines: Iterable[bytes]) -> Iterator[tuple[int, ParsedLine]]:
-    """Yield each line's number, with the line's task or the reason for skipping the line.
-
-    Lines about tasks that never started or were requeued, and about parts of parallel tasks, are skipped.
-    """
+    """Yield each line's number, with the line's task, or why the line is no task that a replay can run."""
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.startswith(b"#"):
             yield number, _parse_accounting_task(line)

@@ -55,17 +55,13 @@ def _burst(
     return [
         RecordedReplayTask(
             submitted_s=float(round(BEGIN.timestamp() + now_s)),
-            run_s=_run_s(random.lognormvariate(math.log(kinds[kind]), TASK_SIGMA)),
+            run_s=float(round(min(MOST_S, max(LEAST_S, random.lognormvariate(math.log(kinds[kind]), TASK_SIGMA))))),
             slots=min(slots, distribution.node_slots),
             owner=f"owner{kind % 4}",
             name=f"work{kind}",
         )
         for _ in range(number)
     ]
-
-
-def _run_s(seconds: float) -> float:
-    return float(round(min(MOST_S, max(LEAST_S, seconds))))
 
 
 def _loaded(tasks: list[RecordedReplayTask], distribution: SyntheticWorkloadSettings) -> tuple[RecordedReplayTask, ...]:

@@ -165,10 +165,7 @@ def short_host_name(host: str) -> str:
 
 
 def is_same_host(first: str, second: str) -> bool:
-    """Say whether two names mean the same host, ignoring case.
-
-    A name without a domain matches the name in any domain, as in Grid Engine.
-    """
+    """Say whether two names mean the same host; a name without a domain matches any domain, as in Grid Engine."""
     if first == second:
         return True
     short, _, domain = first.lower().partition(".")

@@ -26,10 +26,7 @@ GROUP = "@"  # first character of a group's name in a user list
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobAccessIdentity:
-    """The facts by which access lists admit a job: owner, group, project and checkpointing environment.
-
-    An unknown fact never excludes a job.
-    """
+    """The facts by which access lists admit a job; an unknown fact never excludes a job."""
 
     owner: str = ""  # account; empty: unknown
     group: str = ""  # the owner's Unix group; empty: unknown
@@ -366,10 +363,7 @@ class TaskResourceRequests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJobGroup:
-    """The waiting jobs of one owner with equal requests and equal state.
-
-    Each group has one owner, so that an owner's jobs never change the waiting time of other owners.
-    """
+    """The waiting jobs of one owner with equal requests and equal state."""
 
     shape: TaskResourceRequests
     state: JobState

@@ -30,11 +30,7 @@ def plan_balance_by_demand(
     demand: DemandPolicySection,
     pools: Mapping[str, NodePoolSection],
 ) -> BalancePlan:
-    """Return the plan of a balancer round by policy demand.
-
-    The same situation gives the same plan. The plan keeps `nodes + add <= maximum` and `nodes - removed >=
-    minimum`.
-    """
+    """Return a plan that keeps `nodes + add <= maximum` and `nodes - removed >= minimum`."""
     facts = collect_demand_round_facts(situation, rules, demand, pools)
     shapes, refused, watched = waiting_tasks_as_demand.find_startable_demand(facts)
     packing = _pack_waiting_tasks(facts, shapes)
@@ -197,10 +193,7 @@ def _leave_out_tasks_served_without_new_nodes(
 def _choose_nodes(
     plan: BalancePlan, facts: DemandPolicyRoundFacts, packing: WaitingTaskPacking, ripe: ShapesWithTasks, short: int
 ) -> BalancePlan:
-    """Return the plan with the chosen nodes of one pool, or with the hosts to wake.
-
-    A round that wakes hosts adds no nodes.
-    """
+    """Return the plan with the chosen nodes of one pool or with the hosts to wake, but never with both."""
     limits = scale_up.new_node_limits_by_budgets(facts, plan.figures.nodes)
     progress = scale_up.ScaleUpProgress(limits=limits, blocks=packing.blocks, offers=facts.offers)
     refused_jobs, refused = {refusal.job for refusal in plan.refused}, list(plan.refused)

@@ -95,27 +95,18 @@ def ordinary_queues_by_host(situation: BalanceSituation) -> dict[str, list[Queue
 
 
 def is_best_effort_or_transfer_queue(queue: str, situation: BalanceSituation, host: str = "") -> bool:
-    """Say whether a queue is a best-effort or transfer queue, in general or on one host.
-
-    Tasks in these queues do not make a host busy.
-    """
+    """Say whether a queue, in general or on one host, has only best-effort or transferred tasks."""
     cell_queue = situation.layout.queue_on(queue, host)
     return queue in situation.best_effort or (cell_queue is not None and cell_queue.is_left_out)
 
 
 def queues_closed_by_hand(situation: BalanceSituation) -> frozenset[str]:
-    """Return the queues that a person disabled on all of at least two reporting hosts.
-
-    A queue that is disabled on its only host may be open on new hosts.
-    """
+    """Return each queue that a person disabled on all of at least two reporting hosts."""
     return frozenset(name for name, hosts in _closed(situation, BY_HAND).items() if hosts > 1)
 
 
 def queues_closed_everywhere(situation: BalanceSituation) -> frozenset[str]:
-    """Return the queues that are closed on all hosts, by hand or by the queue's calendar.
-
-    A calendar applies to the whole queue, and therefore also to new nodes.
-    """
+    """Return the queues that are closed on all hosts and therefore on new hosts, by hand or by calendar."""
     closed = _closed(situation, BY_HAND | BY_CALENDAR)
     by_calendar = _closed(situation, BY_CALENDAR)
     return frozenset(name for name, hosts in closed.items() if hosts > 1 or name in by_calendar)
@@ -144,11 +135,7 @@ def has_running_or_reserved_slots(instances: Iterable[QueueInstance]) -> bool:
 
 
 def free_capacity_of_open_hosts(cell: CellPlacementRules, keep: Sequence[str]) -> HostBlocks:
-    """Return the free capacity of hosts that accept tasks, busy hosts first.
-
-    Then come idle hosts that the balancer does not own. The balancer's idle nodes come last, in the order of
-    `keep`.
-    """
+    """Return free capacity: busy hosts first, then idle hosts, then the balancer's idle nodes in order of `keep`."""
     own, ranks = NodesByHostName(cell.situation.nodes), {name: rank for rank, name in enumerate(keep)}
     ranked = list[tuple[int, HostBlock]]()
     for name, instances in cell.queues_by_host.items():
@@ -271,10 +258,7 @@ def capacity_of_typical_node(cell: CellPlacementRules) -> FreeHostCapacity | Non
 
 
 def full_capacity_of_unopened_hosts(names: Iterable[str], cell: CellPlacementRules) -> Mapping[str, FreeHostCapacity]:
-    """Return the full capacity of hosts that do not accept tasks yet.
-
-    Hosts without a queue in the cell are left out.
-    """
+    """Return the full capacity of hosts that do not accept tasks yet, without hosts that have no queue."""
     short = {short_host_name(host): host for host in cell.queues_by_host}
     rooms = dict[str, FreeHostCapacity]()
     for name in names:
@@ -291,10 +275,7 @@ def capacity_of_arriving_nodes(
     situation: BalanceSituation,
     timeout_s: float,
 ) -> HostBlocks:
-    """Return the capacity of nodes that boot or join, without nodes that are late.
-
-    A node has the capacity of its pool; one of the site's own hosts has its own capacity.
-    """
+    """Return the capacity of nodes that boot or join in time, known from the pool or from the site's own host."""
     blocks = list[HostBlock]()
     for node in situation.nodes:
         room = rooms.get(node.pool) or own.get(node.name)

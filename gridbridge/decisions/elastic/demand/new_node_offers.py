@@ -16,7 +16,7 @@ from gridbridge.model.elastic.balance_plan import (
     NodeAddOrRemoveRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import DemandPolicySection, NodePoolSection
-from gridbridge.model.elastic.grid_engine_cell import ANYBODY, CellConfiguration, ConsumableKind
+from gridbridge.model.elastic.grid_engine_cell import ANYBODY, ConsumableKind
 from gridbridge.model.elastic.standby_hosts import STANDBY
 from gridbridge.model.job_request import QNAME
 
@@ -51,10 +51,7 @@ def offer_new_nodes_by_pool(
     demand: DemandPolicySection,
     usual: task_packing.FreeHostCapacity | None,
 ) -> tuple[PoolOrStandbyOffer, ...]:
-    """Return what each pool could give now, sorted by priority and price.
-
-    A cluster without pools could give nodes that are like the present nodes.
-    """
+    """Return what each pool could give now; without pools, nodes that are like the present nodes."""
     if not pools and usual:
         offer = PoolOrStandbyOffer(name=AS_USUAL, pool=NodePoolSection(), price=0.0, room=usual, most=UNLIMITED)
         return (_without_closed_queues(offer),)
@@ -76,7 +73,9 @@ def _pool_offer(
     situation, layout = cell.situation, cell.layout
     nodes_by_group = Counter(node.group for node in situation.nodes if node.pool == name and node.counts)
     host_groups = layout.around(frozenset(pool.hostgroups.split()))
-    queues = tuple(pool.queues.split()) or _queues_of_host_groups(host_groups, layout)
+    of_groups = (queue for queue in layout.queues.values() if host_groups.intersection(queue.hosts))
+    ordinary = tuple(queue.name for queue in of_groups if not queue.on("", host_groups).is_left_out)
+    queues = tuple(pool.queues.split()) or ordinary
     most, hindrance = _most_new_nodes(name, pool, nodes_by_group.total(), situation, demand)
     is_known = layout.queues.keys() | layout.groups.keys() >= {*pool.queues.split(), *pool.hostgroups.split()}
     if layout.queues and not (queues and is_known):
@@ -131,22 +130,10 @@ def _capacity_of_new_node(
     )
 
 
-def _queues_of_host_groups(groups: frozenset[str], layout: CellConfiguration) -> tuple[str, ...]:
-    """Return the queues of host groups, without best-effort and transfer queues."""
-    return tuple(
-        queue.name
-        for queue in layout.queues.values()
-        if groups.intersection(queue.hosts) and not queue.on("", groups).is_left_out
-    )
-
-
 def offer_standby_hosts(
     rooms: Mapping[str, task_packing.FreeHostCapacity], situation: BalanceSituation
 ) -> tuple[PoolOrStandbyOffer, ...]:
-    """Return the site's own powered-off hosts as offers, equal hosts in one offer.
-
-    These hosts cost nothing. Tasks of closed queues wake no host.
-    """
+    """Return the site's own powered-off hosts as offers without a price, equal hosts in one offer."""
     asleep = ((rooms[name].without_closed_queues(), (name,)) for name in situation.standby or () if name in rooms)
     alike = task_packing.merge_hosts_of_equal_capacity((room, names) for room, names in asleep if room.parts)
     return tuple(

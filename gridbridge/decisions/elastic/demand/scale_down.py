@@ -74,11 +74,7 @@ def plan_node_removal(plan: BalancePlan, facts: DemandPolicyRoundFacts, packed: 
 def _idle_nodes_above_maximum(
     plan: BalancePlan, facts: DemandPolicyRoundFacts, spare: int, idle: list[str]
 ) -> tuple[str, ...]:
-    """Return the idle nodes beyond the largest number of nodes, even if waiting tasks would use them.
-
-    So the maximum of a schedule applies even while tasks wait. Nodes are removed only late in their billing
-    unit.
-    """
+    """Return the idle nodes beyond the largest number of nodes, even if waiting tasks would use them."""
     over = min(plan.figures.nodes - plan.figures.leaving - facts.most, spare) - len(idle)
     if over <= 0:
         return ()
@@ -153,10 +149,7 @@ def idle_nodes_beyond_month_budget(facts: DemandPolicyRoundFacts) -> tuple[str, 
 
 
 def idle_nodes_over_hour_budget(facts: DemandPolicyRoundFacts) -> tuple[str, ...]:
-    """Return the idle nodes to remove so that the remaining nodes cost no more than the hourly budget.
-
-    The budget may be exceeded after a change of a price or of the budget.
-    """
+    """Return the idle nodes to remove so that the remaining nodes cost no more than the hourly budget."""
     if not facts.demand.budget_hour:
         return ()
     ahead = {node.name: price for node, price in _priced_nodes(facts)}

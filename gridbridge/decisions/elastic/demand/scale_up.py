@@ -11,11 +11,7 @@ from gridbridge.decisions.elastic.demand.new_node_offers import UNLIMITED, PoolO
 from gridbridge.decisions.elastic.demand.scale_down import month_budget_for_new_nodes
 from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes
-from gridbridge.model.elastic.balance_plan import (
-    BalancePlanReason,
-    NodeAddOrRemoveRefusal,
-    NodeAddOrRemoveRefusalCause,
-)
+from gridbridge.model.elastic.balance_plan import BalancePlanReason, NodeAddOrRemoveRefusal, NodeAddOrRemoveRefusalCause
 from gridbridge.model.grid_engine_amounts import HOUR_S
 
 
@@ -63,10 +59,7 @@ class NewNodeLimits:
 
 
 def new_node_limits_by_budgets(facts: DemandPolicyRoundFacts, nodes: int) -> NewNodeLimits:
-    """Return how many nodes may be added to the present nodes, by the largest number and by the budgets.
-
-    The cost of present nodes is first subtracted from the budgets.
-    """
+    """Return the limits on new nodes by the largest number of nodes and by the budgets left by present nodes."""
     situation, demand, room = facts.situation, facts.demand, facts.most - nodes
     pools_of_nodes = (node.pool for node in situation.nodes if node.counts)
     paid = hourly_cost_of_nodes(pools_of_nodes, facts.pools, situation.local_now)
@@ -217,10 +210,7 @@ def _add_nodes_of_pool(offer: PoolOrStandbyOffer, need: TaskRequirement, tasks: 
 def _groups_with_room(
     offer: PoolOrStandbyOffer, need: TaskRequirement, progress: ScaleUpProgress
 ) -> list[tuple[str, int]]:
-    """Return the node groups that may get new nodes, each with a limit of new nodes.
-
-    All pieces of a parallel task run in one node group. Present groups come before new groups.
-    """
+    """Return the node groups that may get nodes for a parallel task, present groups first, each with a limit."""
     span = offer.pool.span
     if not span or need.pieces == 1:
         return [("", offer.most)]

@@ -131,11 +131,7 @@ def _whole_multiples(available: float, amount: float) -> int:
 
 
 def host_lacks_consumable(name: str, room: FreeHostCapacity) -> bool:
-    """Say whether a host certainly lacks a consumable.
-
-    A host that reports no consumables is assumed to have all of them, because an unnecessary wait costs less
-    than an unnecessary node.
-    """
+    """Say whether a host certainly lacks a consumable; a host without a report is assumed to have all."""
     return room.is_told and name not in room.cell.in_cell
 
 
@@ -159,10 +155,7 @@ def requested_resources_queue_lacks(
 
 
 def _has_value(requirement: RequiredHostValue, room: FreeHostCapacity) -> bool:
-    """Say whether a host has a required resource value.
-
-    A new node is assumed to have the values of similar hosts.
-    """
+    """Say whether a host has a required value; a new node is assumed to have the values of similar hosts."""
     if requirement.name == HOSTNAME:  # no host lists its name among its values
         return f"{HOSTNAME}={requirement.value}" in room.tags
     if requirement.name == QNAME:  # qname is a value of queues, not of hosts
@@ -243,10 +236,7 @@ def parse_consumable_amounts(values: Iterable[tuple[str, str]]) -> tuple[tuple[s
 
 
 def pack_tasks_first_fit(need: TaskRequirement, tasks: int, blocks: HostBlocks) -> tuple[int, HostBlocks]:
-    """Place tasks on hosts; return how many tasks fit, and the capacity that remains free.
-
-    A task is placed as a whole or not at all.
-    """
+    """Place whole tasks on hosts; return how many tasks fit, and the capacity that remains free."""
     if need.also:
         return _pack_joint_tasks(need, tasks, blocks)
     if need.pieces == 1:
@@ -323,10 +313,7 @@ def _pack_into_blocks(need: TaskRequirement, tasks: int, blocks: HostBlocks) -> 
 
 
 def _count_spread_tasks(need: TaskRequirement, tasks: int, counts: Sequence[int], room_for: Sequence[int]) -> int:
-    """Return how many parallel tasks fit if each piece of a task needs a different host.
-
-    The result is the largest number with `sum of min(pieces on a host, tasks) >= tasks * pieces`.
-    """
+    """Return how many tasks fit on different hosts: sum of min(pieces on a host, tasks) >= tasks * pieces."""
 
     def has_room(number: int) -> bool:
         return sum(n * min(k, number) for n, k in zip(counts, room_for, strict=True)) >= number * need.pieces
@@ -412,10 +399,7 @@ def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int
 
 
 def _possible_sums(sums: int, size: int, hosts: int, most: int) -> int:
-    """Return a bit set: bit n is set if some of the hosts can together hold n task pieces.
-
-    Hosts are added in powers of two, so that a few shifts suffice for any number of hosts.
-    """
+    """Return a bit set, built in powers of two: bit n is set if some of the hosts can hold n task pieces."""
     hosts, number = min(hosts, most // size), 1
     while hosts > 0:
         number = min(number, hosts)

@@ -42,10 +42,7 @@ def request_expression_matches(expression: str, names: Iterable[str]) -> bool:
 
 
 def drop_domains_from_expression(expression: str, host: str) -> str:
-    """Remove domains from an expression of host names if the host has no domain.
-
-    By default Grid Engine ignores domains (ignore_fqdn, bootstrap(5)).
-    """
+    """Remove domains from an expression for a host without a domain, as ignore_fqdn of bootstrap(5) does."""
     return expression if "." in host else DOMAIN.sub("", expression)
 
 
@@ -250,10 +247,7 @@ def parse_amount_or_default(text: str, default: float = 0.0) -> float:
 
 
 def host_value_meets_requirement(requirement: RequiredHostValue, text: str) -> bool:
-    """Say whether the value of a host meets a requirement.
-
-    The required text may be an expression, such as `!lx-x86`.
-    """
+    """Say whether the value of a host meets a requirement, which may be an expression such as `!lx-x86`."""
     relation = requirement.relation
     if relation in (RequestedValueComparison.EQUAL, RequestedValueComparison.OTHER):
         return _matches_value(requirement.value, text) == (relation is RequestedValueComparison.EQUAL)

@@ -216,10 +216,7 @@ def find_startable_demand(
 
 
 def _waiting_tasks_by_row(situation: BalanceSituation) -> Counter[int]:
-    """Return the number of waiting tasks by the lowest job number of each group.
-
-    A requeued job may be in two groups.
-    """
+    """Return the number of waiting tasks by the lowest job number of each group or pair of groups."""
     waiting = Counter[int]()
     for row in _startable_rows(situation):
         waiting[row.first] += row.tasks
