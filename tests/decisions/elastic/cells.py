@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
 
 from gridbridge.batch import qstat_state_letters
 from gridbridge.model.elastic.balance_plan import BalanceSituation
@@ -17,6 +20,11 @@ from gridbridge.model.elastic.grid_engine_cell import (
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MASTER = "master"
+
+
+def cases(names: str | tuple[str, ...], rows: Mapping[str, Any]) -> pytest.MarkDecorator:
+    """Parametrize a test by a table of rows, each under the row's id."""
+    return pytest.mark.parametrize(names, rows.values(), ids=rows.keys())
 
 
 def ago(minutes: float) -> datetime:

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from gridbridge.decisions.elastic import node_and_master_lifecycle
 from gridbridge.decisions.elastic.node_acts_from_balance_plan import busy_or_silent_state_by_host
 from gridbridge.elastic.balancer.balancer_round_decision import decide_balance_plan
@@ -17,7 +15,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachineState,
 )
 from gridbridge.model.elastic.grid_engine_cell import QueueInstance, WaitingJobGroup
-from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
+from tests.decisions.elastic.cells import MASTER, NOON, ago, cases, instance, situation, waiting
 
 OWN = ProviderMachine(
     id="m-0", name=MASTER, state=ProviderMachineState.RUNNING, tags={MASTER_TAG: "alpha"}, created=ago(50)
@@ -49,44 +47,28 @@ def test_an_idle_master_whose_tag_names_it_is_ended() -> None:
     assert ended(OWN)
 
 
-@pytest.mark.parametrize(
+@cases(
     "found",
-    [
-        ended(OWN, rules=replace(RULES, kill_master=False)),
-        ended(OWN, wait=(waiting(1, tasks=9),)),
-        ended(OWN, wait=(waiting(1, tasks=9, is_campaign=True),)),
-        ended(OWN, wait=(waiting(1, state="hqw"),)),
-        ended(OWN, wait=(waiting(1, is_deferred=True),)),
-        ended(OWN, there=(instance(MASTER, [1]),)),
-        ended(OWN, there=(instance(MASTER), instance("fixed", [1]))),
-        ended(OWN, hosts=("fixed",)),
-        ended(OWN, there=(instance(MASTER), instance(MASTER, [1], queue="idle.q")), best_effort=frozenset(("idle.q",))),
-        ended(OWN, kept=(NODE,)),
-        ended(replace(OWN, tags={MASTER_TAG: "beta"})),
-        ended(replace(OWN, tags={"gridbridge": "alpha"})),
-        ended(OWN, replace(OWN, id="m-1")),
-        ended(replace(OWN, created=None)),
-        ended(replace(OWN, created=ago(20))),
-        ended(),
-    ],
-    ids=[
-        "not allowed",
-        "jobs wait",
-        "a campaign's tasks wait",
-        "a held job waits",
-        "a job with a start time waits",
-        "it is busy",
-        "another host runs tasks",
-        "another host is listed",
-        "it runs best-effort tasks",
-        "a node is left",
-        "another cluster's",
-        "no master",
-        "two of them",
-        "age unknown",
-        "the node's hour is paid for",
-        "no machine",
-    ],
+    {
+        "not allowed": ended(OWN, rules=replace(RULES, kill_master=False)),
+        "jobs wait": ended(OWN, wait=(waiting(1, tasks=9),)),
+        "a campaign's tasks wait": ended(OWN, wait=(waiting(1, tasks=9, is_campaign=True),)),
+        "a held job waits": ended(OWN, wait=(waiting(1, state="hqw"),)),
+        "a job with a start time waits": ended(OWN, wait=(waiting(1, is_deferred=True),)),
+        "it is busy": ended(OWN, there=(instance(MASTER, [1]),)),
+        "another host runs tasks": ended(OWN, there=(instance(MASTER), instance("fixed", [1]))),
+        "another host is listed": ended(OWN, hosts=("fixed",)),
+        "it runs best-effort tasks": ended(
+            OWN, there=(instance(MASTER), instance(MASTER, [1], queue="idle.q")), best_effort=frozenset(("idle.q",))
+        ),
+        "a node is left": ended(OWN, kept=(NODE,)),
+        "another cluster's": ended(replace(OWN, tags={MASTER_TAG: "beta"})),
+        "no master": ended(replace(OWN, tags={"gridbridge": "alpha"})),
+        "two of them": ended(OWN, replace(OWN, id="m-1")),
+        "age unknown": ended(replace(OWN, created=None)),
+        "the node's hour is paid for": ended(replace(OWN, created=ago(20))),
+        "no machine": ended(),
+    },
 )
 def test_it_stays_otherwise(found: bool) -> None:
     assert not found

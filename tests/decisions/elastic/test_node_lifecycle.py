@@ -21,21 +21,18 @@ from gridbridge.model.elastic.elastic_nodes import (
     BusyOrSilentHostState,
     ElasticNodeState,
     HostJoinStep,
-    NodeStateCause,
     ProviderMachine,
     ProviderMachineState,
 )
-from tests.decisions.elastic.cells import NOON
+from gridbridge.model.elastic.elastic_nodes import NodeStateCause as Why
+from tests.decisions.elastic.cells import NOON, cases
 
 PATIENCE = NodeLifecycleTimeouts(boot_s=600, join_s=300, silent_s=900)
 POOL = "usual"
-IDLE, BUSY = (
-    BusyOrSilentHostState(is_busy=False, is_silent=False),
-    BusyOrSilentHostState(is_busy=True, is_silent=False),
-)
-SILENT, STUCK = (
-    BusyOrSilentHostState(is_busy=False, is_silent=True),
-    BusyOrSilentHostState(is_busy=True, is_silent=True),
+IDLE, BUSY, SILENT, STUCK = (
+    BusyOrSilentHostState(is_busy=is_busy, is_silent=is_silent)
+    for is_silent in (False, True)
+    for is_busy in (False, True)
 )
 
 
@@ -79,119 +76,86 @@ def world(
 S = ElasticNodeState
 RUNNING, PENDING, STOPPED = machine(), machine("pending"), machine("stopped")
 IDLE_LONG = {"idle_since": NOON - timedelta(hours=1)}
-ROWS = [
-    pytest.param(node(S.REQUESTED, machine=""), (), None, "", id="asked for, and not listed yet"),
-    pytest.param(
-        *(node(S.REQUESTED, machine="", cause=NodeStateCause.LATER), (), None, "create requested"),
-        id="its provider said later",
+LOST, MUTE = "evict removing: its machine is gone", "evict removing: its execution daemon is silent"
+LATE = "evict removing: it did not join the cell in time"
+ROWS = {
+    "asked for, and not listed yet": (node(S.REQUESTED, machine=""), (), None, ""),
+    "its provider said later": (node(S.REQUESTED, machine="", cause=Why.LATER), (), None, "create requested"),
+    "said to be made, and never listed": (
+        node(S.REQUESTED, 200, machine=""),
+        (),
+        None,
+        "forget gone: its provider did not make it",
     ),
-    pytest.param(
-        *(node(S.REQUESTED, 200, machine=""), (), None, "forget gone: its provider did not make it"),
-        id="said to be made, and never listed",
-    ),
-    pytest.param(
-        *(node(S.REQUESTED, machine=""), (PENDING,), None, "booting"), id="listed, though its answer was lost"
-    ),
-    pytest.param(node(S.BOOTING), (RUNNING,), None, "join joining", id="booted"),
-    pytest.param(
-        *(node(S.BOOTING, 700), (PENDING,), None, "destroy failed: it did not boot in time"), id="never boots"
-    ),
-    pytest.param(
-        *(node(S.BOOTING, 200), (), None, "forget gone: its provider does not list it"), id="vanishes while it boots"
-    ),
-    pytest.param(node(S.JOINING), (RUNNING,), None, "join joining", id="goes on joining"),
-    pytest.param(
-        *(node(S.JOINING, 400), (RUNNING,), IDLE),
-        "evict removing: it did not join the cell in time",
-        id="never joins, and is paid for",
-    ),
-    pytest.param(*(node(S.JOINING, 400), (RUNNING,), BUSY, "join joining"), id="joined, was not noted, and runs tasks"),
-    pytest.param(*(node(S.JOINING), (), None, "evict removing: its machine is gone"), id="vanishes while it joins"),
-    pytest.param(node(S.READY, **IDLE_LONG), (RUNNING,), IDLE, "", id="idle: the policy decides"),
-    pytest.param(node(S.READY), (), IDLE, "", id="not listed, but its daemon reports"),
-    pytest.param(node(S.READY), (), BUSY, "", id="not listed, but it runs tasks"),
-    pytest.param(*(node(S.READY), (), STUCK, "evict removing: its machine is gone"), id="its machine is gone"),
-    pytest.param(
-        *(node(S.READY, **IDLE_LONG), (RUNNING,), SILENT),
-        "evict removing: its execution daemon is silent",
-        id="silent for long, and nothing ran there",
-    ),
-    pytest.param(
-        *(node(S.READY, **IDLE_LONG), (RUNNING,), STUCK, "ready"), id="silent for long, but it may run tasks still"
-    ),
-    *(
-        pytest.param(
-            *(node(state), (STOPPED,), STUCK, "evict removing: its machine is gone"),
-            id=f"{state.value}, and was stopped",
-        )
+    "listed, though its answer was lost": (node(S.REQUESTED, machine=""), (PENDING,), None, "booting"),
+    "booted": (node(S.BOOTING), (RUNNING,), None, "join joining"),
+    "never boots": (node(S.BOOTING, 700), (PENDING,), None, "destroy failed: it did not boot in time"),
+    "vanishes while it boots": (node(S.BOOTING, 200), (), None, "forget gone: its provider does not list it"),
+    "goes on joining": (node(S.JOINING), (RUNNING,), None, "join joining"),
+    "never joins, and is paid for": (node(S.JOINING, 400), (RUNNING,), IDLE, LATE),
+    "joined, was not noted, and runs tasks": (node(S.JOINING, 400), (RUNNING,), BUSY, "join joining"),
+    "vanishes while it joins": (node(S.JOINING), (), None, LOST),
+    "idle: the policy decides": (node(S.READY, **IDLE_LONG), (RUNNING,), IDLE, ""),
+    "not listed, but its daemon reports": (node(S.READY), (), IDLE, ""),
+    "not listed, but it runs tasks": (node(S.READY), (), BUSY, ""),
+    "its machine is gone": (node(S.READY), (), STUCK, LOST),
+    "silent for long, and nothing ran there": (node(S.READY, **IDLE_LONG), (RUNNING,), SILENT, MUTE),
+    "silent for long, but it may run tasks still": (node(S.READY, **IDLE_LONG), (RUNNING,), STUCK, "ready"),
+    **{
+        f"{state.value}, and was stopped": (node(state), (STOPPED,), STUCK, LOST)
         for state in (S.JOINING, S.READY, S.DRAINING, S.STANDBY)
-    ),
-    pytest.param(node(S.READY), (STOPPED,), BUSY, "", id="said to be stopped, but it reports"),
-    pytest.param(
-        *(node(S.READY, is_kept=True), (STOPPED,), SILENT, "standby"), id="stopped, and an administrator keeps it"
-    ),
-    pytest.param(*(node(S.STANDBY, 9999, is_kept=True), (STOPPED,), SILENT, ""), id="rests for as long as it is kept"),
-    pytest.param(
-        *(node(S.FAILED, 200, cause=NodeStateCause.NEVER_BOOTED), (), None),
+    },
+    "said to be stopped, but it reports": (node(S.READY), (STOPPED,), BUSY, ""),
+    "stopped, and an administrator keeps it": (node(S.READY, is_kept=True), (STOPPED,), SILENT, "standby"),
+    "rests for as long as it is kept": (node(S.STANDBY, 9999, is_kept=True), (STOPPED,), SILENT, ""),
+    "failed, and its machine is gone": (
+        node(S.FAILED, 200, cause=Why.NEVER_BOOTED),
+        (),
+        None,
         "forget gone: it did not boot in time",
-        id="failed, and its machine is gone",
     ),
-    pytest.param(node(S.DRAINING), (RUNNING,), BUSY, "remove draining", id="draining"),
-    pytest.param(node(S.DRAINING), (), BUSY, "", id="draining, not listed, but it reports"),
-    pytest.param(
-        *(node(S.DRAINING, cause=NodeStateCause.DRAINED), (), STUCK, "evict removing: its machine is gone"),
-        id="dies while draining",
+    "draining": (node(S.DRAINING), (RUNNING,), BUSY, "remove draining"),
+    "draining, not listed, but it reports": (node(S.DRAINING), (), BUSY, ""),
+    "dies while draining": (node(S.DRAINING, cause=Why.DRAINED), (), STUCK, LOST),
+    "killed while removing": (node(S.REMOVING), (RUNNING,), IDLE, "evict removing"),
+    "gone from both": (node(S.REMOVING, step=HostJoinStep.LEFT), (), None, "forget gone"),
+    "gone from both, and its name may not be": (node(S.REMOVING, step=HostJoinStep.JOINED), (), None, "evict removing"),
+    "taken for gone, and listed again": (node(S.REMOVING, cause=Why.VANISHED), (RUNNING,), STUCK, "join joining"),
+    "taken for gone, and reports again": (node(S.REMOVING, cause=Why.VANISHED), (), BUSY, "join joining"),
+    "was stopped, and is still there": (node(S.REMOVING, cause=Why.VANISHED), (STOPPED,), SILENT, LOST),
+    "still gone": (node(S.REMOVING, cause=Why.VANISHED), (), STUCK, LOST),
+    "switched on again": (node(S.STANDBY), (RUNNING,), None, "join joining"),
+    "switched on again, and its address is not told yet": (
+        node(S.STANDBY, is_kept=True),
+        (machine(address=""),),
+        None,
+        "",
     ),
-    pytest.param(node(S.REMOVING), (RUNNING,), IDLE, "evict removing", id="killed while removing"),
-    pytest.param(*(node(S.REMOVING, step=HostJoinStep.LEFT), (), None, "forget gone"), id="gone from both"),
-    pytest.param(
-        *(node(S.REMOVING, step=HostJoinStep.JOINED), (), None, "evict removing"),
-        id="gone from both, and its name may not be",
-    ),
-    pytest.param(
-        *(node(S.REMOVING, cause=NodeStateCause.VANISHED), (RUNNING,), STUCK, "join joining"),
-        id="taken for gone, and listed again",
-    ),
-    pytest.param(
-        *(node(S.REMOVING, cause=NodeStateCause.VANISHED), (), BUSY, "join joining"),
-        id="taken for gone, and reports again",
-    ),
-    pytest.param(
-        *(node(S.REMOVING, cause=NodeStateCause.VANISHED), (STOPPED,), SILENT),
-        "evict removing: its machine is gone",
-        id="was stopped, and is still there",
-    ),
-    pytest.param(
-        *(node(S.REMOVING, cause=NodeStateCause.VANISHED), (), STUCK),
-        "evict removing: its machine is gone",
-        id="still gone",
-    ),
-    pytest.param(node(S.STANDBY), (RUNNING,), None, "join joining", id="switched on again"),
-    pytest.param(
-        *(node(S.STANDBY, is_kept=True), (machine(address=""),), None, ""),
-        id="switched on again, and its address is not told yet",
-    ),
-    pytest.param(None, (RUNNING,), IDLE, "join joining", id="ours, though nobody knows it"),
-    pytest.param(None, (PENDING,), None, "booting", id="ours and booting, though nobody knows it"),
-    pytest.param(None, (machine(owner="beta"),), BUSY, "", id="another cluster's"),
-    pytest.param(
-        *(node(S.READY), (machine(owner="beta"),), IDLE),
+    "ours, though nobody knows it": (None, (RUNNING,), IDLE, "join joining"),
+    "ours and booting, though nobody knows it": (None, (PENDING,), None, "booting"),
+    "another cluster's": (None, (machine(owner="beta"),), BUSY, ""),
+    "it was ours, and is another's now": (
+        node(S.READY),
+        (machine(owner="beta"),),
+        IDLE,
         "forget gone: its tag names another owner",
-        id="it was ours, and is another's now",
     ),
-    pytest.param(
-        *(None, (replace(RUNNING, tags={**RUNNING.tags, MASTER_TAG: "alpha"}),), IDLE, ""),
-        id="the master's machine is no node",
+    "the master's machine is no node": (
+        None,
+        (replace(RUNNING, tags={**RUNNING.tags, MASTER_TAG: "alpha"}),),
+        IDLE,
+        "",
     ),
-    pytest.param(
-        *(node(S.BOOTING), (PENDING, machine("pending", id="m-2")), None),
+    "two machines of one name": (
+        node(S.BOOTING),
+        (PENDING, machine("pending", id="m-2")),
+        None,
         "booting, destroy failed: another machine has its name",
-        id="two machines of one name",
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("kept", "machines", "host", "expected"), ROWS)
+@cases(("kept", "machines", "host", "expected"), ROWS)
 def test_what_is_due(
     kept: BalancerOwnedNode | None,
     machines: tuple[ProviderMachine, ...],
@@ -205,7 +169,7 @@ def test_what_is_due(
 
 @pytest.mark.parametrize(
     "before",
-    [node(S.STANDBY, is_kept=True), node(S.REMOVING, cause=NodeStateCause.VANISHED)],
+    [node(S.STANDBY, is_kept=True), node(S.REMOVING, cause=Why.VANISHED)],
     ids=["rested", "was taken for gone"],
 )
 def test_a_node_that_comes_back_joins_at_its_address_of_now(before: BalancerOwnedNode) -> None:
@@ -242,7 +206,7 @@ def test_one_list_that_leaves_a_node_out_is_not_believed(state: ElasticNodeState
 
 def test_a_machine_that_was_made_twice_is_forgotten_though_the_other_one_works() -> None:
     """And that one is doubted by its own lists, not by those without its double."""
-    double = node(S.FAILED, machine="m-2", cause=NodeStateCause.DOUBLE)
+    double = node(S.FAILED, machine="m-2", cause=Why.DOUBLE)
     known = replace(world(node(S.READY), (), STUCK, unlisted_s=60), kept=(node(S.READY), double))
     unlisted = {**known.unlisted, "alpha-n7 m-2": NOON - timedelta(seconds=120)}
 
@@ -260,7 +224,7 @@ def test_a_machine_takes_the_place_of_one_that_no_list_has(
     state: ElasticNodeState, host: BusyOrSilentHostState
 ) -> None:
     """As after a restored state file: its tasks are not those of a machine that is gone."""
-    kept = node(state, is_kept=True, cause=NodeStateCause.VANISHED, up_since=NOON - timedelta(days=9))
+    kept = node(state, is_kept=True, cause=Why.VANISHED, up_since=NOON - timedelta(days=9))
 
     (due,) = node_and_master_lifecycle.due_node_acts(known := world(kept, (OTHER,), host), PATIENCE)
 
@@ -292,12 +256,7 @@ def test_one_list_that_says_stopped_is_not_believed(state: ElasticNodeState) -> 
 
 @pytest.mark.parametrize(
     ("paused_s", "expected"),
-    [
-        (60, "evict removing: it did not join the cell in time"),
-        (101, "join joining"),
-        (350, "join joining"),
-        (None, "join joining"),
-    ],
+    [(60, LATE), (101, "join joining"), (350, "join joining"), (None, "join joining")],
     ids=["late before", "late since", "no round for long", "no round ever"],
 )
 def test_the_first_round_after_its_time_has_a_node_join_once_more(paused_s: float | None, expected: str) -> None:
@@ -316,8 +275,8 @@ def test_the_first_round_after_its_time_has_a_node_join_once_more(paused_s: floa
         (SILENT, 9999, 0, ""),
         (SILENT, 9999, 900, ""),
         (SILENT, 900, 9999, ""),
-        (SILENT, 9999, 901, "evict removing: its execution daemon is silent"),
-        (None, 9999, 901, "evict removing: its execution daemon is silent"),
+        (SILENT, 9999, 901, MUTE),
+        (None, 9999, 901, MUTE),
         (IDLE, 9999, 9999, ""),
     ],
     ids=["just now", "not for long", "its task is over just now", "for long", "unknown", "heard"],
@@ -442,4 +401,4 @@ def test_a_host_that_reports_and_runs_tasks_is_never_taken_out_as_gone(
     causes = {one.node.cause for one in node_and_master_lifecycle.due_node_acts(world(kept, machines, BUSY), PATIENCE)}
 
     if state in (ElasticNodeState.JOINING, ElasticNodeState.READY, ElasticNodeState.DRAINING):
-        assert causes <= {NodeStateCause.NONE}
+        assert causes <= {Why.NONE}

@@ -20,19 +20,16 @@ from gridbridge.elastic.balancer.balancer_round_decision import drop_acts_replac
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePlanFigures,
-    BalancePlanReason,
     BalanceSituation,
     NodeAddOrRemoveRefusalCause,
 )
+from gridbridge.model.elastic.balance_plan import BalancePlanReason as Reason
 from gridbridge.model.elastic.balance_sections import BalanceSection, SqueezeSection, StandbyNodeSelection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
-from gridbridge.model.elastic.standby_hosts import (
-    STANDBY_AUTO,
-    HostTagsAndMovableTasks,
-    StandbyOrWakePlanCause,
-    StandbyOrWakeStepKind,
-)
+from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, HostTagsAndMovableTasks, StandbyOrWakePlan
+from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlanCause as SqueezeCause
+from gridbridge.model.elastic.standby_hosts import StandbyOrWakeStepKind as Step
 from tests.decisions.elastic import demand_cells
 from tests.decisions.elastic.cells import MASTER, instance, node, situation
 
@@ -41,6 +38,7 @@ NOTHING = BalancePlanFigures(
     nodes=0, running=0, jobs=0, wanted=0, free=0, slots=0, slots_per_node=None, waited_s=0.0, unchanged_s=None
 )
 AUTO = (STANDBY_AUTO,)
+USUAL, NO_FACTS = SqueezeSection(), HostTagsAndMovableTasks()
 
 
 def cell(*running: tuple[int, ...], sleeping: int = 0, kept: tuple[int, ...] = ()) -> BalanceSituation:
@@ -63,9 +61,22 @@ def idle_of(seen: BalanceSituation) -> tuple[str, ...]:
     return tuple(one.name for one in seen.nodes if one.name not in busy)
 
 
-def plan(seen: BalanceSituation, add: int = 0, verdict: BalancePlanReason = BalancePlanReason.SPARE) -> BalancePlan:
+def plan(seen: BalanceSituation, add: int = 0, verdict: Reason = Reason.SPARE) -> BalancePlan:
     """Return what a policy decided."""
     return BalancePlan(verdict=verdict, figures=NOTHING, add=add, remove=() if add else idle_of(seen))
+
+
+def squeezed(
+    seen: BalanceSituation,
+    add: int = 0,
+    verdict: Reason = Reason.SPARE,
+    *,
+    squeeze: SqueezeSection = USUAL,
+    facts: HostTagsAndMovableTasks = NO_FACTS,
+    rules: BalanceSection = RULES,
+) -> StandbyOrWakePlan:
+    """Return which hosts rest or are woken after a policy has decided."""
+    return plan_hosts_to_sleep_or_wake(seen, plan(seen, add, verdict), rules, squeeze, facts)
 
 
 def test_a_host_with_reserved_slots_does_not_rest() -> None:
@@ -74,7 +85,7 @@ def test_a_host_with_reserved_slots_does_not_rest() -> None:
         *(instance(name, (1,), promised=promised) for name, promised in (("n0", 0), ("n1", 1))),
         nodes=(node("n0"), node("n1")),
     )
-    found = plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(restriction=StandbyNodeSelection.ALL))
+    found = squeezed(seen, squeeze=SqueezeSection(restriction=StandbyNodeSelection.ALL))
 
     assert found.off == ("n0",)
 
@@ -93,8 +104,7 @@ def test_idle_hosts_rest_while_the_target_reserve_remains(
     running: tuple[tuple[int, ...], ...], off: tuple[str, ...]
 ) -> None:
     seen = cell(*running)
-
-    found = plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection())
+    found = squeezed(seen)
 
     assert (found.off, found.on) == (off, ())
 
@@ -102,8 +112,7 @@ def test_idle_hosts_rest_while_the_target_reserve_remains(
 def test_hosts_with_the_fewest_tasks_rest_first_then_the_highest_index() -> None:
     """Though each has as many free slots."""
     seen = cell((2,), (1, 1), (1, 1))
-
-    found = plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(restriction=StandbyNodeSelection.ALL))
+    found = squeezed(seen, squeeze=SqueezeSection(restriction=StandbyNodeSelection.ALL))
 
     assert found.off == ("n2", "n0")
 
@@ -112,8 +121,7 @@ def test_the_master_never_rests() -> None:
     """Whatever the policy gives back, and though it is the last of the list."""
     hosts = ("n1", MASTER)
     seen = situation(*map(instance, hosts), nodes=map(node, hosts))
-
-    found = plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(restriction=StandbyNodeSelection.ALL))
+    found = squeezed(seen, squeeze=SqueezeSection(restriction=StandbyNodeSelection.ALL))
 
     assert found.off == ("n1",)
 
@@ -138,35 +146,26 @@ def test_a_reserve_is_rounded_down() -> None:
 )
 def test_hosts_are_woken_in_the_order_of_their_tags(tags: dict[str, tuple[str, ...]], on: tuple[str, ...]) -> None:
     seen = cell((4,), (4,), sleeping=2)
-
-    found = plan_hosts_to_sleep_or_wake(
-        seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, SqueezeSection(), HostTagsAndMovableTasks(tags=tags)
-    )
+    found = squeezed(seen, verdict=Reason.NO_NEED, facts=HostTagsAndMovableTasks(tags=tags))
 
     assert (found.off, found.on) == ((), on)
-    assert found.cause is (StandbyOrWakePlanCause.LACKING if on else StandbyOrWakePlanCause.NO_STANDBY)
+    assert found.cause is (SqueezeCause.LACKING if on else SqueezeCause.NO_STANDBY)
 
 
 def test_a_host_that_is_off_and_has_no_tag_is_named() -> None:
     """Somebody switched it off: nobody wakes it, though it would be of use."""
     seen = cell((4,), (4,), sleeping=1)
+    found = squeezed(seen, verdict=Reason.NO_NEED)
 
-    found = plan_hosts_to_sleep_or_wake(
-        seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, SqueezeSection(), HostTagsAndMovableTasks()
-    )
-
-    assert (found.cause, found.untagged) == (StandbyOrWakePlanCause.NO_STANDBY, ("s0",))
+    assert (found.cause, found.untagged) == (SqueezeCause.NO_STANDBY, ("s0",))
 
 
 def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
     seen = cell((), (), sleeping=3)
     facts = HostTagsAndMovableTasks(tags={f"s{at}": AUTO for at in range(3)})
+    found = squeezed(seen, add=2, verdict=Reason.MORE_WANTED, facts=facts)
 
-    found = plan_hosts_to_sleep_or_wake(
-        seen, plan(seen, add=2, verdict=BalancePlanReason.MORE_WANTED), RULES, SqueezeSection(), facts
-    )
-
-    assert (found.cause, found.off, found.on) == (StandbyOrWakePlanCause.ASKED, (), ("s0", "s1"))
+    assert (found.cause, found.off, found.on) == (SqueezeCause.ASKED, (), ("s0", "s1"))
 
 
 def test_no_more_nodes_are_woken_than_there_may_be() -> None:
@@ -174,10 +173,7 @@ def test_no_more_nodes_are_woken_than_there_may_be() -> None:
     facts = HostTagsAndMovableTasks(tags={f"s{at}": AUTO for at in range(3)})
     tight = BalanceSection(max_nodes=2, min_nodes=1)
 
-    assert (
-        plan_hosts_to_sleep_or_wake(seen, plan(seen), tight, SqueezeSection(), facts).cause
-        is StandbyOrWakePlanCause.FULL
-    )
+    assert squeezed(seen, facts=facts, rules=tight).cause is SqueezeCause.FULL
 
 
 def test_the_reserve_wakes_no_more_than_the_schedule_allows() -> None:
@@ -186,10 +182,10 @@ def test_the_reserve_wakes_no_more_than_the_schedule_allows() -> None:
     now = replace(NOTHING, most=2, least=0)
 
     found = plan_hosts_to_sleep_or_wake(
-        seen, BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=now), RULES, SqueezeSection(), facts
+        seen, BalancePlan(verdict=Reason.NO_NEED, figures=now), RULES, SqueezeSection(), facts
     )
 
-    assert (found.cause, found.on) == (StandbyOrWakePlanCause.FULL, ())
+    assert (found.cause, found.on) == (SqueezeCause.FULL, ())
 
 
 def test_no_more_hosts_rest_than_the_schedule_allows() -> None:
@@ -226,8 +222,7 @@ def test_a_restriction_says_which_hosts_may_rest(
     seen = cell((1, 1), (1, 1), (1,))
     squeeze = SqueezeSection(restriction=restriction, target_reserve=1.0)
     facts = HostTagsAndMovableTasks(movable={name: shapes(some) for name, some in movable.items()})
-
-    found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, squeeze, facts)
+    found = squeezed(seen, verdict=Reason.NO_NEED, squeeze=squeeze, facts=facts)
 
     assert found.off == off
     assert [one.source for one in found.moved] == (["n2"] if movable and off else [])
@@ -264,7 +259,7 @@ def test_a_task_is_moved_only_where_all_that_it_asks_for_is(
 ) -> None:
     """And it is said of which hosts the tasks have no room elsewhere."""
     seen, facts = with_memory(left, **asks)
-    found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, MOVES, facts)
+    found = squeezed(seen, verdict=Reason.NO_NEED, squeeze=MOVES, facts=facts)
     told = "tasks on n1 have no room on other hosts"
 
     assert (found.off, found.bound) == (off, () if off else ("n1",))
@@ -278,7 +273,7 @@ def test_what_moved_tasks_take_is_no_reserve() -> None:
     offs = []
     for amount in ("4G", "5G"):
         seen, facts = with_memory("8G", mfree=amount)
-        found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=BalancePlanReason.NO_NEED), RULES, squeeze, facts)
+        found = squeezed(seen, verdict=Reason.NO_NEED, squeeze=squeeze, facts=facts)
         offs.append((found.off, found.bound))
 
     assert offs == [(("n1",), ()), ((), ())]
@@ -288,58 +283,47 @@ def test_a_standard_request_may_ask_for_memory() -> None:
     seen = cell((), ())
     squeeze = SqueezeSection(standard_request=type(SqueezeSection().standard_request)({"h_vmem": "2G"}))
 
-    assert plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, squeeze).off == ("n1",)
+    assert squeezed(seen, squeeze=squeeze).off == ("n1",)
 
 
 def test_each_host_may_have_to_have_its_reserve() -> None:
     seen = cell((4,), (), ())
 
-    assert (
-        plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(on_each=True)).cause
-        is StandbyOrWakePlanCause.NO_STANDBY
-    )
+    assert squeezed(seen, squeeze=SqueezeSection(on_each=True)).cause is SqueezeCause.NO_STANDBY
 
 
 @pytest.mark.parametrize(
-    ("verdict", "cause"),
-    [
-        (BalancePlanReason.NO_MAXIMUM, StandbyOrWakePlanCause.NO_MAXIMUM),
-        (BalancePlanReason.UNREADY, StandbyOrWakePlanCause.UNREADY),
-    ],
+    ("verdict", "cause"), [(Reason.NO_MAXIMUM, SqueezeCause.NO_MAXIMUM), (Reason.UNREADY, SqueezeCause.UNREADY)]
 )
-def test_no_host_rests_where_the_policy_does_nothing(verdict: BalancePlanReason, cause: StandbyOrWakePlanCause) -> None:
+def test_no_host_rests_where_the_policy_does_nothing(verdict: Reason, cause: SqueezeCause) -> None:
     seen = cell((), (), ())
-
-    found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=verdict), RULES, SqueezeSection())
+    found = squeezed(seen, verdict=verdict)
 
     assert (found.cause, standby_and_wake_steps_of_plan(found)) == (cause, ())
 
 
-@pytest.mark.parametrize("verdict", [BalancePlanReason.WAITS, BalancePlanReason.NOT_YET, BalancePlanReason.NOT_STABLE])
-def test_no_host_rests_while_the_policy_would_remove_none(verdict: BalancePlanReason) -> None:
+@pytest.mark.parametrize("verdict", [Reason.WAITS, Reason.NOT_YET, Reason.NOT_STABLE])
+def test_no_host_rests_while_the_policy_would_remove_none(verdict: Reason) -> None:
     """As while tasks wait, or soon after a change; the reserve would allow it."""
     seen = cell((1,), (), ())
     squeeze = SqueezeSection(restriction=StandbyNodeSelection.ALL)
+    found = squeezed(seen, verdict=verdict, squeeze=squeeze)
 
-    found = plan_hosts_to_sleep_or_wake(seen, plan(seen, verdict=verdict), RULES, squeeze)
-
-    assert (found.cause, found.off) == (StandbyOrWakePlanCause.BETWEEN, ())
+    assert (found.cause, found.off) == (SqueezeCause.BETWEEN, ())
 
 
 def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:
     seen = cell((), (), ())
     facts = HostTagsAndMovableTasks(tags={"n1": ("htools:standby:3",)})
 
-    done = standby_and_wake_steps_of_plan(
-        plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(), facts), facts
-    )
+    done = standby_and_wake_steps_of_plan(squeezed(seen, facts=facts), facts)
 
     assert [(one.host, one.doing) for one in done] == [
-        ("n1", StandbyOrWakeStepKind.DRAIN),
-        ("n1", StandbyOrWakeStepKind.STOP),
-        ("n2", StandbyOrWakeStepKind.DRAIN),
-        ("n2", StandbyOrWakeStepKind.TAG),
-        ("n2", StandbyOrWakeStepKind.STOP),
+        ("n1", Step.DRAIN),
+        ("n1", Step.STOP),
+        ("n2", Step.DRAIN),
+        ("n2", Step.TAG),
+        ("n2", Step.STOP),
     ]
 
 
@@ -347,21 +331,19 @@ def test_a_woken_host_loses_auto_alone() -> None:
     seen = cell((4,), sleeping=2)
     facts = HostTagsAndMovableTasks(tags={"s0": AUTO, "s1": ("htools:standby:1", STANDBY_AUTO)})
 
-    done = standby_and_wake_steps_of_plan(
-        plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection(minimal_reserve=2), facts), facts
-    )
+    done = standby_and_wake_steps_of_plan(squeezed(seen, squeeze=SqueezeSection(minimal_reserve=2), facts=facts), facts)
 
     assert [(one.host, one.doing, one.tag) for one in done] == [
-        ("s1", StandbyOrWakeStepKind.START, ""),
-        ("s1", StandbyOrWakeStepKind.OPEN, ""),
-        ("s1", StandbyOrWakeStepKind.UNTAG, STANDBY_AUTO),
+        ("s1", Step.START, ""),
+        ("s1", Step.OPEN, ""),
+        ("s1", Step.UNTAG, STANDBY_AUTO),
     ]
 
 
 def test_it_is_said_with_its_numbers() -> None:
     seen = cell((1,), (1,), (), ())
 
-    assert describe_standby_or_wake_plan(plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, SqueezeSection())) == (
+    assert describe_standby_or_wake_plan(squeezed(seen)) == (
         "14 standard requests could start on 4 hosts"
         " (hosts are woken below 1 per host, and powered off above 2):"
         " n2, n3 can be powered off"
@@ -398,8 +380,7 @@ def test_what_is_decided_is_safe(
     )
     rules = BalanceSection(min_nodes=min(bounds), max_nodes=max(bounds))
     squeeze = SqueezeSection(minimal_reserve=least, target_reserve=least + more, restriction=restriction)
-
-    found = plan_hosts_to_sleep_or_wake(seen, plan(seen), rules, squeeze, facts)
+    found = squeezed(seen, squeeze=squeeze, facts=facts, rules=rules)
 
     count = 1 + len(running)  # with the master
     assert not (found.off and found.on)
@@ -422,7 +403,7 @@ def test_what_is_decided_is_safe(
 def test_a_second_squeeze_does_nothing(running: list[tuple[int, ...]], least: float, more: float) -> None:
     seen = cell(*running)
     squeeze = SqueezeSection(minimal_reserve=least, target_reserve=least + more)
-    found = plan_hosts_to_sleep_or_wake(seen, plan(seen), RULES, squeeze)
+    found = squeezed(seen, squeeze=squeeze)
     after = situation(
         *(one for one in seen.cell.instances if one.host not in found.off),
         nodes=(
@@ -452,7 +433,7 @@ def test_a_host_goes_on_working_when_nodes_are_given_back_in_the_same_round(
     """A node that the policy gives back is no reserve, and the last host at work is neither."""
     seen = cell((), (), kept=given_back)
     squeeze = SqueezeSection(minimal_reserve=0, target_reserve=0)
-    found = plan_hosts_to_sleep_or_wake(seen, plan(seen), replace(RULES, min_nodes=0), squeeze)
+    found = squeezed(seen, squeeze=squeeze, rules=replace(RULES, min_nodes=0))
 
     assert (found.off, found.last) == (off, last)
 
@@ -465,5 +446,5 @@ def test_the_last_host_at_work_stays_though_it_is_a_pools_node() -> None:
         given, plan_hosts_to_sleep_or_wake(seen, given, replace(RULES, min_nodes=0), squeeze), {"s0", "s1"}
     )
 
-    assert (left.remove, left.verdict) == ((), BalancePlanReason.NO_NEED)
+    assert (left.remove, left.verdict) == ((), Reason.NO_NEED)
     assert [(one.host, one.cause) for one in left.refused] == [("n0", NodeAddOrRemoveRefusalCause.LAST_AT_WORK)]

@@ -9,16 +9,28 @@ from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.balancer_round_reports import describe_balance_plan
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
-from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceSituation, NodeAddOrRemoveRefusalCause
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.balance_plan import BalancePlanReason as Reason
+from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause as Cause
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.grid_engine_cell import CellConfiguration, CellExecutionHost, CellQueue
-from tests.decisions.elastic.cells import MASTER, ago, cluster, instance, node, situation, waiting
+from tests.decisions.elastic.cells import MASTER, ago, cases, cluster, instance, node, situation, waiting
 
 DAY_MIN = 24 * 60
 RULES = BalanceSection(max_nodes=10)
 FULL = {MASTER: (4,), "n1": (4,)}
 ONE = {"n1": node("n1")}
+
+
+def decided(seen: BalanceSituation) -> BalancePlan:
+    """Return the plan of a round."""
+    return plan_balance_by_starcluster(seen, RULES)
+
+
+def starcluster_plan(seen: BalanceSituation, **rules: Any) -> BalancePlan:
+    """Return the plan of a round with StarCluster's own numbers."""
+    return plan_balance_by_starcluster(seen, replace(RULES, **rules), is_faithful=True)
 
 
 def add(seen: BalanceSituation, **rules: Any) -> int:
@@ -44,7 +56,7 @@ def test_the_time_in_hold_is_no_wait() -> None:
     """It is one in StarCluster's own numbers."""
     seen = replace(cluster(ONE, FULL, [waiting(60, tasks=4)]), eligible_since={7: ago(1)})
 
-    assert (add(seen), plan_balance_by_starcluster(seen, RULES, is_faithful=True).add) == (0, 1)
+    assert (add(seen), starcluster_plan(seen).add) == (0, 1)
     assert add(replace(seen, eligible_since={7: ago(16)})) == 1
 
 
@@ -66,71 +78,47 @@ def test_what_takes_only_what_others_leave_adds_nothing_and_is_told() -> None:
     """Best-effort tasks, which ask for no queue, and the tasks of campaigns."""
     makes_way = waiting(60, tasks=40, jobs=(1,), gb_besteffort="TRUE")
     of_campaign = waiting(60, tasks=40, jobs=(2,), is_campaign=True)
-    found = plan_balance_by_starcluster(cluster(ONE, FULL, [makes_way, of_campaign]), RULES)
+    found = decided(cluster(ONE, FULL, [makes_way, of_campaign]))
 
     assert (found.add, found.figures.wanted) == (0, 0)
-    assert [(one.job, one.cause) for one in found.refused if one.job] == [
-        (1, NodeAddOrRemoveRefusalCause.BEST_EFFORT),
-        (2, NodeAddOrRemoveRefusalCause.CAMPAIGN),
-    ]
+    assert [(one.job, one.cause) for one in found.refused if one.job] == [(1, Cause.BEST_EFFORT), (2, Cause.CAMPAIGN)]
 
 
-@pytest.mark.parametrize(
-    ("seen", "right", "its_own"),
-    [
-        pytest.param(cluster(ONE, FULL, [waiting(DAY_MIN + 1, tasks=4)]), 1, 0, id="a day's wait"),
-        pytest.param(cluster(ONE, FULL, [waiting(60, tasks=4)], DAY_MIN + 1), 1, 0, id="a day's pause"),
-        pytest.param(
-            cluster(ONE, FULL, [waiting(1, jobs=(9,), tasks=4), waiting(60, tasks=4)]),
-            1,
-            0,
-            id="the first of the list is young",
-        ),
-        pytest.param(
-            situation(
-                instance(MASTER, (4,)),
-                instance("n1"),
-                instance("n1", (4,), queue="other.q"),
-                wait=[waiting(60, tasks=4)],
-                nodes=ONE.values(),
-            ),
-            0,
-            1,
-            id="another queue's jobs",
-        ),
-    ],
-)
-def test_its_own_numbers_are_as_wrong_as_its_code(seen: BalanceSituation, right: int, its_own: int) -> None:
-    assert (right, its_own) == (add(seen), plan_balance_by_starcluster(seen, RULES, is_faithful=True).add)
+OF_FOUR = [waiting(60, tasks=4)]
+OTHERS = (instance(MASTER, (4,)), instance("n1"), instance("n1", (4,), queue="other.q"))
+COMING = tuple({**ONE, "n2": node("n2", 0, "booting"), "n3": node("n3", 0, "requested")}.values())
+AT_ONCE = {"add_nodes_per_iteration": 9}
+NUMBERS = {
+    "a day's wait": (cluster(ONE, FULL, [waiting(DAY_MIN + 1, tasks=4)]), {}, 1, 0),
+    "a day's pause": (cluster(ONE, FULL, OF_FOUR, DAY_MIN + 1), {}, 1, 0),
+    "the first of the list is young": (cluster(ONE, FULL, [waiting(1, jobs=(9,), tasks=4), *OF_FOUR]), {}, 1, 0),
+    "another queue's jobs": (situation(*OTHERS, wait=OF_FOUR, nodes=ONE.values()), {}, 0, 1),
+    "a part of a node is a whole one": (cluster(ONE, FULL, [waiting(60, tasks=9)]), AT_ONCE, 3, 2),
+    "the oldest job is not the first": (cluster(ONE, FULL, [waiting(1, oldest=20, jobs=(9, 7), tasks=2)]), {}, 1, 0),
+    "nodes on their way count towards the maximum": (
+        replace(cluster(ONE, FULL, [waiting(60, tasks=99)]), nodes=COMING),
+        *({**AT_ONCE, "max_nodes": 5}, 1, 3),
+    ),
+    **{
+        f"a host in state {state} takes no work": (
+            situation(instance(MASTER, (4,)), instance("n1", state=state), wait=[waiting(60)], nodes=ONE.values()),
+            *({}, 1, 0),
+        )
+        for state in ("au", "d", "E", "adu", "s")
+    },
+}
 
 
-def test_a_part_of_a_node_is_a_whole_one() -> None:
-    """StarCluster's division leaves a rest out."""
-    seen = cluster(ONE, FULL, [waiting(60, tasks=9)])
-
-    assert (
-        add(seen, add_nodes_per_iteration=9),
-        plan_balance_by_starcluster(seen, replace(RULES, add_nodes_per_iteration=9), is_faithful=True).add,
-    ) == (3, 2)
+@cases(("seen", "rules", "right", "its_own"), NUMBERS)
+def test_its_own_numbers_are_as_wrong_as_its_code(
+    seen: BalanceSituation, rules: dict[str, int], right: int, its_own: int
+) -> None:
+    assert (right, its_own) == (add(seen, **rules), starcluster_plan(seen, **rules).add)
 
 
-def test_the_oldest_job_counts_wherever_the_list_has_it() -> None:
-    """A list is in the order of priorities."""
-    seen = cluster(ONE, FULL, [waiting(1, oldest=20, jobs=(9, 7), tasks=2)])
-
-    assert (add(seen), plan_balance_by_starcluster(seen, RULES, is_faithful=True).add) == (1, 0)
-
-
-@pytest.mark.parametrize(
-    ("state", "why"),
-    [
-        ("hqw", NodeAddOrRemoveRefusalCause.HELD),
-        ("Eqw", NodeAddOrRemoveRefusalCause.ERROR),
-        ("dqw", NodeAddOrRemoveRefusalCause.DELETED),
-    ],
-)
-def test_what_can_not_start_adds_no_node_and_is_told(state: str, why: NodeAddOrRemoveRefusalCause) -> None:
-    plan = plan_balance_by_starcluster(cluster(ONE, FULL, [waiting(60, state=state, jobs=(3, 4))]), RULES)
+@pytest.mark.parametrize(("state", "why"), [("hqw", Cause.HELD), ("Eqw", Cause.ERROR), ("dqw", Cause.DELETED)])
+def test_what_can_not_start_adds_no_node_and_is_told(state: str, why: Cause) -> None:
+    plan = decided(cluster(ONE, FULL, [waiting(60, state=state, jobs=(3, 4))]))
 
     assert plan.add == 0
     assert [(3, why), (4, why)] == [(one.job, one.cause) for one in plan.refused if one.job]
@@ -145,20 +133,11 @@ def test_what_asks_for_another_queue_adds_no_node() -> None:
 
 @pytest.mark.parametrize(("asked", "expected"), [("long.q", 0), ("long.q|all.*", 1), ("!all.q", 0), ("!(a.q|b.q)", 1)])
 def test_a_queue_that_is_asked_for_by_l_qname_counts_as_by_q(asked: str, expected: int) -> None:
-    plan = plan_balance_by_starcluster(cluster(ONE, FULL, [waiting(60, qname=asked)]), RULES)
+    plan = decided(cluster(ONE, FULL, [waiting(60, qname=asked)]))
 
     assert plan.add == expected
     refused = [one.cause for one in plan.refused if one.job]
-    assert refused == ([] if expected else [NodeAddOrRemoveRefusalCause.OTHER_QUEUE])
-
-
-@pytest.mark.parametrize("state", ["au", "d", "E", "adu", "s"])
-def test_hosts_that_take_no_work_are_no_capacity(state: str) -> None:
-    """StarCluster counts a dead host's slots as free."""
-    dead = instance("n1", state=state)
-    seen = situation(instance(MASTER, (4,)), dead, wait=[waiting(60)], nodes=ONE.values(), hosts=("n1",))
-
-    assert (add(seen), plan_balance_by_starcluster(seen, RULES, is_faithful=True).add) == (1, 0)
+    assert refused == ([] if expected else [Cause.OTHER_QUEUE])
 
 
 def test_more_than_three_silent_hosts_stop_it() -> None:
@@ -168,9 +147,9 @@ def test_more_than_three_silent_hosts_stop_it() -> None:
     idle = replace(many, nodes=(node("n1"),), cell=replace(many.cell, waiting=()))
 
     assert add(few) == 1
-    assert (plan_balance_by_starcluster(many, RULES).verdict, add(many)) == (BalancePlanReason.UNREADY, 0)
-    assert (plan_balance_by_starcluster(idle, RULES).verdict, removed(idle)) == (BalancePlanReason.UNREADY, ())
-    assert plan_balance_by_starcluster(many, RULES, is_faithful=True).verdict is BalancePlanReason.FITS
+    assert (decided(many).verdict, add(many)) == (Reason.UNREADY, 0)
+    assert (decided(idle).verdict, removed(idle)) == (Reason.UNREADY, ())
+    assert starcluster_plan(many).verdict is Reason.FITS
 
 
 def test_jobs_of_other_queues_take_no_slots_of_ours() -> None:
@@ -186,22 +165,10 @@ def test_hosts_may_have_several_slot_counts() -> None:
         *(instance("n2", (8,), slots=8), instance("n3", (4,), slots=4)),
         wait=[waiting(60, tasks=17)],
     )
-    faithful = plan_balance_by_starcluster(seen, RULES, is_faithful=True)
+    faithful = starcluster_plan(seen)
 
     assert add(seen, add_nodes_per_iteration=9) == 3
-    assert (faithful.verdict, faithful.add) == (BalancePlanReason.SEVERAL_SLOT_COUNTS, 0)
-
-
-def test_nodes_on_their_way_count_towards_the_maximum() -> None:
-    """StarCluster counts those that run, and so orders more than it may."""
-    nodes = {**ONE, "n2": node("n2", 0, "booting"), "n3": node("n3", 0, "requested")}
-    seen = replace(cluster(ONE, FULL, [waiting(60, tasks=99)]), nodes=tuple(nodes.values()))
-    five = replace(RULES, max_nodes=5, add_nodes_per_iteration=9)
-
-    assert (
-        plan_balance_by_starcluster(seen, five).add,
-        plan_balance_by_starcluster(seen, five, is_faithful=True).add,
-    ) == (1, 3)
+    assert (faithful.verdict, faithful.add) == (Reason.SEVERAL_SLOT_COUNTS, 0)
 
 
 @pytest.mark.parametrize(("tasks", "expected"), [(8, 0), (9, 1), (12, 1), (13, 2)])
@@ -258,10 +225,10 @@ def test_nothing_is_removed_while_a_job_waits() -> None:
 
 def test_each_idle_node_is_removed_though_others_are_busy() -> None:
     nodes = {name: node(name) for name in ("n1", "n2", "n3")}
-    plan = plan_balance_by_starcluster(cluster(nodes, {"n2": (1,)}), RULES)
+    plan = decided(cluster(nodes, {"n2": (1,)}))
 
     assert plan.remove == ("n1", "n3")
-    assert [(one.host, one.cause) for one in plan.refused] == [("n2", NodeAddOrRemoveRefusalCause.BUSY)]
+    assert [(one.host, one.cause) for one in plan.refused] == [("n2", Cause.BUSY)]
 
 
 def test_never_fewer_than_the_minimum_are_left() -> None:
@@ -269,10 +236,7 @@ def test_never_fewer_than_the_minimum_are_left() -> None:
     plan = plan_balance_by_starcluster(cluster(nodes), replace(RULES, min_nodes=3))
 
     assert plan.remove == ("n1",)
-    assert {one.host: one.cause for one in plan.refused} == {
-        "n2": NodeAddOrRemoveRefusalCause.AT_MINIMUM,
-        "n3": NodeAddOrRemoveRefusalCause.AT_MINIMUM,
-    }
+    assert {one.host: one.cause for one in plan.refused} == {"n2": Cause.AT_MINIMUM, "n3": Cause.AT_MINIMUM}
 
 
 def test_nodes_that_leave_already_are_not_among_those_that_are_left() -> None:
@@ -280,7 +244,7 @@ def test_nodes_that_leave_already_are_not_among_those_that_are_left() -> None:
     rules = replace(RULES, min_nodes=3)
     plan = plan_balance_by_starcluster(cluster(nodes), rules)
 
-    assert (plan.remove, plan.verdict) == ((), BalancePlanReason.AT_MINIMUM)
+    assert (plan.remove, plan.verdict) == ((), Reason.AT_MINIMUM)
     assert describe_balance_plan(plan, rules) == (
         "no job waits, 3 of at least 3 nodes, 1 more node is leaving: nothing is done"
     )
@@ -292,21 +256,21 @@ def test_the_master_and_hosts_that_are_not_ours_stay() -> None:
     seen = cluster({"n1": node("n1"), "n2": node("n2")})
     own = replace(seen, nodes=(node(MASTER), node("n1")))
 
-    assert plan_balance_by_starcluster(own, RULES).remove == ("n1",)
+    assert decided(own).remove == ("n1",)
 
 
 @pytest.mark.parametrize(
     ("one", "why"),
     [
-        (node("n1", 50, "draining"), NodeAddOrRemoveRefusalCause.NOT_READY),
-        (node("n1", 50, "joining"), NodeAddOrRemoveRefusalCause.NOT_READY),
-        (node("n1", None), NodeAddOrRemoveRefusalCause.UPTIME_UNKNOWN),
-        (node("n9"), NodeAddOrRemoveRefusalCause.NOT_LISTED),
-        (node("bare"), NodeAddOrRemoveRefusalCause.NOT_LISTED),
+        (node("n1", 50, "draining"), Cause.NOT_READY),
+        (node("n1", 50, "joining"), Cause.NOT_READY),
+        (node("n1", None), Cause.UPTIME_UNKNOWN),
+        (node("n9"), Cause.NOT_LISTED),
+        (node("bare"), Cause.NOT_LISTED),
     ],
     ids=["draining", "joining", "uptime", "not listed", "no queue"],
 )
-def test_a_node_of_which_too_little_is_known_stays(one: ElasticNode, why: NodeAddOrRemoveRefusalCause) -> None:
+def test_a_node_of_which_too_little_is_known_stays(one: ElasticNode, why: Cause) -> None:
     seen = cluster(ONE)
     with_bare = replace(seen.cell, hosts=(*seen.cell.hosts, CellExecutionHost(name="bare")))
     plan = plan_balance_by_starcluster(replace(seen, cell=with_bare, nodes=(one,)), RULES)
@@ -319,8 +283,8 @@ def test_a_node_with_reserved_slots_stays() -> None:
     reserved = replace(instance("n1"), reserved=1)
     seen = situation(instance(MASTER), reserved, nodes=ONE.values())
 
-    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [NodeAddOrRemoveRefusalCause.BUSY]
-    assert plan_balance_by_starcluster(seen, RULES, is_faithful=True).remove == ("n1",)
+    assert [one.cause for one in decided(seen).refused] == [Cause.BUSY]
+    assert starcluster_plan(seen).remove == ("n1",)
 
 
 def test_a_node_that_is_in_no_queue_is_given_back() -> None:
@@ -330,26 +294,24 @@ def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     layout = CellConfiguration(queues={"all.q": CellQueue(name="all.q", hosts=(MASTER, "n1"))})
     bare = replace(seen, cell=with_bare, nodes=(node("bare"),), layout=layout)
 
-    assert plan_balance_by_starcluster(bare, RULES).remove == ("bare",)
+    assert decided(bare).remove == ("bare",)
 
 
 def test_a_name_that_contains_another_is_another_host() -> None:
     """StarCluster keeps n1 while n11 is busy."""
     seen = cluster({"n1": node("n1"), "n11": node("n11")}, {"n11": (1,)})
 
-    assert plan_balance_by_starcluster(seen, RULES).remove == ("n1",)
-    assert plan_balance_by_starcluster(seen, RULES, is_faithful=True).remove == ()
+    assert decided(seen).remove == ("n1",)
+    assert starcluster_plan(seen).remove == ()
 
 
 def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
     seen = situation(instance("master.site"), instance("n1.site", (1,)), nodes=ONE.values(), hosts=())
     other = replace(seen, nodes=(node("n1.other"),))
 
-    assert plan_balance_by_starcluster(seen, RULES).figures.nodes == 2
-    assert [one.cause for one in plan_balance_by_starcluster(seen, RULES).refused] == [NodeAddOrRemoveRefusalCause.BUSY]
-    assert [one.cause for one in plan_balance_by_starcluster(other, RULES).refused] == [
-        NodeAddOrRemoveRefusalCause.NOT_LISTED
-    ]
+    assert decided(seen).figures.nodes == 2
+    assert [one.cause for one in decided(seen).refused] == [Cause.BUSY]
+    assert [one.cause for one in decided(other).refused] == [Cause.NOT_LISTED]
 
 
 @pytest.mark.parametrize(
@@ -374,7 +336,7 @@ def test_a_host_with_its_domain_is_the_node_of_its_name() -> None:
     ids=["grow", "wait", "fits", "fits soon", "shrink", "settle"],
 )
 def test_a_round_is_told_in_one_sentence_with_its_numbers(seen: BalanceSituation, expected: str) -> None:
-    assert expected == describe_balance_plan(plan_balance_by_starcluster(seen, RULES), RULES)
+    assert expected == describe_balance_plan(decided(seen), RULES)
 
 
 @given(
@@ -411,9 +373,9 @@ def test_no_node_is_added_to_a_queue_that_somebody_closed() -> None:
     """Nor is it one of a cluster without slots, which gets a node at once."""
     closed = tuple(instance(name, state="d") for name in (MASTER, "n1"))
     seen = situation(*closed, wait=[waiting(60, tasks=2)])
-    found = plan_balance_by_starcluster(seen, RULES)
+    found = decided(seen)
 
-    assert (found.verdict, found.add) == (BalancePlanReason.CLOSED, 0)
+    assert (found.verdict, found.add) == (Reason.CLOSED, 0)
     assert describe_balance_plan(found, RULES) == (
         "1 job waits and all.q is closed on all hosts (`qstat -f -q all.q` shows how), 2 of 10 nodes: nothing is done"
     )

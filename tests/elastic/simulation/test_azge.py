@@ -9,10 +9,7 @@ from gridbridge.elastic.simulation.replay_engine import make_replay_policy
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
 from gridbridge.model.elastic.grid_engine_cell import WaitingJobGroup
-from gridbridge.model.elastic.replay_tasks_and_results import (
-    ComparedReplayRules,
-    ReplayNodePropertiesAndPrices,
-)
+from gridbridge.model.elastic.replay_tasks_and_results import ComparedReplayRules, ReplayNodePropertiesAndPrices
 from tests.decisions.elastic.cells import instance, node, situation, waiting
 
 LONG = 5.0  # minutes after which an idle node goes

@@ -11,16 +11,15 @@ from gridbridge.elastic.simulation.replay_engine import WorkloadReplay, make_rep
 from gridbridge.elastic.simulation.replay_policy_comparison import find_cost_wait_frontier, vary_policy_settings
 from gridbridge.elastic.simulation.synthetic_workload import SyntheticWorkloadSettings, generate_synthetic_workload
 from gridbridge.model.elastic.balance_sections import DemandPolicySection
-from gridbridge.model.elastic.replay_tasks_and_results import (
-    ComparedReplayRules,
-    PolicyReplayResult,
-    RecordedReplayTask,
-    ReplayNodePropertiesAndPrices,
-)
+from gridbridge.model.elastic.replay_tasks_and_results import ComparedReplayRules as Rules
+from gridbridge.model.elastic.replay_tasks_and_results import PolicyReplayResult, RecordedReplayTask
+from gridbridge.model.elastic.replay_tasks_and_results import ReplayNodePropertiesAndPrices as Terms
+from tests.decisions.elastic.cells import cases
 
-TERMS = ReplayNodePropertiesAndPrices(max_nodes=2, min_nodes=1, slots=2, boot_s=120.0, price=2.0, watts=500.0)
-ONE_NODE = ReplayNodePropertiesAndPrices(max_nodes=1, min_nodes=1, slots=2)
+TERMS = Terms(max_nodes=2, min_nodes=1, slots=2, boot_s=120.0, price=2.0, watts=500.0)
+ONE_NODE = Terms(max_nodes=1, min_nodes=1, slots=2)
 FROM_NOTHING = replace(TERMS, min_nodes=0)
+BY_HOUR = DemandPolicySection(billing_s=3600)
 
 
 def task(submitted_s: float, run_s: float, slots: int = 1) -> RecordedReplayTask:
@@ -29,103 +28,45 @@ def task(submitted_s: float, run_s: float, slots: int = 1) -> RecordedReplayTask
 
 
 def replay(
-    tasks: tuple[RecordedReplayTask, ...],
-    terms: ReplayNodePropertiesAndPrices,
-    rules: ComparedReplayRules,
-    demand: DemandPolicySection | None = None,
+    tasks: tuple[RecordedReplayTask, ...], terms: Terms, rules: Rules, demand: DemandPolicySection | None = None
 ) -> PolicyReplayResult:
     """Run tasks by a policy with its usual settings."""
     return WorkloadReplay(tasks, terms, make_replay_policy(rules, terms, demand or DemandPolicySection())).run()
 
 
-@pytest.mark.parametrize(
-    ("tasks", "terms", "rules", "starts", "node_s"),
-    [
-        pytest.param(
-            (task(0, 100), task(0, 100), task(0, 50)),
-            ONE_NODE,
-            ComparedReplayRules.ALWAYS_ON,
-            (0, 0, 100),
-            150,
-            id="a third task waits for one of two slots",
-        ),
-        pytest.param(
-            (task(0, 100), task(10, 100, 2), task(20, 30)),
-            ONE_NODE,
-            ComparedReplayRules.ALWAYS_ON,
-            (0, 100, 20),
-            200,
-            id="a narrow task passes a wide one that does not fit",
-        ),
-        pytest.param(
-            (task(0, 100, 4),),
-            TERMS,
-            ComparedReplayRules.ALWAYS_ON,
-            (0,),
-            200,
-            id="a task wider than a node runs on two",
-        ),
-        pytest.param(
-            (task(0, 600, 2), task(30, 60)),
-            TERMS,
-            ComparedReplayRules.DEMAND,
-            (0, 180),
-            # the first node all the time; the second from the round at 60 until it was idle for
-            # 300 s from 240, at the round of 540
-            600 + 480,
-            id="demand adds a node at the next minute and gives it back when it was idle",
-        ),
-        pytest.param(
-            (task(0, 600, 2), task(30, 60)),
-            TERMS,
-            ComparedReplayRules.AZGE,
-            (0, 180),
-            600 + 480,
-            id="azge does the same for so little",
-        ),
-        pytest.param(
-            (task(0, 1200, 2), task(30, 60)),
-            TERMS,
-            ComparedReplayRules.STARCLUSTER,
-            (0, 1080),
-            # the wait is longer than 900 s at 960, and its hour is paid for until the end
-            1200 + 240,
-            id="starcluster waits a quarter of an hour",
-        ),
-        pytest.param(
-            (task(0, 60),),
-            FROM_NOTHING,
-            ComparedReplayRules.DEMAND,
-            (120,),
-            180,
-            id="a cluster without nodes gets its first one at once",
-        ),
-        pytest.param(
-            (task(0, 600), task(300, 60)),
-            TERMS,
-            ComparedReplayRules.SQUEEZE,
-            (0, 300),
-            # no slot is free at 300: the second node is switched on, and would rest at 720
-            600 + 300,
-            id="squeeze keeps its reserve",
-        ),
-        pytest.param(
-            (task(0, 1200), task(300, 60)),
-            TERMS,
-            ComparedReplayRules.SQUEEZE,
-            (0, 300),
-            # from 360 on the second node is idle, and the first one alone has a single slot free
-            1200 + 900,
-            id="squeeze keeps an idle node on for its target reserve",
-        ),
-    ],
-)
+FULL_NODE = (task(0, 600, 2), task(30, 60))
+SMALL_REPLAYS = {
+    "a third task waits for one of two slots": (
+        *((task(0, 100), task(0, 100), task(0, 50)), ONE_NODE, Rules.ALWAYS_ON),
+        *((0, 0, 100), 150),
+    ),
+    "a narrow task passes a wide one that does not fit": (
+        *((task(0, 100), task(10, 100, 2), task(20, 30)), ONE_NODE, Rules.ALWAYS_ON),
+        *((0, 100, 20), 200),
+    ),
+    "a task wider than a node runs on two": ((task(0, 100, 4),), TERMS, Rules.ALWAYS_ON, (0,), 200),
+    # the first node all the time; the second from the round at 60 until it was idle for 300 s from 240, at 540
+    "demand adds a node at the next minute and gives it back": (FULL_NODE, TERMS, Rules.DEMAND, (0, 180), 600 + 480),
+    "azge does the same for so little": (FULL_NODE, TERMS, Rules.AZGE, (0, 180), 600 + 480),
+    # the wait is longer than 900 s at 960, and its hour is paid for until the end
+    "starcluster waits a quarter of an hour": (
+        *((task(0, 1200, 2), task(30, 60)), TERMS, Rules.STARCLUSTER),
+        *((0, 1080), 1200 + 240),
+    ),
+    "a cluster without nodes gets its first one at once": ((task(0, 60),), FROM_NOTHING, Rules.DEMAND, (120,), 180),
+    # no slot is free at 300: the second node is switched on, and would rest at 720
+    "squeeze keeps its reserve": ((task(0, 600), task(300, 60)), TERMS, Rules.SQUEEZE, (0, 300), 600 + 300),
+    # from 360 on the second node is idle, and the first one alone has a single slot free
+    "squeeze keeps an idle node on for its target reserve": (
+        *((task(0, 1200), task(300, 60)), TERMS, Rules.SQUEEZE),
+        *((0, 300), 1200 + 900),
+    ),
+}
+
+
+@cases(("tasks", "terms", "rules", "starts", "node_s"), SMALL_REPLAYS)
 def test_small_replays_are_as_reckoned_by_hand(
-    tasks: tuple[RecordedReplayTask, ...],
-    terms: ReplayNodePropertiesAndPrices,
-    rules: ComparedReplayRules,
-    starts: tuple[float, ...],
-    node_s: float,
+    tasks: tuple[RecordedReplayTask, ...], terms: Terms, rules: Rules, starts: tuple[float, ...], node_s: float
 ) -> None:
     found = replay(tasks, terms, rules)
 
@@ -134,7 +75,7 @@ def test_small_replays_are_as_reckoned_by_hand(
 
 
 def test_waits_cost_and_energy_are_those_of_the_starts() -> None:
-    found = replay((task(0, 600, 2), task(30, 60)), TERMS, ComparedReplayRules.DEMAND)
+    found = replay((task(0, 600, 2), task(30, 60)), TERMS, Rules.DEMAND)
 
     assert (found.wait_mean_s, found.wait_p50_s, found.wait_p95_s) == (75.0, 0.0, 150.0)
     assert (found.beyond_mean_s, found.late) == (15.0, 1)
@@ -143,22 +84,17 @@ def test_waits_cost_and_energy_are_those_of_the_starts() -> None:
     assert (found.added, found.removed, found.most_nodes) == (1, 1, 2)
 
 
-def test_the_picture_of_nodes_goes_on_to_the_end() -> None:
-    found = replay((task(0, 600),), ONE_NODE, ComparedReplayRules.ALWAYS_ON)
+def test_begun_units_are_paid_for_whole_and_energy_is_that_of_the_time_on() -> None:
+    found = replay((task(0, 60),), TERMS, Rules.ALWAYS_ON, BY_HOUR)
 
-    assert [(one.at_s, one.nodes) for one in found.moments] == [(0, 1), (600, 1)]
-
-
-def test_begun_units_are_paid_for_whole() -> None:
-    found = replay((task(0, 60),), ONE_NODE, ComparedReplayRules.ALWAYS_ON, DemandPolicySection(billing_s=3600))
-
-    assert (found.paid_hours, found.node_hours) == (1.0, pytest.approx(60 / 3600))
+    assert (found.paid_hours, found.node_hours) == (2.0, pytest.approx(2 * 60 / 3600))
+    assert (found.cost, found.energy_kwh) == (pytest.approx(2 * 2.0), pytest.approx(2 * 60 / 3600 * 0.5))
 
 
-@pytest.mark.parametrize("rules", list(ComparedReplayRules))
-def test_the_same_seed_gives_the_same_replay(rules: ComparedReplayRules) -> None:
+@pytest.mark.parametrize("rules", list(Rules))
+def test_the_same_seed_gives_the_same_replay(rules: Rules) -> None:
     asked = SyntheticWorkloadSettings(seed="ash", days=0.5, load=0.5, slots=32)
-    terms = ReplayNodePropertiesAndPrices(max_nodes=4)
+    terms = Terms(max_nodes=4)
     first, second = (replay(generate_synthetic_workload(asked).tasks, terms, rules) for _ in range(2))
 
     assert first == second
@@ -181,11 +117,11 @@ TASKS = st.lists(
 
 
 @settings(max_examples=60)
-@given(TASKS, st.sampled_from(list(ComparedReplayRules)), st.booleans(), st.integers(0, 2))
+@given(TASKS, st.sampled_from(list(Rules)), st.booleans(), st.integers(0, 2))
 def test_every_task_runs_once_and_no_node_has_more_than_its_slots(
-    made: list[RecordedReplayTask], rules: ComparedReplayRules, is_spread: bool, least: int
+    made: list[RecordedReplayTask], rules: Rules, is_spread: bool, least: int
 ) -> None:
-    terms = ReplayNodePropertiesAndPrices(max_nodes=3, min_nodes=least, slots=2, boot_s=90, is_spread=is_spread)
+    terms = Terms(max_nodes=3, min_nodes=least, slots=2, boot_s=90, is_spread=is_spread)
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
     found = replay(tasks, terms, rules)
 
@@ -206,12 +142,10 @@ def test_every_task_runs_once_and_no_node_has_more_than_its_slots(
 
 
 @settings(max_examples=25)
-@given(TASKS, st.sampled_from(list(ComparedReplayRules)))
-def test_a_round_that_is_left_out_would_have_done_nothing(
-    made: list[RecordedReplayTask], rules: ComparedReplayRules
-) -> None:
+@given(TASKS, st.sampled_from(list(Rules)))
+def test_a_round_that_is_left_out_would_have_done_nothing(made: list[RecordedReplayTask], rules: Rules) -> None:
     """Rounds are made only where something changed; one each minute gives the same replay."""
-    terms = ReplayNodePropertiesAndPrices(max_nodes=3, min_nodes=1, slots=2, boot_s=90)
+    terms = Terms(max_nodes=3, min_nodes=1, slots=2, boot_s=90)
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
     way = make_replay_policy(rules, terms, DemandPolicySection(billing_s=600))
     sparse, dense = (WorkloadReplay(tasks, terms, way).run(), WorkloadReplay(tasks, terms, way, is_dense=True).run())
@@ -221,9 +155,9 @@ def test_a_round_that_is_left_out_would_have_done_nothing(
 
 
 def test_the_frontier_has_what_none_beats() -> None:
-    terms = ReplayNodePropertiesAndPrices(max_nodes=4)
+    terms = Terms(max_nodes=4)
     tasks = generate_synthetic_workload(SyntheticWorkloadSettings(seed="ash", days=0.5, load=0.5, slots=32)).tasks
-    ways = list(vary_policy_settings(make_replay_policy(ComparedReplayRules.SQUEEZE, terms, DemandPolicySection())))
+    ways = list(vary_policy_settings(make_replay_policy(Rules.SQUEEZE, terms, DemandPolicySection())))
     found = [WorkloadReplay(tasks, terms, way).run() for way in ways]
     best = find_cost_wait_frontier(found)
 
@@ -237,7 +171,7 @@ def test_what_is_done_within_the_target_and_a_boot_gets_no_node() -> None:
     """At 180 what runs and waits takes 120 s more: that is within 60 s and a boot of 120."""
     terms, tasks = replace(TERMS, slots=1), (task(0, 100), task(100, 100), task(160, 100))
     found = [
-        replay(tasks, one, ComparedReplayRules.DEMAND, DemandPolicySection(target_wait_s=60, stuck_after_s=0))
+        replay(tasks, one, Rules.DEMAND, DemandPolicySection(target_wait_s=60, stuck_after_s=0))
         for one in (terms, replace(terms, boot_s=30))
     ]
 
@@ -245,30 +179,23 @@ def test_what_is_done_within_the_target_and_a_boot_gets_no_node() -> None:
     assert found[0].starts == (0, 100, 200)
 
 
-def test_energy_is_that_of_the_time_on_and_not_of_what_is_paid_for() -> None:
-    found = replay((task(0, 60),), TERMS, ComparedReplayRules.ALWAYS_ON, DemandPolicySection(billing_s=3600))
-
-    assert found.energy_kwh == pytest.approx(2 * 60 / 3600 * 0.5)
-    assert found.cost == pytest.approx(2 * 2.0)
-
-
 def test_a_node_that_is_given_back_is_paid_for_in_whole_units_too() -> None:
     tasks = (task(0, 1200, 2), task(30, 60))
-    found = replay(tasks, TERMS, ComparedReplayRules.AZGE, DemandPolicySection(billing_s=3600))
+    found = replay(tasks, TERMS, Rules.AZGE, BY_HOUR)
 
     assert found.removed == 1
     assert (found.paid_hours, found.node_hours) == (2.0, pytest.approx((1200 + 480) / 3600))
 
 
 def test_used_is_the_share_of_the_slots_that_tasks_had() -> None:
-    found = replay((task(0, 100, 2), task(0, 50, 1)), TERMS, ComparedReplayRules.ALWAYS_ON)
+    found = replay((task(0, 100, 2), task(0, 50, 1)), TERMS, Rules.ALWAYS_ON)
 
     assert found.used == pytest.approx((2 * 100 + 50) / (2 * 2 * 100))
 
 
 @pytest.mark.parametrize(("waited_s", "late"), [(0, 0), (60, 0), (61, 1), (119, 1)])
 def test_a_task_is_late_that_waited_for_longer_than_a_minute(waited_s: float, late: int) -> None:
-    found = replay((task(0, waited_s, 2), task(0, 9)), ONE_NODE, ComparedReplayRules.ALWAYS_ON)
+    found = replay((task(0, waited_s, 2), task(0, 9)), ONE_NODE, Rules.ALWAYS_ON)
 
     assert found.starts == (0, waited_s)
     assert found.late == late
@@ -276,21 +203,21 @@ def test_a_task_is_late_that_waited_for_longer_than_a_minute(waited_s: float, la
 
 def test_waits_that_free_slots_do_not_explain_are_not_counted() -> None:
     held = replace(task(0, 50), is_explained=False)
-    found = replay((task(0, 100, 2), held), ONE_NODE, ComparedReplayRules.ALWAYS_ON)
+    found = replay((task(0, 100, 2), held), ONE_NODE, Rules.ALWAYS_ON)
 
     assert (found.tasks, found.counted, found.late, found.wait_mean_s) == (2, 1, 0, 0.0)
     assert found.starts == (0, 100)
 
 
-def test_the_picture_shows_what_waits() -> None:
-    found = replay((task(0, 100, 2), task(10, 50)), ONE_NODE, ComparedReplayRules.ALWAYS_ON)
+def test_the_picture_shows_what_waits_and_goes_on_to_the_end() -> None:
+    found = replay((task(0, 100, 2), task(10, 50)), ONE_NODE, Rules.ALWAYS_ON)
     told = [(one.at_s, one.nodes, one.waiting) for one in found.moments]
 
     assert told == [(0, 1, 0), (10, 1, 1), (100, 1, 0), (150, 1, 0)]
 
 
 def test_of_settings_that_cost_the_same_the_shortest_wait_is_on_the_frontier() -> None:
-    one = replay((task(0, 100),), ONE_NODE, ComparedReplayRules.ALWAYS_ON)
+    one = replay((task(0, 100),), ONE_NODE, Rules.ALWAYS_ON)
     long, short = replace(one, wait_mean_s=9.0), replace(one, wait_mean_s=3.0)
 
     assert find_cost_wait_frontier([long, short, replace(short, cost=one.cost + 1)]) == (short,)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gridbridge.decisions.elastic.demand.waiting_tasks_as_demand import startable_demand_and_refusals
-from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause
+from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause as Cause
 from gridbridge.model.elastic.grid_engine_cell import (
     CellConfiguration,
     CellResourceDefinition,
@@ -36,7 +36,7 @@ def more(*of: CellResourceDefinition | ParallelEnvironment) -> CellConfiguration
 
 def claimed(
     wait: list[WaitingJobGroup], layout: CellConfiguration, licences: Mapping[str, str]
-) -> tuple[list[int], list[tuple[NodeAddOrRemoveRefusalCause | None, str]]]:
+) -> tuple[list[int], list[tuple[Cause | None, str]]]:
     """Return how many tasks of each row are demand, and what the others lack."""
     seen = cell(*full(MASTER), wait=wait, licences=licences, layout=layout)
     found, refused = startable_demand_and_refusals(seen, WIDEST)
@@ -48,7 +48,7 @@ def test_of_two_licences_the_one_that_lasts_for_fewer_tasks_counts() -> None:
 
     for licences in ({"licence": "5", "token": "1"}, {"licence": "1", "token": "5"}):
         short = min(licences, key=lambda name: licences[name])
-        assert claimed(wait, more(TOKEN), licences) == ([1], [(NodeAddOrRemoveRefusalCause.LICENCE, short)])
+        assert claimed(wait, more(TOKEN), licences) == ([1], [(Cause.LICENCE, short)])
 
 
 def test_tasks_that_lack_one_licence_leave_the_other_to_those_that_need_it_alone() -> None:
@@ -60,10 +60,7 @@ def test_tasks_that_lack_one_licence_leave_the_other_to_those_that_need_it_alone
 
 
 def test_a_licence_that_is_usual_is_taken_by_who_does_not_ask_for_it() -> None:
-    assert claimed([waiting(1, tasks=10)], more(SEAT), {"seat": "3"}) == (
-        [3],
-        [(NodeAddOrRemoveRefusalCause.LICENCE, "seat")],
-    )
+    assert claimed([waiting(1, tasks=10)], more(SEAT), {"seat": "3"}) == ([3], [(Cause.LICENCE, "seat")])
     assert claimed([waiting(1, tasks=10, seat="0")], more(SEAT), {"seat": "3"}) == ([10], [])
 
 
@@ -71,10 +68,7 @@ def test_environments_that_fit_are_filled_one_after_the_other() -> None:
     both = more(environment("mpi1", 4), environment("mpi2", 5))
 
     assert claimed([waiting(1, tasks=4, slots=2, pe="mpi*")], both, {}) == ([4], [])
-    assert claimed([waiting(1, tasks=9, slots=2, pe="mpi*")], both, {}) == (
-        [4],
-        [(NodeAddOrRemoveRefusalCause.ENVIRONMENT_FULL, "mpi2")],
-    )
+    assert claimed([waiting(1, tasks=9, slots=2, pe="mpi*")], both, {}) == ([4], [(Cause.ENVIRONMENT_FULL, "mpi2")])
 
 
 def test_tasks_for_which_no_environment_has_slots_take_no_licences() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NodeAddOrRemoveRefusalCause
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause as Cause
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.grid_engine_cell import (
     CellExecutionHost,
@@ -59,7 +60,7 @@ def test_a_queues_value_for_one_host_is_no_other_hosts(value: str, asked: dict[s
     done = decided(seen(f"NONE,[{MASTER}={value}]", **asked))
 
     assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
-    assert [refused.cause for refused in done.refused] == [NodeAddOrRemoveRefusalCause.NO_VALUE]
+    assert [refused.cause for refused in done.refused] == [Cause.NO_VALUE]
     assert done.refused[0].name == value.partition("=")[0]
 
 
@@ -85,7 +86,7 @@ def test_what_the_master_alone_reports_no_other_host_has(value: str, asked: dict
     done = decided(seen("NONE", dict([value.split("=")]), **asked))
 
     assert (done.figures.fit, done.add) == (0, 0)
-    assert [refused.cause for refused in done.refused] == [NodeAddOrRemoveRefusalCause.NO_VALUE]
+    assert [refused.cause for refused in done.refused] == [Cause.NO_VALUE]
 
 
 def test_what_another_queue_has_is_not_in_the_queue_that_is_asked_for() -> None:
@@ -118,7 +119,7 @@ def test_a_job_that_asks_for_what_nothing_in_the_cell_has_is_told_so() -> None:
     done = decided(seen("NONE", color="red"))
 
     assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
-    assert [(one.cause, one.name) for one in done.refused] == [(NodeAddOrRemoveRefusalCause.NO_VALUE, "color")]
+    assert [(one.cause, one.name) for one in done.refused] == [(Cause.NO_VALUE, "color")]
 
 
 def silent(situation: BalanceSituation, *names: str) -> BalanceSituation:

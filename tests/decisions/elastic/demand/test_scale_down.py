@@ -8,16 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.balancer_round_reports import (
-    describe_balance_plan,
-    explain_no_new_node_or_removal,
-)
+from gridbridge.decisions.elastic.balancer_round_reports import describe_balance_plan, explain_no_new_node_or_removal
 from gridbridge.decisions.elastic.demand.demand_policy import plan_balance_by_demand
-from gridbridge.model.elastic.balance_plan import BalancePlanReason, BalanceSituation, NodeAddOrRemoveRefusalCause
+from gridbridge.model.elastic.balance_plan import BalancePlanReason as Reason
+from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause as Cause
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.grid_engine_cell import CellQueue
-from tests.decisions.elastic.cells import MASTER, ago, begun, instance, node, waiting
+from tests.decisions.elastic.cells import MASTER, ago, begun, cases, instance, node, waiting
 from tests.decisions.elastic.demand_cells import FAR, LAYOUT, after, cell, full, plan
 
 TWO = (node("n1"), node("n2"))
@@ -33,8 +32,8 @@ def test_idle_nodes_are_removed_and_busy_ones_stay() -> None:
     seen = cell(instance("n1"), instance("n2", (1,)), nodes=TWO)
     found = plan(seen)
 
-    assert (found.remove, found.verdict) == (("n1",), BalancePlanReason.SPARE)
-    assert [(one.host, one.cause) for one in found.refused] == [("n2", NodeAddOrRemoveRefusalCause.BUSY)]
+    assert (found.remove, found.verdict) == (("n1",), Reason.SPARE)
+    assert [(one.host, one.cause) for one in found.refused] == [("n2", Cause.BUSY)]
 
 
 @pytest.mark.parametrize("key", ["reserved", "promised"], ids=["begun", "to come"])
@@ -45,7 +44,7 @@ def test_a_node_with_reserved_slots_stays(key: str) -> None:
     found = plan(cell(instance("n1"), reserved, nodes=TWO))
 
     assert found.remove == ("n1",)
-    assert [(one.host, one.cause) for one in found.refused] == [("n2", NodeAddOrRemoveRefusalCause.BUSY)]
+    assert [(one.host, one.cause) for one in found.refused] == [("n2", Cause.BUSY)]
 
 
 def test_only_as_many_stay_as_what_waits_needs() -> None:
@@ -65,7 +64,7 @@ def test_a_node_on_which_no_queue_is_listed_is_not_taken_for_idle() -> None:
     found = plan(replace(seen, cell=bare))
 
     assert found.remove == ("n2",)
-    assert [(one.host, one.cause) for one in found.refused] == [("n1", NodeAddOrRemoveRefusalCause.NOT_LISTED)]
+    assert [(one.host, one.cause) for one in found.refused] == [("n1", Cause.NOT_LISTED)]
 
 
 def test_a_node_that_is_in_no_queue_is_given_back() -> None:
@@ -76,7 +75,7 @@ def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     found = plan(bare)
 
     assert found.remove == ("n2",)
-    assert [(one.host, one.cause) for one in found.refused] == [("n1", NodeAddOrRemoveRefusalCause.NOT_LISTED)]
+    assert [(one.host, one.cause) for one in found.refused] == [("n1", Cause.NOT_LISTED)]
 
 
 PAID = {"paid": NodePoolSection(slots=4, price=1.0)}
@@ -98,7 +97,7 @@ def test_a_month_that_is_spent_gives_idle_nodes_back(spent: float, minutes: floa
     )
 
     assert (found.remove, found.add) == (expected, 0)
-    assert (found.verdict is BalancePlanReason.MONTH_SPENT) == bool(expected)
+    assert (found.verdict is Reason.MONTH_SPENT) == bool(expected)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +118,7 @@ def test_an_hour_that_is_too_dear_gives_idle_nodes_back(
     )
 
     assert (found.remove, found.add) == (expected, 0)
-    assert (found.verdict is BalancePlanReason.TOO_DEAR) == bool(expected)
+    assert (found.verdict is Reason.TOO_DEAR) == bool(expected)
 
 
 def test_a_month_that_is_spent_keeps_who_is_kept_and_what_costs_nothing() -> None:
@@ -136,9 +135,7 @@ def test_a_unit_that_begins_in_the_next_month_is_not_of_this_ones_budget() -> No
     assert plan(last, PAID, billing_s=3600, budget_month=100.0).remove == ()
 
 
-@pytest.mark.parametrize(
-    ("minutes", "expected"), [(4.9, ()), (5.1, ("n1",)), (None, ("n1",))], ids=["4", "5", "unknown"]
-)
+@cases(("minutes", "expected"), {"4": (4.9, ()), "5": (5.1, ("n1",)), "unknown": (None, ("n1",))})
 def test_a_node_has_been_idle_for_a_while(minutes: float | None, expected: tuple[str, ...]) -> None:
     assert expected == plan(idle(node("n1", idle=minutes))).remove
 
@@ -155,15 +152,15 @@ def test_a_paid_hour_with_a_window_of_a_quarter_is_the_rule_of_45_minutes(
 @pytest.mark.parametrize(
     ("one", "cause"),
     [
-        (node("n1", is_kept=True), NodeAddOrRemoveRefusalCause.KEPT),
-        (node("n1", state="draining"), NodeAddOrRemoveRefusalCause.NOT_READY),
-        (node("n1", None), NodeAddOrRemoveRefusalCause.UPTIME_UNKNOWN),
-        (node("n1", 2), NodeAddOrRemoveRefusalCause.IDLE_BRIEFLY),
-        (node(MASTER), NodeAddOrRemoveRefusalCause.MASTER),
+        (node("n1", is_kept=True), Cause.KEPT),
+        (node("n1", state="draining"), Cause.NOT_READY),
+        (node("n1", None), Cause.UPTIME_UNKNOWN),
+        (node("n1", 2), Cause.IDLE_BRIEFLY),
+        (node(MASTER), Cause.MASTER),
     ],
     ids=["kept", "draining", "unknown", "idle", "master"],
 )
-def test_some_nodes_stay_and_it_is_told_why(one: ElasticNode, cause: NodeAddOrRemoveRefusalCause) -> None:
+def test_some_nodes_stay_and_it_is_told_why(one: ElasticNode, cause: Cause) -> None:
     found = plan(cell(instance(one.name), nodes=[one]))
 
     assert ((), [(one.name, cause)]) == (found.remove, [(e.host, e.cause) for e in found.refused])
@@ -179,7 +176,7 @@ def test_a_node_that_is_not_ready_is_told_as_what_it_is() -> None:
 def test_a_node_that_the_cell_does_not_list_stays() -> None:
     found = plan(cell(instance(MASTER), nodes=[node("n9")]))
 
-    assert [one.cause for one in found.refused] == [NodeAddOrRemoveRefusalCause.NOT_LISTED]
+    assert [one.cause for one in found.refused] == [Cause.NOT_LISTED]
 
 
 def test_hosts_that_are_not_ours_stay() -> None:
@@ -200,7 +197,7 @@ def test_a_schedule_holds_while_tasks_wait_that_would_have_the_idle_nodes() -> N
     seen = cell(*busy, *free, wait=[waiting(9, tasks=12)], nodes=nodes)
     night, day = plan(seen, schedule="0-24 0-4"), plan(seen, schedule="0-24 0-9")
 
-    assert (night.verdict, night.remove) == (BalancePlanReason.ABOVE_MAXIMUM, ("n3", "n4"))
+    assert (night.verdict, night.remove) == (Reason.ABOVE_MAXIMUM, ("n3", "n4"))
     assert day.remove == plan(seen, schedule="0-24 0-4", billing_s=3600.0).remove == ()
     assert {one.host for one in night.refused} == {"n1", "n2", "n5"}
 

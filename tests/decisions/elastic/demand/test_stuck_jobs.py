@@ -19,7 +19,7 @@ from gridbridge.model.elastic.balance_plan import (
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import WaitingJobGroup
-from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, node, waiting
+from tests.decisions.elastic.cells import MASTER, NOON, ago, cases, instance, node, waiting
 from tests.decisions.elastic.demand_cells import after, cell, full, plan
 
 FREE, FULL = instance("n1"), instance("n1", (4,))
@@ -36,34 +36,21 @@ def told(
     return [one.job for one in found.refused if one.cause is NodeAddOrRemoveRefusalCause.STUCK], found
 
 
-@pytest.mark.parametrize(
+@cases(
     ("one", "is_stuck"),
-    [
-        (ALMOST, True),
-        (replace(ALMOST, room_since=ago(14.9)), False),
-        (replace(ALMOST, room_since=None), False),
-        (replace(ALMOST, tasks=2), False),
-        (replace(ALMOST, at=ago(60), room_since=ago(75)), True),
-        (replace(ALMOST, at=ago(61), room_since=ago(76)), False),
-        (STUCK, True),
-        (replace(STUCK, stuck_since=ago(149)), True),
-        (replace(STUCK, stuck_since=ago(150)), False),
-        (replace(STUCK, tasks=2), False),
-        (replace(STUCK, at=ago(61)), False),
-    ],
-    ids=[
-        "15 minutes",
-        "less",
-        "no room",
-        "a task started",
-        "an hour between rounds",
-        "more than an hour",
-        "stuck",
-        "almost ten times as long",
-        "ten times as long",
-        "stuck, and a task started",
-        "stuck, and nobody looked",
-    ],
+    {
+        "15 minutes": (ALMOST, True),
+        "less": (replace(ALMOST, room_since=ago(14.9)), False),
+        "no room": (replace(ALMOST, room_since=None), False),
+        "a task started": (replace(ALMOST, tasks=2), False),
+        "an hour between rounds": (replace(ALMOST, at=ago(60), room_since=ago(75)), True),
+        "more than an hour": (replace(ALMOST, at=ago(61), room_since=ago(76)), False),
+        "stuck": (STUCK, True),
+        "almost ten times as long": (replace(STUCK, stuck_since=ago(149)), True),
+        "ten times as long": (replace(STUCK, stuck_since=ago(150)), False),
+        "stuck, and a task started": (replace(STUCK, tasks=2), False),
+        "stuck, and nobody looked": (replace(STUCK, at=ago(61)), False),
+    },
 )
 def test_a_job_is_stuck_when_every_round_for_a_while_saw_room(one: WaitingJobsHistory, is_stuck: bool) -> None:
     jobs, found = told(cell(FREE, nodes=[OWN], wait=[waiting(99)]), {7: one})
