@@ -29,7 +29,7 @@ from gridbridge.model.elastic.published_balance import (
 from tests.decisions.elastic.cells import NOON, instance, node, situation
 from tests.measured import FIGURES
 
-LATER = NOON + timedelta(minutes=1)
+LATER, UNCHANGED = NOON + timedelta(minutes=1), BalancerRoundNodeChanges()
 
 
 def shown(
@@ -65,7 +65,7 @@ def test_counters_begin_anew_for_another_cluster() -> None:
         cluster="beta", at=NOON, rounds=7, pools=(PublishedPoolNodeCounters(pool="x", added=9),)
     )
 
-    assert (shown(other, BalancerRoundNodeChanges()).rounds, shown(other, BalancerRoundNodeChanges()).pools) == (1, ())
+    assert (shown(other, UNCHANGED).rounds, shown(other, UNCHANGED).pools) == (1, ())
 
 
 def test_a_round_that_saw_nothing_leaves_what_was_seen() -> None:
@@ -76,19 +76,15 @@ def test_a_round_that_saw_nothing_leaves_what_was_seen() -> None:
     assert (second.at, second.seen_at) == (LATER, NOON)
     assert (second.trouble, second.rounds, second.blind_rounds) == ("alpha: qstat: no answer in time", 2, 1)
     assert second.statistics == first.statistics
-    assert shown(second, BalancerRoundNodeChanges()).trouble == ""
-
-
-def test_the_very_first_round_may_see_nothing() -> None:
-    first = balancer_figures_if_cell_unobserved(None, "alpha", NOON, "no answer")
-
-    assert (first.seen_at, first.statistics, first.blind_rounds) == (None, None, 1)
+    assert shown(second, UNCHANGED).trouble == ""
+    none = balancer_figures_if_cell_unobserved(None, "alpha", NOON, "no answer")
+    assert (none.seen_at, none.statistics, none.blind_rounds) == (None, None, 1)
 
 
 def test_nodes_are_told_by_pool_and_state() -> None:
     nodes = [node("n1", pool="a"), node("n2", pool="a"), node("n3", state="booting", pool="b")]
 
-    assert shown(None, BalancerRoundNodeChanges(), seen=situation(nodes=nodes)).nodes == (
+    assert shown(None, UNCHANGED, seen=situation(nodes=nodes)).nodes == (
         PublishedNodeCount(pool="a", state="ready", nodes=2),
         PublishedNodeCount(pool="b", state="booting", nodes=1),
     )
@@ -96,14 +92,9 @@ def test_nodes_are_told_by_pool_and_state() -> None:
 
 def test_jobs_are_told_by_cause_and_hosts_are_not() -> None:
     held = [NodeAddOrRemoveRefusal(job=number, cause=NodeAddOrRemoveRefusalCause.HELD) for number in (1, 2)]
-    found = shown(
-        None,
-        BalancerRoundNodeChanges(),
-        *held,
-        NodeAddOrRemoveRefusal(host="n1", cause=NodeAddOrRemoveRefusalCause.BUSY),
-    )
+    busy = NodeAddOrRemoveRefusal(host="n1", cause=NodeAddOrRemoveRefusalCause.BUSY)
 
-    assert found.refused == (PublishedNewNodeRefusalCount(cause="held", jobs=2),)
+    assert shown(None, UNCHANGED, *held, busy).refused == (PublishedNewNodeRefusalCount(cause="held", jobs=2),)
 
 
 def test_limits_are_those_of_the_hour_where_a_schedule_has_some() -> None:
@@ -144,7 +135,7 @@ DEAD = owned(ElasticNodeState.REMOVING, NodeStateCause.NEVER_BOOTED)
 def test_a_node_comes_goes_and_fails_once(
     before: BalancerOwnedNode | None, node: BalancerOwnedNode, expected: tuple[int, int, int]
 ) -> None:
-    done = count_node_changes_by_pool([(before, node)], BalancerRoundNodeChanges())
+    done = count_node_changes_by_pool([(before, node)], UNCHANGED)
 
     found = tuple(each.get("usual", 0) for each in (done.added, done.removed, done.failed))
     assert found == expected

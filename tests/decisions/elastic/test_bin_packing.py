@@ -61,7 +61,6 @@ def test_nodes_of_four_slots_and_8_gb(wait: list[WaitingJobGroup], expected: int
 CLOSED = tuple(instance(name, state="d") for name in (MASTER, "n1"))
 REMOTE = replace(LAYOUT, resources=LAYOUT.resources | {"remote": replace(LAYOUT.resources["remote"], is_forced=True)})
 RACK = replace(LAYOUT, parts={"@allhosts": frozenset(("@rack", "@big"))})
-BIG_OR_ALL = {"big": NodePoolSection(slots=4, hostgroups="@allhosts @big"), "all": NodePoolSection(slots=4)}
 GPUS = {**PLAIN, "gpus": NodePoolSection(slots=2, resources=QueueDefaultRequests(gpu="2"), priority=-1)}
 PAID = {"paid": replace(PLAIN["plain"], price=1.0)}
 RUNS, KNOWN = instance(MASTER, (4,), begun=[begun(1)]), {("alice", "job"): 60.0}
@@ -96,9 +95,6 @@ ADDED: dict[str, tuple[BalanceSituation, dict[str, Any], int]] = {
         for name in ("h", "hostname")
         for hosts, added in (("!n1&!n2", 1), ("n1", 0))
     },
-    "a pool that joins the host group": (
-        *(cell(*full("n1"), wait=[waiting(1, queues=("all.q@@big",))]), {"pools": BIG_OR_ALL}, 1),
-    ),
     "a group within a queue's group, asked for by the outer one": (
         cell(*full(MASTER), wait=[waiting(1, tasks=5, queues=("all.q@@allhosts",))], layout=RACK),
         *({"pools": {"p": NodePoolSection(slots=4, hostgroups="@big")}}, 2),
@@ -244,6 +240,13 @@ def test_a_job_that_asks_for_a_text_by_an_expression_fits_where_it_matches(asked
 
     assert found.add == added
     assert [one.cause for one in found.refused] == ([] if added else [Cause.NO_VALUE])
+
+
+def test_a_pool_that_joins_the_host_group_is_chosen() -> None:
+    pools = {"big": NodePoolSection(slots=4, hostgroups="@allhosts @big"), "all": NodePoolSection(slots=4)}
+    found = plan(cell(*full("n1"), wait=[waiting(1, queues=("all.q@@big",))]), pools)
+
+    assert (found.add, found.pool) == (1, "big")
 
 
 @pytest.mark.parametrize(

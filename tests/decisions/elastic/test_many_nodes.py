@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -46,21 +47,15 @@ def world() -> BalancerNodesSnapshot:
     """Return nodes that have been idle for long."""
     tags = {OWNER_TAG: "alpha", POOL_TAG: "usual"}
     states = ElasticNodeState.READY, ProviderMachineState.RUNNING
+    long: dict[str, Any] = {
+        "pool": "usual",
+        "state": states[0],
+        **dict.fromkeys(("since", "up_since", "idle_since"), ago(50)),
+    }
     return BalancerNodesSnapshot(
         now=NOON,
         cluster="alpha",
-        kept=tuple(
-            BalancerOwnedNode(
-                name=one,
-                pool="usual",
-                state=states[0],
-                since=ago(50),
-                machine=f"i-{one}",
-                up_since=ago(50),
-                idle_since=ago(50),
-            )
-            for one in NAMES
-        ),
+        kept=tuple(BalancerOwnedNode(name=one, machine=f"i-{one}", **long) for one in NAMES),
         machines={
             "usual": tuple(ProviderMachine(id=f"i-{one}", name=one, state=states[1], tags=tags) for one in NAMES)
         },
@@ -102,10 +97,7 @@ def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
     """Those that begin to rest, those that are woken, and all of them when nobody knows any."""
     own, tags = {OWNER_TAG: "alpha", POOL_TAG: RACK}, dict.fromkeys(OFF, ("htools:standby:auto",))
     states = {one: ElasticNodeState.STANDBY if one in tags else ElasticNodeState.READY for one in NAMES}
-    power = {
-        ElasticNodeState.STANDBY: ProviderMachineState.STOPPED,
-        ElasticNodeState.READY: ProviderMachineState.RUNNING,
-    }
+    power = {True: ProviderMachineState.STOPPED, False: ProviderMachineState.RUNNING}
     kept = tuple(
         BalancerOwnedNode(name=name, pool=RACK, state=state, since=ago(9), machine=name)
         for name, state in states.items()
@@ -114,19 +106,13 @@ def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
         now=NOON,
         cluster="alpha",
         kept=kept,
-        machines={
-            RACK: tuple(
-                ProviderMachine(id=name, name=name, state=power[state], tags=own) for name, state in states.items()
-            )
-        },
+        machines={RACK: tuple(ProviderMachine(id=one, name=one, state=power[one in tags], tags=own) for one in NAMES)},
         hosts={one: BusyOrSilentHostState(is_busy=False, is_silent=one in tags) for one in NAMES},
         switched=frozenset((RACK,)),
         tags=tags,
     )
-    found, facts = (
-        StandbyOrWakePlan(cause=StandbyOrWakePlanCause.PLENTY, off=ON, on=OFF),
-        HostTagsAndMovableTasks(tags=tags),
-    )
+    found = StandbyOrWakePlan(cause=StandbyOrWakePlanCause.PLENTY, off=ON, on=OFF)
+    facts = HostTagsAndMovableTasks(tags=tags)
     patience = NodeLifecycleTimeouts(boot_s=300, join_s=300, silent_s=300)
     nothing = BalancePlan(verdict=BalancePlanReason.NO_NEED, figures=FIGURES)
     begun = time.process_time()

@@ -101,18 +101,18 @@ def test_a_queue_takes_whom_its_lists_admit_on_that_host(told: dict[str, str], f
     assert fits(told) == fit
 
 
-@pytest.mark.parametrize(
-    ("told", "fit"), [({"projects": "p1"}, 0), ({"xprojects": "p1"}, 12), ({"ckpt_list": "NONE"}, 12)], ids=str
-)
-def test_a_job_without_a_project_or_checkpoints(told: dict[str, str], fit: int) -> None:
-    assert fits(told, PLAIN) == fit
-
-
 @pytest.mark.parametrize(("group", "fit"), [("her", (12, 0)), ("users", (0, 12)), ("", (12, 12))])
 def test_a_group_counts_where_it_is_known(group: str, fit: tuple[int, int]) -> None:
     who = JobAccessIdentity(owner="alice", group=group)
 
     assert (fits({"user_lists": "hers"}, who), fits({"xuser_lists": "hers"}, who)) == fit
+
+
+def test_a_job_without_a_project_or_checkpoints() -> None:
+    told = ({"projects": "p1"}, {"xprojects": "p1"}, {"ckpt_list": "NONE"})
+
+    assert [fits(one, PLAIN) for one in told] == [0, 12, 12]
+    assert [one.wanted for one in new({"projects": "p2"}, PLAIN).refused] == ["jobs without a project"]
 
 
 def test_what_nobody_asked_keeps_no_job_out() -> None:
@@ -143,10 +143,6 @@ def test_no_node_is_bought_for_whom_no_queue_of_it_admits(told: dict[str, str], 
 
     assert done.add == 0
     assert [(one.cause, one.wanted) for one in done.refused] == [(NodeAddOrRemoveRefusalCause.NO_ACCESS, wanted)]
-
-
-def test_a_job_without_a_project_is_told_so() -> None:
-    assert [one.wanted for one in new({"projects": "p2"}, PLAIN).refused] == ["jobs without a project"]
 
 
 def test_a_node_is_bought_where_its_groups_admit_the_owner() -> None:
