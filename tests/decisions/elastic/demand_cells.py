@@ -9,20 +9,25 @@ from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import (
+    ANYBODY,
     CellConfiguration,
     CellExecutionHost,
     CellQueue,
     CellResourceDefinition,
     ConsumableKind,
     GridEngineCellSnapshot,
+    GridEngineUserList,
+    JobAccessIdentity,
     ParallelEnvironment,
     ParallelSlotDistribution,
     QueueInstance,
     RequestedValueComparison,
     WaitingJobGroup,
+    parse_access_lists,
+    parse_cell_queue,
 )
 from gridbridge.model.key_settings import QueueDefaultRequests
-from tests.decisions.elastic.cells import MASTER, NOON, instance
+from tests.decisions.elastic.cells import MASTER, NOON, instance, waiting
 
 PES = "smp fill round pairs"
 EVERY = ("all.q", "htc.q", "hpc.q", "far")
@@ -63,6 +68,15 @@ LAYOUT = CellConfiguration(
         "far": CellQueue(name="far", hosts=("@allhosts",), values=(("remote", "TRUE"),), is_away=True),
     },
 )
+LISTS = {
+    "staff": GridEngineUserList(entries=("alice", "bob")),
+    "guests": GridEngineUserList(entries=("carol",)),
+    "department": GridEngineUserList(entries=("alice",), is_access=False),
+    "hers": GridEngineUserList(entries=("@her",)),
+    "group": GridEngineUserList(entries=("@users",)),
+    "pattern": GridEngineUserList(entries=("al*",)),
+    "nobody": GridEngineUserList(),
+}
 FAR = instance("t1", queue="far", slots=99)
 HTC = NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G"), hostgroups="@htc", limit=10)
 HPC = NodePoolSection(
@@ -90,6 +104,40 @@ def cell(
     )
     parts = {"layout": LAYOUT} | more
     return BalanceSituation(now=NOON, cell=seen, master=MASTER, nodes=tuple(nodes), **parts)
+
+
+def three_hosts(told: dict[str, str], identity: JobAccessIdentity = ANYBODY, **job: Any) -> BalanceSituation:
+    """Return idle hosts n1, n2 and n3, the last two in @big, and 99 tasks that wait for a queue with these values."""
+    queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "pe_list": "smp mpi"} | told)
+    mpi = ParallelEnvironment(
+        name="mpi",
+        spread=ParallelSlotDistribution.ANY_HOSTS,
+        slots=99,
+        access=parse_access_lists({"user_lists": "guests"}),
+    )
+    layout = replace(
+        LAYOUT,
+        groups={**LAYOUT.groups, "@big": frozenset(("n2", "n3"))},
+        queues={"all.q": queue},
+        environments=LAYOUT.environments | {"mpi": mpi},
+        user_lists=LISTS,
+    )
+    row = waiting(5, tasks=99, **job)
+    row = replace(row, shape=replace(row.shape, identity=identity))
+    return cell(*full(MASTER), *map(instance, ("n1", "n2", "n3")), wait=[row], layout=layout)
+
+
+def fitting_tasks(told: dict[str, str], identity: JobAccessIdentity = ANYBODY, **job: Any) -> int:
+    """Return how many tasks of a job fit on the three hosts."""
+    return plan(three_hosts(told, identity, **job), most=1).figures.fit
+
+
+def plan_in_big(told: dict[str, str], identity: JobAccessIdentity = ANYBODY, most: int = 9, **job: Any) -> BalancePlan:
+    """Return what a round does if the three hosts are full, and new nodes are in @big."""
+    seen = three_hosts(told, identity, **job)
+    none = replace(seen.cell, instances=full(MASTER, "n1", "n2", "n3"))
+    pools = {"p": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G"), hostgroups="@big @allhosts")}
+    return plan(replace(seen, cell=none), pools, most=most)
 
 
 def full(*names: str) -> tuple[QueueInstance, ...]:

@@ -5,60 +5,17 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NodeAddOrRemoveRefusalCause
-from gridbridge.model.elastic.balance_sections import NodePoolSection
-from gridbridge.model.elastic.grid_engine_cell import (
-    GridEngineUserList,
-    JobAccessIdentity,
-    ParallelEnvironment,
-    ParallelSlotDistribution,
-    QueueAccessLists,
-    parse_access_lists,
-    parse_cell_queue,
-)
-from gridbridge.model.key_settings import QueueDefaultRequests
-from tests.decisions.elastic.cells import MASTER, instance, waiting
-from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
+from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause
+from gridbridge.model.elastic.grid_engine_cell import JobAccessIdentity, QueueAccessLists, parse_cell_queue
+from tests.decisions.elastic.demand_cells import fitting_tasks, plan_in_big
 
-LISTS = {
-    "staff": GridEngineUserList(entries=("alice", "bob")),
-    "guests": GridEngineUserList(entries=("carol",)),
-    "department": GridEngineUserList(entries=("alice",), is_access=False),
-    "hers": GridEngineUserList(entries=("@her",)),
-    "group": GridEngineUserList(entries=("@users",)),
-    "pattern": GridEngineUserList(entries=("al*",)),
-    "nobody": GridEngineUserList(),
-}
 ALICE = JobAccessIdentity(owner="alice", project="p1", checkpoint="blcr")
 PLAIN = JobAccessIdentity(owner="alice", project="")
-BIG = frozenset(("n2", "n3"))
-
-
-def seen(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) -> BalanceSituation:
-    """Return idle hosts n1, n2 and n3, the last two in @big, and a job that waits."""
-    queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "pe_list": "smp mpi"} | told)
-    mpi = ParallelEnvironment(
-        name="mpi",
-        spread=ParallelSlotDistribution.ANY_HOSTS,
-        slots=99,
-        access=parse_access_lists({"user_lists": "guests"}),
-    )
-    layout = replace(
-        LAYOUT,
-        groups={**LAYOUT.groups, "@big": BIG},
-        queues={"all.q": queue},
-        environments=LAYOUT.environments | {"mpi": mpi},
-        user_lists=LISTS,
-    )
-    row = waiting(5, tasks=99, **job)
-    row = replace(row, shape=replace(row.shape, identity=identity))
-    hosts = [instance(name) for name in ("n1", "n2", "n3")]
-    return cell(*full(MASTER), *hosts, wait=[row], layout=layout)
 
 
 def fits(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) -> int:
-    """Return how many tasks of a job fit."""
-    return plan(seen(told, identity, **job), most=1).figures.fit
+    """Return how many tasks of a job, by default of alice, fit."""
+    return fitting_tasks(told, identity, **job)
 
 
 @pytest.mark.parametrize(
@@ -112,19 +69,11 @@ def test_a_job_without_a_project_or_checkpoints() -> None:
     told = ({"projects": "p1"}, {"xprojects": "p1"}, {"ckpt_list": "NONE"})
 
     assert [fits(one, PLAIN) for one in told] == [0, 12, 12]
-    assert [one.wanted for one in new({"projects": "p2"}, PLAIN).refused] == ["jobs without a project"]
+    assert [one.wanted for one in plan_in_big({"projects": "p2"}, PLAIN).refused] == ["jobs without a project"]
 
 
 def test_what_nobody_asked_keeps_no_job_out() -> None:
     assert fits({"user_lists": "guests", "projects": "p2"}, JobAccessIdentity()) == 12
-
-
-def new(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) -> BalancePlan:
-    """Return what is done where nothing is free, and new nodes are in @big."""
-    situation = seen(told, identity, **job)
-    none = replace(situation.cell, instances=full(MASTER, "n1", "n2", "n3"))
-    pools = {"p": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G"), hostgroups="@big @allhosts")}
-    return plan(replace(situation, cell=none), pools, most=9)
 
 
 @pytest.mark.parametrize(
@@ -139,18 +88,18 @@ def new(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) -
     ids=str,
 )
 def test_no_node_is_bought_for_whom_no_queue_of_it_admits(told: dict[str, str], wanted: str) -> None:
-    done = new(told)
+    done = plan_in_big(told, ALICE)
 
     assert done.add == 0
     assert [(one.cause, one.wanted) for one in done.refused] == [(NodeAddOrRemoveRefusalCause.NO_ACCESS, wanted)]
 
 
 def test_a_node_is_bought_where_its_groups_admit_the_owner() -> None:
-    assert new({"user_lists": "guests,[@big=staff]"}).add == 5
+    assert plan_in_big({"user_lists": "guests,[@big=staff]"}, ALICE).add == 5
 
 
 def test_an_environment_that_does_not_admit_the_owner_is_told() -> None:
-    done = new({}, pe="mpi", slots=2)
+    done = plan_in_big({}, ALICE, pe="mpi", slots=2)
 
     assert done.add == 0
     assert [(one.cause, one.name, one.wanted) for one in done.refused] == [

@@ -1,34 +1,14 @@
 """Policy demand: what a queue has on a host counts there, be it the host's own or its group's."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gridbridge.decisions.elastic.balancer_round_reports import count_balancer_round_figures
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, NodeAddOrRemoveRefusalCause
-from gridbridge.model.elastic.balance_sections import NodePoolSection
-from gridbridge.model.elastic.grid_engine_cell import parse_cell_queue
+from gridbridge.model.elastic.balance_plan import NodeAddOrRemoveRefusalCause as Cause
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
-from gridbridge.model.key_settings import QueueDefaultRequests
-from tests.decisions.elastic.cells import MASTER, instance, waiting
-from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
-
-GROUPS = {**LAYOUT.groups, "@big": frozenset(("n2", "n3"))}
-IDLE = ["n1", "n2", "n3"]
-
-
-def seen(told: dict[str, str], **job: Any) -> BalanceSituation:
-    """Return idle hosts n1, n2 and n3, the last two in @big, and a job that waits."""
-    queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "pe_list": "smp"} | told)
-    layout = replace(LAYOUT, groups=GROUPS, queues={"all.q": queue})
-    hosts = [instance(name) for name in IDLE]
-    return cell(*full(MASTER), *hosts, wait=[waiting(5, tasks=99, **job)], layout=layout)
-
-
-def fits(told: dict[str, str], **job: Any) -> int:
-    """Return how many tasks of a job fit."""
-    return plan(seen(told, **job), most=1).figures.fit
+from tests.decisions.elastic.cells import instance
+from tests.decisions.elastic.demand_cells import cell, fitting_tasks, plan_in_big, three_hosts
 
 
 @pytest.mark.parametrize(
@@ -45,7 +25,7 @@ def fits(told: dict[str, str], **job: Any) -> int:
 )
 def test_a_limit_counts_on_each_host_as_it_is_there(h_rt: str, asked: str, fit: int) -> None:
     """The host's own entry comes before that of its group, wherever they stand (queue_conf(5))."""
-    assert fits({"h_rt": h_rt}, h_rt=asked) == fit
+    assert fitting_tasks({"h_rt": h_rt}, h_rt=asked) == fit
 
 
 @pytest.mark.parametrize(
@@ -61,33 +41,23 @@ def test_a_limit_counts_on_each_host_as_it_is_there(h_rt: str, asked: str, fit: 
 )
 def test_so_do_its_values_environments_and_type(told: dict[str, str], job: dict[str, Any], fit: int) -> None:
     """Values for a host replace the whole list, so that nothing usual is left of it there."""
-    assert fits(told, **job) == fit
+    assert fitting_tasks(told, **job) == fit
 
 
 @pytest.mark.parametrize("name", ["gb_besteffort", "remote"])
 def test_tasks_of_a_queue_are_no_occupation_on_those_hosts_where_they_make_way_or_go(name: str) -> None:
     told = {"complex_values": f"{name}=TRUE,[n1=mfree=8G]"}
-    busy = cell(*(instance(host, (1,)) for host in IDLE), layout=seen(told).layout)
+    busy = cell(*(instance(host, (1,)) for host in ("n1", "n2", "n3")), layout=three_hosts(told).layout)
 
     assert count_balancer_round_figures(busy, RecentlyEndedTasks(), "all.q").running == 1
-
-
-def new(told: dict[str, str], **job: Any) -> BalancePlan:
-    """Return what is done where nothing is free, and new nodes are in @big."""
-    full_hosts = replace(seen(told, **job), nodes=())
-    none = replace(full_hosts.cell, instances=full(MASTER, *IDLE))
-    pools = {"p": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G"), hostgroups="@big @allhosts")}
-    return plan(replace(full_hosts, cell=none), pools, most=5)
 
 
 def test_a_new_node_is_in_its_queues_as_its_groups_are() -> None:
     long = {"h_rt": "36000"}
 
-    assert new({"h_rt": "1:0:0,[@big=20:0:0]"}, **long).add == 1
-    assert [one.cause for one in new({"h_rt": "20:0:0,[@big=1:0:0]"}, **long).refused] == [
-        NodeAddOrRemoveRefusalCause.NO_QUEUE
-    ]
-    assert new({"complex_values": "NONE,[@big=gpu=2]"}, gpu="1").add == 1
-    assert [one.cause for one in new({"complex_values": "gpu=2,[@big=NONE]"}, gpu="1").refused] == [
-        NodeAddOrRemoveRefusalCause.TOO_MUCH
+    assert plan_in_big({"h_rt": "1:0:0,[@big=20:0:0]"}, **long).add == 5
+    assert [one.cause for one in plan_in_big({"h_rt": "20:0:0,[@big=1:0:0]"}, **long).refused] == [Cause.NO_QUEUE]
+    assert plan_in_big({"complex_values": "NONE,[@big=gpu=2]"}, gpu="1").add == 5
+    assert [one.cause for one in plan_in_big({"complex_values": "gpu=2,[@big=NONE]"}, gpu="1").refused] == [
+        Cause.TOO_MUCH
     ]
