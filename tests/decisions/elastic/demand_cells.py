@@ -27,7 +27,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
     parse_cell_queue,
 )
 from gridbridge.model.key_settings import QueueDefaultRequests
-from tests.decisions.elastic.cells import MASTER, NOON, instance, waiting
+from tests.decisions.elastic.cells import MASTER, NOON, instance, node, waiting
 
 PES = "smp fill round pairs"
 EVERY = ("all.q", "htc.q", "hpc.q", "far")
@@ -138,6 +138,13 @@ def plan_in_big(told: dict[str, str], identity: JobAccessIdentity = ANYBODY, mos
     none = replace(seen.cell, instances=full(MASTER, "n1", "n2", "n3"))
     pools = {"p": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G"), hostgroups="@big @allhosts")}
     return plan(replace(seen, cell=none), pools, most=most)
+
+
+def with_standby(sizes: Mapping[str, int], *there: QueueInstance, **more: Any) -> BalanceSituation:
+    """Return a cell, some hosts of which, given with their slots, rest; their daemons are silent."""
+    silent = [instance(name, slots=slots, state="au") for name, slots in sizes.items()]
+    nodes = [node(name, state="standby", pool="rack") for name in sizes]
+    return cell(*there, *silent, nodes=nodes, **({"standby": tuple(sizes)} | more))
 
 
 def full(*names: str) -> tuple[QueueInstance, ...]:

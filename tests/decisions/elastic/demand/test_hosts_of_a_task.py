@@ -19,7 +19,6 @@ from gridbridge.model.elastic.balance_plan import (
     NodeAddOrRemoveRefusalCause,
 )
 from gridbridge.model.elastic.balance_sections import NodePoolSection
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.grid_engine_cell import (
     CellExecutionHost,
     ParallelEnvironment,
@@ -28,7 +27,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
 )
 from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
-from tests.decisions.elastic.demand_cells import LAYOUT, RULES, cell, full, plan
+from tests.decisions.elastic.demand_cells import LAYOUT, RULES, cell, full, plan, with_standby
 
 NEW = {"plain": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G"))}
 
@@ -103,16 +102,9 @@ def test_all_hosts_of_a_task_are_in_one_of_the_environments_that_it_may_have() -
 
 def rested(slots: int, *asleep: int, pools: Any = None, idle: int = 0, most: int = 99) -> BalancePlan:
     """Return what is done for an exclusive task where unlike hosts rest."""
-    names = [f"s{place}" for place, _ in enumerate(asleep)]
-    silent = [instance(n, slots=k, state="au") for n, k in zip(names, asleep, strict=True)]
-    seen = cell(
-        *full(MASTER),
-        *(instance(f"n{place}") for place in range(idle)),
-        *silent,
-        wait=[waiting(5, slots=slots, pe="fill", exclusive="true")],
-        nodes=[node(name, state=ElasticNodeState.STANDBY.value, pool="rack") for name in names],
-        standby=tuple(names),
-    )
+    sizes = {f"s{place}": slots for place, slots in enumerate(asleep)}
+    wait = [waiting(5, slots=slots, pe="fill", exclusive="true")]
+    seen = with_standby(sizes, *full(MASTER), *(instance(f"n{place}") for place in range(idle)), wait=wait)
     return plan(seen, pools, most)
 
 

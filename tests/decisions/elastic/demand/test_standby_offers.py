@@ -1,26 +1,21 @@
 """Hosts on standby are offers at no price: those are woken that what waits fits on."""
 
+from dataclasses import replace
+
 import pytest
 
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason
-from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
-from tests.decisions.elastic.demand_cells import cell, full, plan
+from tests.decisions.elastic.demand_cells import full, plan, with_standby
 
 SIZES = {"s4": 4, "t4": 4, "s16": 16}
 
 
 def planned(*names: str, slots: int = 1, tasks: int = 1, is_told: bool = True) -> BalancePlan:
     """Return what is done for tasks when these hosts rest; their daemons are silent."""
-    asleep = [instance(name, slots=SIZES[name], state="au") for name in names]
-    seen = cell(
-        *full(MASTER),
-        *asleep,
-        wait=[waiting(5, slots=slots, tasks=tasks, pe="smp" if slots > 1 else "")],
-        nodes=[node(name, state=ElasticNodeState.STANDBY.value, pool="rack") for name in names],
-        standby=names if is_told else (),
-    )
-    return plan(seen)
+    sizes = {name: SIZES[name] for name in names}
+    wait = [waiting(5, slots=slots, tasks=tasks, pe="smp" if slots > 1 else "")]
+    return plan(with_standby(sizes, *full(MASTER), wait=wait, **({} if is_told else {"standby": ()})))
 
 
 @pytest.mark.parametrize(
@@ -51,13 +46,9 @@ def test_a_host_that_may_not_be_woken_is_no_offer() -> None:
 
 
 def test_none_is_woken_for_a_queue_that_somebody_closed() -> None:
-    seen = cell(
-        *(instance(name, state="d") for name in (MASTER, "n1")),
-        instance("s4", state="dau"),
-        wait=[waiting(5)],
-        nodes=[node("s4", state=ElasticNodeState.STANDBY.value, pool="rack")],
-        standby=("s4",),
-    )
+    closed = [instance(name, state="d") for name in (MASTER, "n1")]
+    seen = with_standby({}, *closed, instance("s4", state="dau"), wait=[waiting(5)], standby=("s4",))
+    seen = replace(seen, nodes=(node("s4", state="standby", pool="rack"),))
     found = plan(seen, {})
 
     assert (found.wake, found.add) == ((), 0)
