@@ -30,8 +30,9 @@ from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, HostTagsAndMovableTasks, StandbyOrWakePlan
 from gridbridge.model.elastic.standby_hosts import StandbyOrWakePlanCause as SqueezeCause
 from gridbridge.model.elastic.standby_hosts import StandbyOrWakeStepKind as Step
+from gridbridge.model.key_settings import QueueDefaultRequests
 from tests.decisions.elastic import demand_cells
-from tests.decisions.elastic.cells import MASTER, instance, node, situation
+from tests.decisions.elastic.cells import MASTER, cases, instance, node, situation
 
 RULES = BalanceSection(max_nodes=20, min_nodes=1)
 NOTHING = BalancePlanFigures(
@@ -74,9 +75,56 @@ def squeezed(
     squeeze: SqueezeSection = USUAL,
     facts: HostTagsAndMovableTasks = NO_FACTS,
     rules: BalanceSection = RULES,
+    figures: BalancePlanFigures = NOTHING,
 ) -> StandbyOrWakePlan:
     """Return which hosts rest or are woken after a policy has decided."""
-    return plan_hosts_to_sleep_or_wake(seen, plan(seen, add, verdict), rules, squeeze, facts)
+    return plan_hosts_to_sleep_or_wake(seen, replace(plan(seen, add, verdict), figures=figures), rules, squeeze, facts)
+
+
+THREE = HostTagsAndMovableTasks(tags={f"s{at}": AUTO for at in range(3)})
+LEAVING = replace(cell((), (), ()), nodes=(*cell((), (), ()).nodes, node("n9", state="draining")))
+AT_LEAST_3, AT_MOST_2 = replace(NOTHING, most=20, least=3), replace(NOTHING, most=2, least=0)
+MEMORY = SqueezeSection(standard_request=QueueDefaultRequests(h_vmem="2G"))
+ANY_HOST = SqueezeSection(restriction=StandbyNodeSelection.ALL)
+SQUEEZES: dict[str, tuple[StandbyOrWakePlan, SqueezeCause, tuple[str, ...], tuple[str, ...]]] = {
+    "no more are woken than there may be": (
+        squeezed(cell((4,), (4,), sleeping=3), facts=THREE, rules=BalanceSection(max_nodes=2, min_nodes=1)),
+        *(SqueezeCause.FULL, (), ()),
+    ),
+    "the reserve wakes no more than the schedule allows": (
+        squeezed(cell((4,), sleeping=3), verdict=Reason.NO_NEED, facts=THREE, figures=AT_MOST_2),
+        *(SqueezeCause.FULL, (), ()),
+    ),
+    "no more rest than the schedule allows": (
+        squeezed(cell((), (), ()), figures=AT_LEAST_3),
+        *(SqueezeCause.PLENTY, ("n2",), ()),
+    ),
+    "hosts that go down are not among the least": (
+        squeezed(LEAVING, figures=AT_LEAST_3),
+        *(SqueezeCause.PLENTY, ("n2",), ()),
+    ),
+    "a standard request may ask for memory": (
+        squeezed(cell((), ()), squeeze=MEMORY),
+        *(SqueezeCause.PLENTY, ("n1",), ()),
+    ),
+    "no maximum": (squeezed(cell((), (), ()), verdict=Reason.NO_MAXIMUM), SqueezeCause.NO_MAXIMUM, (), ()),
+    "too many hosts are silent": (squeezed(cell((), (), ()), verdict=Reason.UNREADY), SqueezeCause.UNREADY, (), ()),
+    **{
+        f"the policy removes none: {verdict.value}": (
+            squeezed(cell((1,), (), ()), verdict=verdict, squeeze=ANY_HOST),
+            *(SqueezeCause.BETWEEN, (), ()),
+        )
+        for verdict in (Reason.WAITS, Reason.NOT_YET, Reason.NOT_STABLE)
+    },
+}
+
+
+@cases(("found", "cause", "off", "on"), SQUEEZES)
+def test_hosts_rest_or_are_woken_for_a_cause(
+    found: StandbyOrWakePlan, cause: SqueezeCause, off: tuple[str, ...], on: tuple[str, ...]
+) -> None:
+    assert (found.cause, found.off, found.on) == (cause, off, on)
+    assert bool(standby_and_wake_steps_of_plan(found)) == bool(off or on)
 
 
 def test_a_host_with_reserved_slots_does_not_rest() -> None:
@@ -85,7 +133,7 @@ def test_a_host_with_reserved_slots_does_not_rest() -> None:
         *(instance(name, (1,), promised=promised) for name, promised in (("n0", 0), ("n1", 1))),
         nodes=(node("n0"), node("n1")),
     )
-    found = squeezed(seen, squeeze=SqueezeSection(restriction=StandbyNodeSelection.ALL))
+    found = squeezed(seen, squeeze=ANY_HOST)
 
     assert found.off == ("n0",)
 
@@ -112,7 +160,7 @@ def test_idle_hosts_rest_while_the_target_reserve_remains(
 def test_hosts_with_the_fewest_tasks_rest_first_then_the_highest_index() -> None:
     """Though each has as many free slots."""
     seen = cell((2,), (1, 1), (1, 1))
-    found = squeezed(seen, squeeze=SqueezeSection(restriction=StandbyNodeSelection.ALL))
+    found = squeezed(seen, squeeze=ANY_HOST)
 
     assert found.off == ("n2", "n0")
 
@@ -121,7 +169,7 @@ def test_the_master_never_rests() -> None:
     """Whatever the policy gives back, and though it is the last of the list."""
     hosts = ("n1", MASTER)
     seen = situation(*map(instance, hosts), nodes=map(node, hosts))
-    found = squeezed(seen, squeeze=SqueezeSection(restriction=StandbyNodeSelection.ALL))
+    found = squeezed(seen, squeeze=ANY_HOST)
 
     assert found.off == ("n1",)
 
@@ -150,14 +198,7 @@ def test_hosts_are_woken_in_the_order_of_their_tags(tags: dict[str, tuple[str, .
 
     assert (found.off, found.on) == ((), on)
     assert found.cause is (SqueezeCause.LACKING if on else SqueezeCause.NO_STANDBY)
-
-
-def test_a_host_that_is_off_and_has_no_tag_is_named() -> None:
-    """Somebody switched it off: nobody wakes it, though it would be of use."""
-    seen = cell((4,), (4,), sleeping=1)
-    found = squeezed(seen, verdict=Reason.NO_NEED)
-
-    assert (found.cause, found.untagged) == (SqueezeCause.NO_STANDBY, ("s0",))
+    assert found.untagged == (() if on else ("s0", "s1"))
 
 
 def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
@@ -166,45 +207,6 @@ def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
     found = squeezed(seen, add=2, verdict=Reason.MORE_WANTED, facts=facts)
 
     assert (found.cause, found.off, found.on) == (SqueezeCause.ASKED, (), ("s0", "s1"))
-
-
-def test_no_more_nodes_are_woken_than_there_may_be() -> None:
-    seen = cell((4,), (4,), sleeping=3)
-    facts = HostTagsAndMovableTasks(tags={f"s{at}": AUTO for at in range(3)})
-    tight = BalanceSection(max_nodes=2, min_nodes=1)
-
-    assert squeezed(seen, facts=facts, rules=tight).cause is SqueezeCause.FULL
-
-
-def test_the_reserve_wakes_no_more_than_the_schedule_allows() -> None:
-    seen = cell((4,), sleeping=3)
-    facts = HostTagsAndMovableTasks(tags={f"s{at}": AUTO for at in range(3)})
-    now = replace(NOTHING, most=2, least=0)
-
-    found = plan_hosts_to_sleep_or_wake(
-        seen, BalancePlan(verdict=Reason.NO_NEED, figures=now), RULES, SqueezeSection(), facts
-    )
-
-    assert (found.cause, found.on) == (SqueezeCause.FULL, ())
-
-
-def test_no_more_hosts_rest_than_the_schedule_allows() -> None:
-    seen = cell((), (), ())
-    now = replace(NOTHING, most=20, least=3)
-
-    found = plan_hosts_to_sleep_or_wake(seen, replace(plan(seen), figures=now), RULES, SqueezeSection())
-
-    assert found.off == ("n2",)
-
-
-def test_hosts_that_go_down_are_not_among_the_least() -> None:
-    seen = cell((), (), ())
-    down = replace(seen, nodes=(*seen.nodes, node("n9", state="draining")))
-    now = replace(NOTHING, most=20, least=3)
-
-    found = plan_hosts_to_sleep_or_wake(down, replace(plan(seen), figures=now), RULES, SqueezeSection())
-
-    assert found.off == ("n2",)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +270,7 @@ def test_a_task_is_moved_only_where_all_that_it_asks_for_is(
 
 def test_what_moved_tasks_take_is_no_reserve() -> None:
     """A standard request of 4 GB could start beside a task of 4 GB, but not beside one of 5."""
-    asks = type(SqueezeSection().standard_request)({"mfree": "4G"})
+    asks = QueueDefaultRequests(mfree="4G")
     squeeze = replace(MOVES, standard_request=asks)
     offs = []
     for amount in ("4G", "5G"):
@@ -279,37 +281,10 @@ def test_what_moved_tasks_take_is_no_reserve() -> None:
     assert offs == [(("n1",), ()), ((), ())]
 
 
-def test_a_standard_request_may_ask_for_memory() -> None:
-    seen = cell((), ())
-    squeeze = SqueezeSection(standard_request=type(SqueezeSection().standard_request)({"h_vmem": "2G"}))
-
-    assert squeezed(seen, squeeze=squeeze).off == ("n1",)
-
-
 def test_each_host_may_have_to_have_its_reserve() -> None:
     seen = cell((4,), (), ())
 
     assert squeezed(seen, squeeze=SqueezeSection(on_each=True)).cause is SqueezeCause.NO_STANDBY
-
-
-@pytest.mark.parametrize(
-    ("verdict", "cause"), [(Reason.NO_MAXIMUM, SqueezeCause.NO_MAXIMUM), (Reason.UNREADY, SqueezeCause.UNREADY)]
-)
-def test_no_host_rests_where_the_policy_does_nothing(verdict: Reason, cause: SqueezeCause) -> None:
-    seen = cell((), (), ())
-    found = squeezed(seen, verdict=verdict)
-
-    assert (found.cause, standby_and_wake_steps_of_plan(found)) == (cause, ())
-
-
-@pytest.mark.parametrize("verdict", [Reason.WAITS, Reason.NOT_YET, Reason.NOT_STABLE])
-def test_no_host_rests_while_the_policy_would_remove_none(verdict: Reason) -> None:
-    """As while tasks wait, or soon after a change; the reserve would allow it."""
-    seen = cell((1,), (), ())
-    squeeze = SqueezeSection(restriction=StandbyNodeSelection.ALL)
-    found = squeezed(seen, verdict=verdict, squeeze=squeeze)
-
-    assert (found.cause, found.off) == (SqueezeCause.BETWEEN, ())
 
 
 def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:
