@@ -35,7 +35,7 @@ def request_expression_matches(expression: str, names: Iterable[str]) -> bool:
     if not 0 < len(tokens) <= MOST:
         return False
     try:
-        is_match = _parse_expression(tokens, tuple(name.lower() for name in names))
+        is_match = _match_expression(tokens, tuple(name.lower() for name in names))
     except (IndexError, ValueError):
         return False
     return is_match and not tokens
@@ -46,14 +46,14 @@ def drop_domains_from_expression(expression: str, host: str) -> str:
     return expression if "." in host else DOMAIN.sub("", expression)
 
 
-def _parse_expression(tokens: list[str], names: tuple[str, ...], operators: str = "|&") -> bool:
+def _match_expression(tokens: list[str], names: tuple[str, ...], operators: str = "|&") -> bool:
     """Consume the tokens of an expression; `operators` has the operators of this level, the loosest first."""
     if not operators:
         return _term(tokens, names)
-    is_match = _parse_expression(tokens, names, operators[1:])
+    is_match = _match_expression(tokens, names, operators[1:])
     while tokens[:1] == [operators[0]]:
         del tokens[0]
-        is_next = _parse_expression(tokens, names, operators[1:])
+        is_next = _match_expression(tokens, names, operators[1:])
         is_match = is_match or is_next if operators[0] == "|" else is_match and is_next
     return is_match
 
@@ -66,7 +66,7 @@ def _term(tokens: list[str], names: tuple[str, ...]) -> bool:
         raise ValueError(first)
     if first != "(":
         return any(fnmatchcase(name, first) for name in names)
-    is_match = _parse_expression(tokens, names)
+    is_match = _match_expression(tokens, names)
     if tokens.pop(0) != ")":
         raise ValueError(first)
     return is_match
