@@ -21,7 +21,7 @@ from gridbridge.model.elastic import elastic_nodes
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.fixed_paths import AS_ROOT
 from gridbridge.model.site_configuration import ClusterKind, Policy
-from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess
+from gridbridge.model.transfer_route import Away, GridEngineCellAccess, OarServerAccess
 from gridbridge.shell.clock import Clock
 
 _log = logging.getLogger(__name__)
@@ -249,11 +249,22 @@ class GridEngineHostMembership:
 def home_cluster_host_membership(policy: Policy) -> ExecutionHostMembership:
     """Return the adapter that adds hosts to the home cluster; each call has a timeout."""
     cluster = configured_cluster_address(policy, policy.site.cluster)
-    if cluster.kind == ClusterKind.OAR:
-        server = cast("OarServerAccess", cluster)
-        return OarNodePower(look_at=partial(oar_node_power_and_tags.query_oar_node_state, server))
+    return MEMBERSHIPS[cluster.kind](policy, cluster)
+
+
+def _membership_in_cell(policy: Policy, cluster: Away) -> ExecutionHostMembership:
     cell = cast("GridEngineCellAccess", cluster).within(execution_hosts.LIMIT_S)
     return GridEngineHostMembership(cell=cell, preparing=NewMachineBootstrap(settings=policy.bootstrap, cell=cell))
+
+
+def _oar_node_power(_: Policy, cluster: Away) -> ExecutionHostMembership:
+    return OarNodePower(look_at=partial(oar_node_power_and_tags.query_oar_node_state, cast("OarServerAccess", cluster)))
+
+
+MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], ExecutionHostMembership]] = {
+    ClusterKind.GRIDENGINE: _membership_in_cell,
+    ClusterKind.OAR: _oar_node_power,
+}
 
 
 def query_home_cluster_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:

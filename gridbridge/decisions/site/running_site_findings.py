@@ -61,10 +61,9 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
 
 def worst_finding_state(findings: tuple[CheckFinding, ...]) -> FindingSeverity:
     """Return the worst state of findings, BROKEN, WARNING or OK; a NOTE is as good as OK."""
-    states = {finding.state for finding in findings}
-    return next(
-        (state for state in (FindingSeverity.BROKEN, FindingSeverity.WARNING) if state in states), FindingSeverity.OK
-    )
+    severities = {finding.state for finding in findings}
+    worst_first = (FindingSeverity.BROKEN, FindingSeverity.WARNING)
+    return next((severity for severity in worst_first if severity in severities), FindingSeverity.OK)
 
 
 def no_transfer_queue_findings(policy: Policy) -> Iterator[CheckFinding]:
