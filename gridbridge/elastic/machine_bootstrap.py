@@ -51,14 +51,9 @@ class NewMachineBootstrap:
     def _do(self, node: MachineToJoinCell, texts: Mapping[str, str]) -> None:
         from gridbridge.shell import paramiko_login  # 200 ms
 
-        machine = paramiko_login.NewMachineLogin(
-            address=node.address,
-            host_key=node.host_key,
-            user=self.settings.user,
-            key_file=self.settings.key,
-            port=self.port,
-        )
-        with paramiko_login.log_in_to_new_machine_by_ssh(machine) as client:
+        with paramiko_login.log_in_to_new_machine_by_ssh(
+            node.address, node.host_key, self.settings.user, self.settings.key, self.port
+        ) as client:
             for step, text in texts.items():
                 paramiko_login.run_on_new_machine_by_ssh(
                     client, self._command(step), text.encode(), self.settings.timeout_s

@@ -171,40 +171,29 @@ TROUBLES = (SSHException, OSError, EOFError, RuntimeError)  # RuntimeError: no t
 LATE = b"no answer in time"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewMachineLogin:
-    """How to log in to a new machine by ssh: address, host key, user and key file."""
-
-    address: str
-    host_key: str  # host key as in known_hosts, without the host
-    user: str
-    key_file: str
-    port: int = 22
-
-
 @contextmanager
-def log_in_to_new_machine_by_ssh(machine: NewMachineLogin) -> Iterator[paramiko.SSHClient]:
-    """Log in without known_hosts; raise SshAccessRejected for another host key, else HostNotReached."""
+def log_in_to_new_machine_by_ssh(
+    address: str, host_key: str, user: str, key_file: str, port: int = 22
+) -> Iterator[paramiko.SSHClient]:
+    """Log in without known_hosts; raise SshAccessRejected for another host key, else HostNotReached.
+
+    `host_key` is a host key as in known_hosts, without the host.
+    """
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
-    known_as = machine.address if machine.port == 22 else f"[{machine.address}]:{machine.port}"
-    client.get_host_keys().add(known_as, *_key(machine))
+    known_as = address if port == 22 else f"[{address}]:{port}"
+    client.get_host_keys().add(known_as, *_key(address, host_key))
     try:
-        _connect(client, machine)
+        try:
+            _connect_by_key(client, address, port, user, [key_file], CONNECT_S)
+        except TROUBLES as error:
+            why = openssh_message_for_error(error)
+            if why in (CHANGED, UNKNOWN):
+                raise _refused(address) from error
+            raise HostNotReached((CLIENT,), FAILED, stderr=f"{user}@{address}: ".encode() + why) from error
         yield client
     finally:
         client.close()
-
-
-def _connect(client: paramiko.SSHClient, machine: NewMachineLogin) -> None:
-    try:
-        _connect_by_key(client, machine.address, machine.port, machine.user, [machine.key_file], CONNECT_S)
-    except TROUBLES as error:
-        why = openssh_message_for_error(error)
-        if why in (CHANGED, UNKNOWN):
-            raise _refused(machine) from error
-        message = f"{machine.user}@{machine.address}: ".encode() + why
-        raise HostNotReached((CLIENT,), FAILED, stderr=message) from error
 
 
 def run_on_new_machine_by_ssh(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) -> bytes:
@@ -247,16 +236,16 @@ def closed_after_limit(limit_s: float, close: Callable[[], None]) -> Iterator[No
         late.cancel()
 
 
-def _key(machine: NewMachineLogin) -> tuple[str, paramiko.PKey]:
+def _key(address: str, host_key: str) -> tuple[str, paramiko.PKey]:
     try:
-        entry = HostKeyEntry.from_line(f"{machine.address} {machine.host_key}")
+        entry = HostKeyEntry.from_line(f"{address} {host_key}")
     except (InvalidHostKey, SSHException) as error:  # raised for invalid base64 and truncated keys
-        raise _refused(machine) from error
-    if not machine.host_key or entry is None or entry.key is None:
-        raise _refused(machine)
+        raise _refused(address) from error
+    if not host_key or entry is None or entry.key is None:
+        raise _refused(address)
     return entry.key.get_name(), entry.key
 
 
-def _refused(machine: NewMachineLogin) -> SshAccessRejected:
-    wrong = f"{machine.address}: the host key is not the key that the provider reported"
+def _refused(address: str) -> SshAccessRejected:
+    wrong = f"{address}: the host key is not the key that the provider reported"
     return SshAccessRejected((CLIENT,), FAILED, stderr=f"{wrong}; nothing was sent to the machine".encode())

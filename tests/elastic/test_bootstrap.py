@@ -23,7 +23,6 @@ BEFORE = """\
 
 
 def done(step: str, told: str, place: str, path: Path, umask: int = 0o022) -> None:
-    """Do a step with another file in the place of one of the machine's."""
     text = (ROOT / "conf/bootstrap" / step).read_text().replace(place, str(path))
     call = ("sh", "-c", text, step)
     subprocess.run(call, input=told.encode(), check=True, umask=umask, timeout=60)

@@ -24,7 +24,6 @@ CELL = GridEngineCellAccess(root="/", cell="c", qmaster_port="1", execd_port="2"
 
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """Have a process of this name, of an account that is not root."""
     line = f"printf {name} >/proc/$$/comm && echo done && read -r end"
     somebody = NOBODY if os.geteuid() == 0 else None
     argv = ("/bin/sh", "-c", line)
@@ -35,7 +34,6 @@ def named(name: str) -> Iterator[None]:
 
 
 def said(preparing: NewMachineBootstrap) -> str:
-    """Return what is refused about it."""
     with pytest.raises(ConfigError) as told:
         preparing.prepare(NODE, ())
     return str(told.value)

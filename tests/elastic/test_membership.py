@@ -69,7 +69,6 @@ class Hosts:
 
 
 def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineHostMembership:
-    """Return a cell with one host."""
     monkeypatch.setattr(host_membership_and_tags, "execution_hosts", hosts)
     monkeypatch.setattr(host_membership_and_tags, "resolve_host_address", lambda _: "10.0.0.9")
     preparing = NewMachineBootstrap(settings=MachineBootstrapSection(), cell=CELL)
@@ -184,7 +183,6 @@ def test_a_machine_with_the_address_of_another_host_is_not_prepared(
 
 
 def note(done: list[tuple[object, ...]]) -> Callable[..., None]:
-    """Return what root would be asked for, which is noted alone."""
     return lambda *words: done.append(words)
 
 
@@ -263,7 +261,6 @@ def programs(tmp_path: Path) -> Path:
 
 
 def leave(programs: Path, *, is_dead: bool = False) -> tuple[HostRemovalProgress, list[str]]:
-    """Have the host leave; return what came of it, and the changes in their order."""
     ports = {"qmaster_port": "1", "execd_port": "2"}
     cell = GridEngineCellAccess(root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **ports)
     preparing = NewMachineBootstrap(settings=MachineBootstrapSection(), cell=cell)

@@ -39,7 +39,6 @@ KEPT = SavedBalancerRoundInput(
 
 
 def wrong(folder: Path, state: str) -> str:
-    """Return the first line that is said of a state.json, after its path."""
     return said(folder, state)[0].removeprefix(f"{folder}/state.json: ")
 
 
@@ -178,7 +177,6 @@ def test_of_many_mistakes_some_are_told_and_the_others_counted(tmp_path: Path) -
 
 
 def said(folder: Path, state: str) -> list[str]:
-    """Return the lines that are said of a state.json."""
     saved_balancer_round_folder.write_saved_balancer_round(str(folder), DOCUMENTS, KEPT)
     (folder / "state.json").write_text(state)
     with pytest.raises(ParseError) as error:

@@ -10,7 +10,6 @@ import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, SshAccessRejected
 from gridbridge.shell.paramiko_login import (
-    NewMachineLogin,
     log_in_to_new_machine_by_ssh,
     run_on_new_machine_by_ssh,
 )
@@ -26,15 +25,14 @@ OTHER, OF_ANOTHER_KIND = paramiko.ECDSAKey.generate(), paramiko.RSAKey.generate(
     ids=["none", "a kind alone", "cut off", "no base64", "an unknown kind"],
 )
 def test_what_is_no_host_key_lets_nobody_log_in(host_key: str) -> None:
-    machine = NewMachineLogin(address=NOWHERE, host_key=host_key, user="gridadm", key_file="/nowhere")
+    machine = (NOWHERE, host_key, "gridadm", "/nowhere")
 
-    with pytest.raises(SshAccessRejected, match="nothing was sent"), log_in_to_new_machine_by_ssh(machine):
+    with pytest.raises(SshAccessRejected, match="nothing was sent"), log_in_to_new_machine_by_ssh(*machine):
         pass
 
 
 @pytest.fixture(name="port")
 def _port() -> Iterator[int]:
-    """Return the port of a machine that shows one host key, and has nobody log in."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=_answer, args=(listening,))
         thread.start()
@@ -60,9 +58,9 @@ def test_only_a_machine_with_the_key_that_was_told_is_asked_to_let_us_in(
 ) -> None:
     """Whom it does not let in is not refused for its host key."""
     key = f"{told.get_name()} {told.get_base64()}"
-    machine = NewMachineLogin(address="127.0.0.1", host_key=key, user="gridadm", key_file="/nowhere", port=port)
+    machine = ("127.0.0.1", key, "gridadm", "/nowhere", port)
 
-    with pytest.raises(expected) as refused, log_in_to_new_machine_by_ssh(machine):
+    with pytest.raises(expected) as refused, log_in_to_new_machine_by_ssh(*machine):
         pass
 
     assert isinstance(refused.value, SshAccessRejected) == (expected is SshAccessRejected)
@@ -92,12 +90,10 @@ class Hostile(paramiko.ServerInterface):
 
 
 def _say_nothing(_: paramiko.Channel) -> None:
-    """Leave the question unanswered."""
     threading.Event().wait(20)
 
 
 def _say_everything(channel: paramiko.Channel) -> None:
-    """Print without end."""
     threading.Thread(target=_flood, args=(channel,), daemon=True).start()
 
 

@@ -15,7 +15,6 @@ exit {status}
 
 
 def client(folder: Path, status: int = 0) -> str:
-    """Return a client that notes what it is asked."""
     path = folder / "ssh"
     path.write_text(FAKE.format(status=status))
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -23,7 +22,6 @@ def client(folder: Path, status: int = 0) -> str:
 
 
 def test_words_arrive_as_words_and_input_as_it_is(tmp_path: Path) -> None:
-    """Whatever shell there is in them."""
     status = ssh.run_by_callers_ssh("login.b", ("gridstat", "it's $HOME", "-s"), b"a\0b", client(tmp_path, 7))
 
     words = (tmp_path / "words").read_text().splitlines()
@@ -32,7 +30,6 @@ def test_words_arrive_as_words_and_input_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_host_may_have_a_port(tmp_path: Path) -> None:
-    """As places of clusters have."""
     ssh.run_by_callers_ssh("login.b:2222", ("x",), b"", client(tmp_path))
 
     assert (tmp_path / "words").read_text().split()[:5] == ["<-T>", "<-p>", "<2222>", "<-->", "<login.b>"]
@@ -40,7 +37,6 @@ def test_a_host_may_have_a_port(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nothing", "."])
 def test_a_client_that_can_not_run_is_a_failure_of_its_own(tmp_path: Path, name: str) -> None:
-    """As when it reaches nobody."""
     assert ssh.run_by_callers_ssh("b", ("x",), b"", str(tmp_path / name)) == ssh.UNREACHED
 
 
@@ -63,7 +59,6 @@ def test_what_was_not_read_was_not_handed_over(tmp_path: Path, reads: str, data:
 
 
 def test_ssh_reads_nothing_where_nobody_listens() -> None:
-    """The real one."""
     assert ssh.run_by_callers_ssh("127.0.0.1:1", ("x",), b"a") == ssh.UNREACHED
 
 
@@ -81,7 +76,6 @@ eval "$3"
     ],
 )
 def test_what_a_program_writes_there_is_brought(tmp_path: Path, script: str, status: int, files: set[str]) -> None:
-    """With what it prints; nothing of it stays there."""
     path, folder, spare = tmp_path / "ssh", tmp_path / "here", tmp_path / "there"
     path.write_text(RUNS_IT)
     path.chmod(0o755)

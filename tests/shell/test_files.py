@@ -83,7 +83,6 @@ def test_only_a_plain_file_of_its_owner_is_read(tmp_path: Path, trick: Callable[
 
 
 def test_room_is_made_for_what_is_there_and_no_more(tmp_path: Path) -> None:
-    """The limit of a campaign's file is half a gigabyte."""
     path = tmp_path / "file"
     path.write_bytes(b"few")
     tracemalloc.start()

@@ -97,7 +97,6 @@ def test_a_renamed_file_is_read_to_its_end_before_the_new_one(log: Log) -> None:
 
 
 def test_what_is_appended_to_a_renamed_file_for_a_while_is_read_too(log: Log) -> None:
-    """Whoever had it open writes on."""
     log.append("1\n")
     log.read()
     old = log.rename(".1", age_s=0)
@@ -177,7 +176,6 @@ def test_a_compressed_neighbour_is_no_file_of_ours(log: Log) -> None:
 
 
 def test_a_neighbour_that_we_may_not_read_hides_no_other() -> None:
-    """Its name comes first."""
     with TemporaryDirectory() as place:
         log = Log(Path(place))
         log.append("1\n")
@@ -194,7 +192,6 @@ def test_a_neighbour_that_we_may_not_read_hides_no_other() -> None:
 
 @contextmanager
 def _rights(folder: Path) -> Iterator[None]:
-    """Be somebody whom rights hold for, and whose the folder is."""
     if os.geteuid():
         yield
         return

@@ -45,7 +45,6 @@ def test_a_fifo_in_the_place_of_a_log_has_no_last_line(tmp_path: Path) -> None:
 
 @contextmanager
 def process(program: Path, uid: int) -> Iterator[int]:
-    """Run a program, and wait until it has begun."""
     with subprocess.Popen((program, "60"), user=uid) as started:
         comm = Path(f"/proc/{started.pid}/comm")
         while comm.read_text().strip() != program.name:
@@ -56,7 +55,6 @@ def process(program: Path, uid: int) -> Iterator[int]:
 
 @pytest.fixture
 def for_all() -> Iterator[Path]:
-    """Return a folder that other accounts can enter."""
     with TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)

@@ -20,7 +20,6 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="becomes other users")
 
 @pytest.fixture
 def path() -> Iterator[Path]:
-    """Return a lock in a folder of the service account."""
     base = Path(tempfile.mkdtemp())
     base.chmod(0o755)
     home = base / "home"

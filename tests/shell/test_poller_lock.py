@@ -18,7 +18,6 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture
 def as_nobody(path: str) -> Iterator[None]:
-    """Have a lock that the test may not open, were it root's."""
     Path(path).touch(mode=0o000)
     uid = os.geteuid()
     os.seteuid(uid or 65534)

@@ -39,7 +39,6 @@ class Near(ssh.OpenSshClient):
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    """Return the account's home there."""
     ssh.set_ssh_request_carrier(Near(tmp_path))
     yield tmp_path
     ssh.set_ssh_request_carrier(ssh.OpenSshClient())

@@ -149,7 +149,6 @@ def test_no_descriptor_of_ours_reaches_it() -> None:
 
 
 def test_what_nobody_hears_is_not_kept() -> None:
-    """However much a program prints; its end and its limit are as of any other."""
     tracemalloc.start()
     program = ("/bin/sh", "-c", "cat >/dev/null; head -c 9000000 /dev/zero; exit 3")
     done = run_discarding_output(program, ENV, 30, MEGABYTES[:9])

@@ -15,7 +15,6 @@ LONG_S = 60.0
 
 @pytest.fixture
 def signals() -> Iterator[StopAndReloadSignals]:
-    """Return signals of this process, which has its own handlers back afterwards."""
     before = {number: signal.getsignal(number) for number in OURS}
     yield StopAndReloadSignals()
     signal.set_wakeup_fd(-1)

@@ -113,7 +113,6 @@ def test_an_end_is_told_as_it_was(shell: str, script: str, expected: tuple[int, 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_signal_is_told_as_one(shell: str) -> None:
-    """What the far shell says of it, Killed, comes with it."""
     done = run(shell, "/bin/sh", "-c", "kill -9 $$", stdin=b"unread")
 
     assert done
@@ -303,8 +302,6 @@ def test_trouble_that_goes_by_itself_needs_nobody() -> None:
     ids=["nologin", "silent", "on its standard error"],
 )
 def test_what_a_shell_says_that_obeys_nobody_is_told(shell: str, said: str) -> None:
-    """And not that it took its time."""
-
     class Obstinate(ssh.OpenSshClient):
         def carry(self, *_: object) -> tuple[CompletedProgram, bool]:
             done = subprocess.run(["/bin/sh", "-c", shell], capture_output=True, check=False)
@@ -332,7 +329,6 @@ def test_what_a_persons_configuration_starts_ends_with_roots_client() -> None:
 def test_an_account_that_prints_for_ever_is_a_failure_of_its_own(
     carrier: type[ssh.OpenSshClient], output: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by its shell's start file: nothing of that is an answer, nor that it did nothing."""
     for module in (ssh, ssh_session):
         monkeypatch.setattr(module, "remote_shell_ssh_command", lambda _: ("/bin/sh", "-c", f"cat & {output}"))
 

@@ -27,7 +27,6 @@ SHORT_S = 0.3
 
 @pytest.fixture
 def line() -> Iterator[SshClientProcess]:
-    """Return a line to a far shell."""
     line = SshClientProcess(FAR)
     yield line
     line.end()

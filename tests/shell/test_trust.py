@@ -13,7 +13,6 @@ ME = os.getuid()
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return a file of ours two folders below one of ours."""
     (tmp_path / "etc/bridge").mkdir(parents=True)
     path = tmp_path / "etc/bridge/file"
     path.write_text("")
@@ -22,7 +21,6 @@ def path(tmp_path: Path) -> Path:
 
 
 def doubts(path: Path) -> list[str]:
-    """Return what is wrong, without the folder of the test."""
     found = safe_files.write_risks_along_path(str(path), ME)
     return [wrong.replace(f"{path.parents[2]}/", "") for wrong, _ in found]
 

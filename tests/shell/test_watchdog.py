@@ -24,7 +24,6 @@ def path(tmp_path: Path) -> str:
 
 @pytest.fixture(params=["/", "@"], ids=["a file", "abstract"])
 def listener(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, socket.socket]]:
-    """Listen as systemd does; gives the address as $NOTIFY_SOCKET has it."""
     name = f"{tmp_path}/notify" if request.param == "/" else f"@gridbridge-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
         end.bind(name.replace("@", "\0", 1) if request.param == "@" else name)

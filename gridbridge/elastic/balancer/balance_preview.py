@@ -7,6 +7,7 @@ from typing import Any
 
 from gridbridge.decisions.elastic.node_acts_from_balance_plan import node_with_idle_time
 from gridbridge.decisions.elastic.nodes_needing_administrator import explain_how_to_wake_host, is_site_owned_host
+from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic import host_membership_and_tags
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_decision
 from gridbridge.errors import ClusterStateUnknown, ConfigError
@@ -112,9 +113,7 @@ def _decided(
     )
     facts = HostTagsAndMovableTasks(tags=tags, movable=query_tasks_squeeze_may_move(policy, situation))
     mine = balancer_round_decision.restrict_squeeze_to_own_hosts(situation, own, demand.retry_s)
-    standby_plan, _, _ = balancer_round_decision.decide_hosts_to_power_off_or_on(
-        mine, planned, rules, policy.squeeze, facts
-    )
+    standby_plan = plan_hosts_to_sleep_or_wake(mine, planned, rules, policy.squeeze, facts)
     decision = balancer_round_decision.balance_plan_report(
         balancer_round_decision.drop_acts_replaced_by_squeeze(planned, standby_plan, own),
         rules,

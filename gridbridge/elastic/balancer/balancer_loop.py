@@ -63,17 +63,15 @@ class ReloadingBalancer(ReloadingDaemon):
     def _by(self, policy: Policy) -> BalancerRunOptions:
         """Return the options of a new configuration, and log why the balancer can't act."""
         service_cycle.set_log_level(policy)
-        self._wanted = self._renewed(policy)
-        return self._wanted
-
-    def _renewed(self, policy: Policy) -> BalancerRunOptions:
         try:
             options = self._renew(policy)
             require_balancer_can_act(options)
         except ConfigError as error:
             for problem in error.problems:
                 _log.error("event=only_looks why=%r", problem)
-            return replace(self._wanted, policy=policy, rules=policy.balance, demand=policy.demand, is_acting=False)
-        if not options.is_acting:
-            _log.warning("event=only_looks why='[balance] apply is not true'")
+            options = replace(self._wanted, policy=policy, rules=policy.balance, demand=policy.demand, is_acting=False)
+        else:
+            if not options.is_acting:
+                _log.warning("event=only_looks why='[balance] apply is not true'")
+        self._wanted = options
         return options

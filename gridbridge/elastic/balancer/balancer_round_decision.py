@@ -7,10 +7,9 @@ from gridbridge.decisions.elastic import balancer_round_reports, node_acts_from_
 from gridbridge.decisions.elastic.demand import demand_policy
 from gridbridge.decisions.elastic.host_standby_and_waking import (
     describe_standby_or_wake_plan,
-    standby_and_wake_steps_of_plan,
 )
 from gridbridge.decisions.elastic.nodes_needing_administrator import manual_machine_removal_command
-from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake, wakeable_standby_nodes
+from gridbridge.decisions.elastic.standby_host_policy import wakeable_standby_nodes
 from gridbridge.decisions.elastic.starcluster_policy import plan_balance_by_starcluster
 from gridbridge.model.elastic import balance_sections, elastic_nodes
 from gridbridge.model.elastic.balance_plan import (
@@ -23,7 +22,7 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.grid_engine_cell import TaskResourceRequests
 from gridbridge.model.elastic.published_balance import BalancePlanReport, NewNodeOrRemovalRefusalReport
-from gridbridge.model.elastic.standby_hosts import HostStandbyOrWakeStep, HostTagsAndMovableTasks, StandbyOrWakePlan
+from gridbridge.model.elastic.standby_hosts import HostTagsAndMovableTasks, StandbyOrWakePlan
 
 USUAL_DEMAND = balance_sections.DemandPolicySection()
 NO_POOLS: Mapping[str, balance_sections.NodePoolSection] = {}
@@ -84,19 +83,6 @@ def balance_plan_report(
             for refusal in plan.refused
         ),
     )
-
-
-def decide_hosts_to_power_off_or_on(
-    situation: BalanceSituation,
-    plan: BalancePlan,
-    rules: balance_sections.BalanceSection,
-    squeeze: balance_sections.SqueezeSection,
-    facts: HostTagsAndMovableTasks,
-) -> tuple[StandbyOrWakePlan, tuple[HostStandbyOrWakeStep, ...], str]:
-    """Decide which hosts to switch off or on, after the policy's plan is known."""
-    standby_plan = plan_hosts_to_sleep_or_wake(situation, plan, rules, squeeze, facts)
-    steps = standby_and_wake_steps_of_plan(standby_plan, facts)
-    return standby_plan, steps, describe_standby_or_wake_plan(standby_plan)
 
 
 def restrict_squeeze_to_own_hosts(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:

@@ -5,6 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
+from gridbridge.decisions.elastic.host_standby_and_waking import (
+    describe_standby_or_wake_plan,
+    standby_and_wake_steps_of_plan,
+)
+from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic import host_membership_and_tags
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_decision
 from gridbridge.elastic.host_membership_and_tags import home_cluster_host_membership
@@ -65,14 +70,12 @@ def preview_squeeze(
     planned = balancer_round_decision.decide_balance_plan(situation, policy.balance, policy.demand, policy.pools)
     movable = {} if folder else query_tasks_squeeze_may_move(policy, situation)
     facts = HostTagsAndMovableTasks(tags=tags, movable=movable)
-    standby_plan, steps, sentence = balancer_round_decision.decide_hosts_to_power_off_or_on(
-        situation, planned, policy.balance, rules, facts
-    )
+    standby_plan = plan_hosts_to_sleep_or_wake(situation, planned, policy.balance, rules, facts)
     return SqueezePreview(
         off=standby_plan.off,
         on=standby_plan.on,
-        sentence=sentence,
-        deeds=steps,
+        sentence=describe_standby_or_wake_plan(standby_plan),
+        deeds=standby_and_wake_steps_of_plan(standby_plan, facts),
         untold=tuple(sorted(untold.items())),
         lacking=() if folder else tuple(missing_squeeze_settings(policy)),
     )

@@ -23,7 +23,6 @@ from tests.elastic.balancer.world import Trouble, World
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Return a world with one node that runs a task of half an hour."""
     world = World(tmp_path, Trouble())
     world.cell.waits = [timedelta(minutes=30)]
     world.minutes(5)
@@ -31,7 +30,6 @@ def world(tmp_path: Path) -> World:
 
 
 def place(world: World) -> str:
-    """Return the path of the state file."""
     return f"{world.folder}/state.db"
 
 
@@ -72,7 +70,6 @@ def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
 
 
 def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_it(world: World) -> None:
-    """It has been idle for long enough just then."""
     world.minutes(27)
     ready = world.nodes()
     administrator_alerts_and_requests.record_node_change_request(
@@ -189,7 +186,6 @@ def test_history_tells_what_was_done_oldest_first(world: World) -> None:
 def test_a_node_that_somebody_keeps_while_a_round_decides_to_remove_it_stays(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The round had read what was asked before."""
     world.limits["min_nodes"] = 0
     decide, removed = BalancerRoundRunner.decide, list[str]()
 
@@ -212,7 +208,6 @@ def test_a_node_that_somebody_keeps_while_a_round_decides_to_remove_it_stays(
 def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is being taken out just then."""
     world.limits["min_nodes"] = 0
     leave = world.cell.leave
 

@@ -25,7 +25,6 @@ PLAN = BalancePlan(verdict=BalancePlanReason.WAITS, figures=FIGURES)
 
 
 def publish(folder: Path, done: BalancerRoundNodeChanges) -> None:
-    """Publish a round."""
     counted = count_balancer_round_figures(SEEN, RecentlyEndedTasks(), "all.q")
     publish_balancer_round("alpha", SEEN, PLAN, counted, done, str(folder))
 

@@ -86,7 +86,6 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOption
 
 @pytest.fixture
 def reported(wanted: BalancerRunOptions, tmp_path: Path) -> PublishingBalancerRound:
-    """Return a round."""
     return PublishingBalancerRound(wanted, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db")))
 
 
@@ -324,7 +323,6 @@ def test_a_round_that_saw_nothing_is_published_where_rounds_act(
 def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
     wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The budgets count it, and somebody pays for it."""
     round_ = acting(wanted, tmp_path, monkeypatch, ElasticNodeState.FAILED)
 
     run_cycle_once(round_, str)
@@ -352,7 +350,6 @@ def test_the_master_s_machine_is_not_to_be_ended_where_no_tag_names_it(
 
 
 def test_a_round_that_only_looks_decides_and_keeps_nothing(reported: PublishingBalancerRound, tmp_path: Path) -> None:
-    """As one of --loop does when gridbridge.toml says by now that nothing is to be done."""
     plan = run_cycle_once(reported, str)
 
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
@@ -361,7 +358,6 @@ def test_a_round_that_only_looks_decides_and_keeps_nothing(reported: PublishingB
 
 
 def test_a_round_that_is_over_is_told_whatever_it_did(wanted: BalancerRunOptions, tmp_path: Path) -> None:
-    """So that rounds that go on say so each."""
     told = list[BalancerRoundPlan]()
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     round_ = PublishingBalancerRound(replace(wanted, tell=told.append), Clock(), memory)

@@ -31,19 +31,16 @@ HOUR = timedelta(hours=1)
 
 
 def forget(world: World) -> None:
-    """Lose the state file."""
     world.lose_memory()
     (world.folder / "state.db").unlink()
 
 
 def ended(machine: str) -> str:
-    """Return what is typed to end a machine."""
     return f"""`echo '{{"id": "{machine}"}}' | /opt/rent destroy`"""
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Return a world without faults."""
     return World(tmp_path, Trouble())
 
 
@@ -96,7 +93,6 @@ def test_a_node_on_its_way_starts_nothing_in_a_queue_that_somebody_closed(world:
 
 @pytest.mark.parametrize("own", [0, 2])
 def test_a_node_that_stayed_closed_is_opened_once_no_queue_is_closed(tmp_path: Path, own: int) -> None:
-    """Each host was opened by itself, and not the queue; also where hosts are the site's own."""
     world = World(tmp_path, Trouble(), own, min_nodes=3)
     world.minutes(5)
     closed = [replace(one, step=HostJoinStep.CLOSED) for one in BalancerStateRows(world.database()).nodes.all()]
@@ -122,7 +118,6 @@ def test_a_provider_that_says_later_is_asked_again_by_the_next_round(world: Worl
 
 
 def test_a_provider_that_goes_on_saying_later_is_left_out(world: World) -> None:
-    """Another pool has its turn."""
     world.trouble.refused = 1.0
     world.cell.waits = [HOUR]
     world.minutes(7)
@@ -141,7 +136,6 @@ def test_a_node_of_which_nobody_knows_whether_it_was_made_is_not_asked_for_again
 
 
 def test_a_node_that_never_boots_is_given_back_and_its_pool_left_out(world: World) -> None:
-    """The fourth is asked for in the round that gives the third up."""
     world.trouble.never_boots = 1.0
     world.cell.waits = [HOUR]
     world.minutes(60)
@@ -154,7 +148,6 @@ def test_a_node_that_never_boots_is_given_back_and_its_pool_left_out(world: Worl
 def test_machines_that_cannot_be_ended_count_and_nothing_more_is_bought(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not even once the pool is no longer left out; the second was asked for beside the first."""
     world.limits |= {"protected_s": 600}
     world.trouble.never_boots, world.cloud.keeps = 1.0, True
     world.cell.waits = [HOUR]
@@ -168,7 +161,6 @@ def test_machines_that_cannot_be_ended_count_and_nothing_more_is_bought(
 
 
 def test_a_machine_that_cannot_be_ended_is_no_node_of_the_least(world: World) -> None:
-    """It counts against the most alone."""
     world.trouble.never_boots, world.cloud.keeps = 1.0, True
     world.cell.waits = [HOUR]
     world.minutes(30)
@@ -194,7 +186,6 @@ def test_a_clock_that_is_set_back_stops_neither_growing_nor_shrinking(world: Wor
 
 
 def test_a_pool_is_asked_again_though_the_clock_was_set_back(world: World) -> None:
-    """Its failures are as old as can be, and no older than now."""
     world.limits |= {"protected_s": 600}
     world.trouble.never_boots = 1.0
     world.cell.waits = [timedelta(hours=9)]
@@ -210,7 +201,6 @@ def test_a_pool_is_asked_again_though_the_clock_was_set_back(world: World) -> No
 
 
 def first(world: World, provider: Cloud | None) -> None:
-    """Have a pool that is preferred to all others; None: nobody makes its nodes."""
     world.pools = {"first": NodePoolSection(slots=2, provider="other", priority=1)}
     world.others = {"first": provider} if provider else {}
 
@@ -244,7 +234,6 @@ def test_why_a_node_was_not_made_is_told_in_its_providers_words(
 
 
 def test_idle_nodes_go_though_a_pool_gives_none(world: World) -> None:
-    """What waits has no node that is made; others are not paid for because of that."""
     world.cell.waits = [timedelta(minutes=3)]
     world.minutes(6)
     first(world, None)
@@ -297,7 +286,6 @@ def test_a_node_of_a_pool_that_was_renamed_is_told_and_never_said_to_be_removed(
 
 
 def test_a_list_that_does_not_come_changes_nothing(world: World) -> None:
-    """What is not known is never gone."""
     world.cell.waits = [timedelta(minutes=5)]
     world.minutes(5)
     before = world.nodes()
@@ -392,7 +380,6 @@ def test_a_node_that_a_list_left_out_while_it_was_silent_works_on(world: World) 
 
 
 def test_one_list_that_leaves_out_what_boots_gives_nothing_up(world: World) -> None:
-    """Not even late in its boot."""
     world.trouble.never_boots = 1.0
     world.cell.waits = [HOUR]
     world.minutes(5)
@@ -456,7 +443,6 @@ def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(world
 
 
 def test_a_machine_whose_answer_could_not_be_read_counts_when_it_is_found(world: World) -> None:
-    """It was given up, and its pool may be asked at once."""
     world.cloud.garbles, world.retry_s = True, 0.0
     world.cell.waits = [HOUR] * 99
     world.minutes(9)
@@ -553,7 +539,6 @@ def test_whatever_fails_no_task_is_killed_and_nothing_stays_paid_for(tmp_path: P
 
 @pytest.mark.parametrize("policy", BalancePolicyName)
 def test_a_fault_of_a_switch_has_no_machine_destroyed(tmp_path: Path, policy: BalancePolicyName) -> None:
-    """Most hosts are silent at once, and for longer than one may be; then they report again."""
     limits = {"policy": policy, "add_nodes_per_iteration": 8, "stabilization_s": 0.0}
     world = World(tmp_path, Trouble(), max_nodes=9, min_nodes=9, **limits)
     world.minutes(6)
@@ -571,7 +556,6 @@ def test_a_fault_of_a_switch_has_no_machine_destroyed(tmp_path: Path, policy: Ba
 def test_a_node_that_hangs_under_a_task_is_told_with_its_commands(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not before it is too long, and no more once it reports again."""
     world.cell.waits = [3 * HOUR]
     world.minutes(5)
     (host,) = world.cell.hosts.values()
@@ -590,7 +574,6 @@ def test_a_node_that_hangs_under_a_task_is_told_with_its_commands(
 
 
 def told_of(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
-    """Return the lines of an event."""
     return [one for one in caplog.messages if one.startswith(f"event={event} ")]
 
 
@@ -619,7 +602,6 @@ def test_a_node_costs_something_from_the_round_that_makes_it(
 
 @pytest.mark.parametrize(("minutes", "spent"), [(1, 3.0), (50, 3.0), (70, 6.0)])
 def test_a_begun_hour_is_spent_as_a_whole(world: World, minutes: int, spent: float) -> None:
-    """Three nodes at 1 an hour, whose tasks go on for hours; the month knows it at once."""
     world.billing_s, world.price = 3600.0, 1.0
     world.cell.waits = [9 * HOUR] * 6
     world.minutes(minutes)

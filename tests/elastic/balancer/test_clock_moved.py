@@ -45,7 +45,6 @@ SEEN = WaitingJobsHistory(at=NOON - HOUR, tasks=3, room_since=NOON - 2 * HOUR, s
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[BalancerStateRows]:
-    """Return what is kept after a round at noon."""
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     memory = BalancerStateRows(database)
     memory.follow(clocks(NOON, 0.0))
@@ -61,7 +60,6 @@ def memory(tmp_path: Path) -> Iterator[BalancerStateRows]:
 
 
 def clocks(wall: datetime, steady_s: float, boot: str = BOOT) -> BalancerHostClocks:
-    """Return what both clocks say."""
     return BalancerHostClocks(boot=boot, wall=wall, steady_s=steady_s)
 
 
@@ -104,7 +102,6 @@ def test_a_clock_that_is_right_again_has_all_as_it_was(memory: BalancerStateRows
     ids=["time passed", "a little", "the machine was started", "nobody knows"],
 )
 def test_without_a_step_that_is_known_nothing_moves(memory: BalancerStateRows, after: BalancerHostClocks) -> None:
-    """While a machine is off its nodes go on, and are paid for."""
     told = memory.follow(after)
 
     assert timedelta() == told

@@ -16,7 +16,6 @@ HOUR = timedelta(hours=1)
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Return a world without faults."""
     return World(tmp_path, Trouble())
 
 

@@ -39,7 +39,6 @@ def seen(*asleep: ElasticNode) -> BalanceSituation:
 def squeezed(
     cell: BalanceSituation, own: set[str], squeeze: SqueezeSection, least: int, most: int
 ) -> StandbyOrWakePlan:
-    """Return what a squeeze makes of a round."""
     rules = BalanceSection(min_nodes=least, max_nodes=most)
     plan = plan_balance_by_demand(cell, rules, DemandPolicySection(), {})
     return plan_hosts_to_sleep_or_wake(

@@ -49,7 +49,6 @@ class Site:
 
 
 def by(policy: Policy) -> BalancerRunOptions:
-    """Return how it runs by a file; an option gives it five nodes at least."""
     if policy.balance.max_nodes == 4:
         raise ConfigError(("min_nodes is 5; expected at most max_nodes (4)",))
     return BalancerRunOptions(policy=policy, rules=policy.balance, demand=policy.demand, is_acting=policy.balance.apply)
@@ -57,7 +56,6 @@ def by(policy: Policy) -> BalancerRunOptions:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """Return one that may have nine nodes."""
     path, clock_s, made = tmp_path / "site.toml", [0.0], list[BalancerRunOptions]()
     path.write_text(right())
     clock = Clock(steady=lambda: clock_s[0])
@@ -72,7 +70,6 @@ def site(tmp_path: Path) -> Site:
 
 
 def right(most: int = 9, apply: str = "true") -> str:
-    """Return a file that is right."""
     return SITE.format(most=most, apply=apply)
 
 
@@ -96,7 +93,6 @@ def test_a_wrong_file_is_told_and_the_one_before_stays_in_force(site: Site, capl
 def test_by_a_file_that_forbids_it_nothing_is_done(
     site: Site, caplog: pytest.LogCaptureFixture, text: str, why: str
 ) -> None:
-    """As long as it does."""
     (_, is_acting), (told,) = site.turn(text), [one for one in caplog.messages if why in one]
 
     assert not is_acting

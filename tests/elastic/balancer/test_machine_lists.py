@@ -53,13 +53,11 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pool(site: Path, name: str, provider: str, priority: int = 0) -> None:
-    """Write a pool."""
     with site.open("a") as file:
         file.write(POOL.format(name=name, provider=provider, priority=priority))
 
 
 def judged(site: Path) -> dict[str, FindingSeverity]:
-    """Return what the check says of providers' lists."""
     found = capability_checks.check_provider_lists(configuration_file.load_configuration(str(site)), str(site))
     return {each.item: each.state for each in found}
 

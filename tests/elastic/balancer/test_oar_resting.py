@@ -249,7 +249,6 @@ def test_a_change_that_oar_does_not_take_up_ends_the_act(world: OarWorld) -> Non
 
 
 def steps() -> Iterator[int]:
-    """Give the numbers of calls; one in seventeen for a usual run."""
     for at in range(1, MANY):
         yield pytest.param(at, marks=() if at % 17 == 1 else pytest.mark.long)  # type: ignore[misc]
 

@@ -42,7 +42,6 @@ class Outage(Trouble):
 
 
 def cut(world: World, at: int, lasts: timedelta) -> Outage:
-    """Have the qmaster of a world stop answering at a call."""
     outage = Outage(world=world, at=at, lasts=lasts)
     seen = world.cell.situation
 
@@ -57,7 +56,6 @@ def cut(world: World, at: int, lasts: timedelta) -> Outage:
 
 
 def worlds(folder: Path, lasts: timedelta, own: int) -> Iterator[tuple[World, Outage]]:
-    """Give a world for each call at which it may stop, until there are no more calls."""
     for at in range(1, MOST):
         place = folder / str(at)
         place.mkdir()
@@ -71,7 +69,6 @@ def worlds(folder: Path, lasts: timedelta, own: int) -> Iterator[tuple[World, Ou
 
 
 def settled(world: World) -> bool:
-    """Say whether each host is open if, and only if, it is to work."""
     nodes = world.nodes()
     are_open = {name for name, host in world.cell.hosts.items() if host.is_open}
     is_steady = all(state in STEADY for state in nodes.values())

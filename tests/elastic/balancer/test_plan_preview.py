@@ -24,7 +24,6 @@ QUEUE = (
 
 
 def kept(*nodes: str) -> SavedBalancerRoundInput:
-    """Return a state with nodes that are up for 50 minutes."""
     since = LATER - timedelta(minutes=50)
     found = tuple(ElasticNode(name=name, up_since=since) for name in nodes)
     return SavedBalancerRoundInput(now=LATER, master="alpha-master", nodes=found)

@@ -39,7 +39,6 @@ STUCK = WaitingJobsHistory(at=ago(1), tasks=12, room_since=ago(30), stuck_since=
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the path of the state file, which is not there yet."""
     path = f"{tmp_path}/kept/state.db"
     monkeypatch.setattr(balance_situation_sources, "BALANCE_STATE", path)
     monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: SEEN)
@@ -48,7 +47,6 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def keep(path: str) -> None:
-    """Have a round have asked for three nodes."""
     Path(path).parent.mkdir()
     database = StateFile.open(f"sqlite:///{path}")
     memory = BalancerStateRows(database)
@@ -88,7 +86,6 @@ def test_all_that_a_round_remembers_is_known(path: str) -> None:
 
 
 def test_nothing_that_waits_was_seen_in_the_future(path: str) -> None:
-    """The clock was set back."""
     before = NOON - timedelta(days=1)
     keep(path)
 
@@ -158,7 +155,6 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
 
 
 def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: str) -> None:
-    """As the next round takes it."""
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
     ready = BalancerOwnedNode(name="alpha-n1", pool="usual", state=ElasticNodeState.READY, since=ago(90))

@@ -34,7 +34,6 @@ RECORD = (
 def record(
     minutes: float, run_s: float, wait_s: float = 0.0, *, failed: int = 0, part: str = "NONE", task: int = 0
 ) -> str:
-    """Return the accounting record of a job that ended so many minutes ago."""
     ended = int(NOW.timestamp() - minutes * 60)
     return RECORD.format(
         job=7,
@@ -72,7 +71,6 @@ class Round:
 
 @pytest.fixture
 def cell(tmp_path: Path) -> Round:
-    """Return the golden cell in a folder of its own."""
     (tmp_path / "seen").mkdir()
     return Round(tmp_path)
 
@@ -158,7 +156,6 @@ def test_what_never_ran_to_an_end_is_left_out(cell: Round) -> None:
 
 
 def test_each_task_of_an_array_counts(cell: Round) -> None:
-    """StarCluster keeps one place for all tasks of a job."""
     cell.add(*(record(5, 10 * n, task=n) for n in (1, 2, 6)))
 
     assert cell.note().duration_s == 30
@@ -173,7 +170,6 @@ def test_a_kept_file_that_is_damaged_is_made_anew(cell: Round) -> None:
 
 
 def test_how_long_tasks_of_a_name_take_is_learnt(cell: Round) -> None:
-    """Over rounds; of many runs those of late count more."""
     cell.add(record(9, 10), record(8, 30))
     cell.note()
     first = read_stored_task_ends(str(cell.kept)).runtimes

@@ -27,7 +27,6 @@ def world(tmp_path: Path) -> World:
 
 
 def asleep(world: World) -> list[str]:
-    """Return the hosts that rest."""
     return [name for name, state in world.nodes().items() if state == OFF]
 
 
@@ -174,7 +173,6 @@ def test_a_host_that_is_to_work_on_has_its_best_effort_tasks_go_on(world: World)
 
 
 def suspended(world: World) -> list[str]:
-    """Return the hosts whose best-effort tasks are suspended."""
     return [name for name, host in world.cell.hosts.items() if host.is_suspended]
 
 
@@ -197,7 +195,6 @@ MOVES: dict[str, object] = {
 
 
 def spread(world: World) -> None:
-    """Have one task run on each host for an hour."""
     for host in world.cell.hosts.values():
         host.ends = [world.now + HOUR]
 
@@ -504,7 +501,6 @@ def test_a_host_that_a_person_switches_on_is_not_switched_off_while_it_boots(wor
 
 
 def asleep_before(world: World) -> list[str]:
-    """Return the hosts that rested first."""
     return sorted(set(world.switches.off))
 
 

@@ -14,8 +14,6 @@ BUSY = timedelta(hours=1)
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have whoever waits fail."""
-
     def sleep(*_: object) -> None:
         raise AssertionError("a round waits")
 

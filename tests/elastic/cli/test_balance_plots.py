@@ -19,7 +19,6 @@ NOW = "2126-01-01T12:00:00+00:00"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return the golden cell, long after it was seen: what waits there waits for ever."""
     shutil.copy(GOLDEN / "cell.xml", tmp_path / "qstat.xml")
     shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
     (tmp_path / "state.json").write_text(json.dumps({"now": NOW, "master": "alpha-master"}))
@@ -27,12 +26,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(*words: str) -> Result:
-    """Run a command of gridbridge's."""
     return CliRunner().invoke(gridbridge, ("balance", *words))
 
 
 def plan(folder: Path, *words: str) -> dict[str, object]:
-    """Return what is decided about a folder."""
     done = run("plan", "--from", str(folder), "--json", *words)
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
@@ -236,7 +233,6 @@ def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
 
 
 def site(folder: Path) -> str:
-    """Write a configuration, and return its path."""
     path = folder / "site.toml"
     path.write_text('[site]\ncluster = "alpha"\n[cluster.alpha]\nqmaster_port = 1\nexecd_port = 2\n')
     return str(path)

@@ -81,7 +81,6 @@ class Rack:
 
 @pytest.fixture
 def rack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rack:
-    """Return a rack whose nodes are idle and absent for OAR."""
     found = Rack(tmp_path)
     monkeypatch.setattr(oar_power_requests, "home_cluster_host_membership", lambda _: found)
     return found

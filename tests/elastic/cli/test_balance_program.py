@@ -41,7 +41,6 @@ execd_port = 6445
 
 
 def run(tmp_path: Path, *words: str, balance_keys: str = "") -> Result:
-    """Run it with a configuration."""
     path = tmp_path / "gridbridge.toml"
     path.write_text(SITE.format(balance=balance_keys))
     return CliRunner().invoke(balance, ["--config", str(path), *words])
@@ -66,7 +65,6 @@ NOTHING = BalancerRoundPlan(
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[BalancerRunOptions]:
-    """Return how rounds are wanted, each of which decides to do nothing."""
     rounds = list[BalancerRunOptions]()
 
     def decided(wanted: BalancerRunOptions) -> BalancerRoundPlan:

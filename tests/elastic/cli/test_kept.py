@@ -27,7 +27,6 @@ NODE = "alpha-n10"
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """Return a world whose state file the commands read: its one node runs a task."""
     for name in ("load_balancer_overview", "record_node_change_request", "load_last_node_changing_rounds"):
         known = partial(getattr(administrator_alerts_and_requests, name), path=f"{tmp_path}/state.db")
         monkeypatch.setattr(administrator_alerts_and_requests, name, known)
@@ -38,12 +37,10 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def run(*words: str) -> Result:
-    """Run a command of gridbridge balance."""
     return CliRunner().invoke(gridbridge, ("balance", *words))
 
 
 def as_json(*words: str) -> object:
-    """Return what a command prints with --json."""
     done = run(*words, "--json")
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)

@@ -21,13 +21,11 @@ NODE = {"up_since": "2126-01-01T11:00:00+00:00", "idle_since": "2126-01-01T11:59
 
 
 def has_account() -> bool:
-    """Say whether this machine has a balancer's account."""
     return any(one.pw_name == BALANCE_ACCOUNT for one in pwd.getpwall())
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return the golden cell with a node, which is a host that is there."""
     shutil.copy(GOLDEN / "cell.xml", tmp_path / "qstat.xml")
     shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
     told = {"now": "2126-01-01T12:00:00+00:00", "nodes": {"alpha-n1": NODE}}
@@ -42,7 +40,6 @@ def explain(folder: Path, what: str, *words: str) -> Result:
 
 
 def job(folder: Path, reason: str) -> str:
-    """Return a job that a plan refuses for this reason."""
     words = ("balance", "plan", "--from", str(folder), "--json", "-m", "9")
     told = json.loads(CliRunner().invoke(gridbridge, words).stdout)
     return next(str(one["job"]) for one in told["refused"] if one["reason"] == reason)

@@ -18,7 +18,6 @@ BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC)
 
 
 def row(minutes: int) -> str:
-    """Return a row in which every number is another one."""
     at = BEGIN + timedelta(minutes=minutes)
     return f"{at.isoformat()},{2 + minutes % 4},{minutes},{60 - minutes},8,{minutes * 90},7,1.5\n"
 
@@ -30,7 +29,6 @@ def plot(stats: Path, folder: Path) -> Result:
 
 
 def share_drawn(path: Path) -> float:
-    """Return how much of a picture is neither white nor grey."""
     pixels = image.imread(path)[:, :, :3]
     return float((pixels.max(axis=2) - pixels.min(axis=2) > 0.02).mean())
 

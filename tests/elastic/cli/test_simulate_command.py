@@ -29,7 +29,6 @@ WEEK = ("--synthetic", "ash", "--days", "0.3", "--max-nodes", "4")
 
 
 def simulate(*words: str) -> Result:
-    """Run the command."""
     return CliRunner().invoke(gridbridge, ("simulate", *words))
 
 
@@ -81,7 +80,6 @@ def test_a_long_line_is_left_out_as_others_are(tmp_path: Path) -> None:
 
 
 def in_tar(data: bytes) -> bytes:
-    """Return an archive of a file."""
     whole = BytesIO()
     with tarfile.open(fileobj=whole, mode="w") as archive:
         entry = tarfile.TarInfo("some.swf")
@@ -259,12 +257,10 @@ def test_a_sweep_marks_the_frontier() -> None:
 
 
 def is_as_good(one: dict[str, float], other: dict[str, float]) -> bool:
-    """Say whether one costs and waits no more than another."""
     return all(one[key] <= other[key] for key in ("cost", "wait_mean_s"))
 
 
 def is_better(one: dict[str, float], other: dict[str, float]) -> bool:
-    """Say whether it costs or waits less, too."""
     return is_as_good(one, other) and not is_as_good(other, one)
 
 

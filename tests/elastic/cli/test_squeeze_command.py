@@ -36,7 +36,6 @@ def run(model: Path, *words: str) -> Result:
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """Return a file of three nodes."""
     path = tmp_path / "model"
     path.write_text(MODEL)
     return path

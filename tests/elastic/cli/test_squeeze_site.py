@@ -21,7 +21,6 @@ RACK = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/opt/site/s
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return an idle cell whose two hosts are the balancer's."""
     shutil.copy(GOLDEN / "idle.xml", tmp_path / "qstat.xml")
     shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
     nodes = {"alpha-n1": UP, "alpha-n2": UP}

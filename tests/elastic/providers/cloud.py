@@ -97,7 +97,6 @@ def console(id_: str, printed: str) -> bytes:
 
 
 def ended(moto: int) -> set[str]:
-    """Return the machines that moto has terminated."""
     import boto3
 
     client = boto3.client(
@@ -114,7 +113,6 @@ def ended(moto: int) -> set[str]:
 
 @contextmanager
 def opened(moto: int) -> Iterator[Gate]:
-    """Open a gate before moto."""
     gate = Gate(moto=moto)
 
     class Handler(BaseHTTPRequestHandler):
@@ -149,7 +147,6 @@ def opened(moto: int) -> Iterator[Gate]:
 
 @contextmanager
 def moto() -> Iterator[int]:
-    """Run moto's server, and return its port."""
     with socket.socket() as free:
         free.bind((HERE, 0))
         port = free.getsockname()[1]
@@ -165,7 +162,6 @@ def moto() -> Iterator[int]:
 
 
 def wait(port: int, server: "subprocess.Popen[bytes]") -> None:
-    """Wait until it listens."""
     deadline = time.monotonic() + LIMIT_S
     while server.poll() is None and time.monotonic() < deadline:
         try:
@@ -178,7 +174,6 @@ def wait(port: int, server: "subprocess.Popen[bytes]") -> None:
 
 
 def emptied(port: int) -> int:
-    """Have moto forget all machines."""
     connection = http.client.HTTPConnection(HERE, port, timeout=LIMIT_S)
     connection.request("POST", "/moto-api/reset")
     assert connection.getresponse().status == 200

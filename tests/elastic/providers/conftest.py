@@ -29,7 +29,6 @@ drivers.set_driver(DRIVER, "tests.elastic.providers.labelled", "Labelled")
 
 @pytest.fixture
 def by_command(tmp_path: Path) -> Site:
-    """Return a provider whose machines are files of a folder."""
     env = {"PATH": "/usr/bin:/bin", "RENTAL": str(tmp_path)}
     return Site(
         provider=SiteProgramProvider(program=str(RENTAL), timeout_s=20, env=env),
@@ -40,27 +39,23 @@ def by_command(tmp_path: Path) -> Site:
 
 @pytest.fixture(scope="session")
 def moto() -> Iterator[int]:
-    """Return the port of a local EC2."""
     with cloud.moto() as port:
         yield port
 
 
 @pytest.fixture
 def gate(moto: int) -> Iterator[Gate]:
-    """Return an empty EC2 that can be made to refuse."""
     with cloud.opened(cloud.emptied(moto)) as gate:
         yield gate
 
 
 def secret(path: Path, text: str) -> str:
-    """Write a file that only we can read, and return its path."""
     path.touch(mode=0o600)
     path.write_text(text)
     return str(path)
 
 
 def settings(section: MachineProviderSection, pool: NodePoolSection) -> Policy:
-    """Return a configuration with one pool of one provider."""
     return Policy(
         site=SiteSection(cluster="alpha"), clusters={}, queues={}, pools={"small": pool}, providers={"cloud": section}
     )
@@ -92,7 +87,6 @@ def ec2(gate: Gate, tmp_path: Path) -> Ec2:
 
 @pytest.fixture
 def by_ec2(gate: Gate, ec2: Ec2) -> Site:
-    """Return a provider of that EC2."""
     return Site(
         provider=replace(ec2(), pause=lambda _: None),
         be_full=lambda: gate.refusals.update(RunInstances="InsufficientInstanceCapacity"),
@@ -102,7 +96,6 @@ def by_ec2(gate: Gate, ec2: Ec2) -> Site:
 
 @pytest.fixture
 def labelled(tmp_path: Path) -> LibcloudMachineProvider:
-    """Return a provider of libcloud's machines in memory."""
     section = MachineProviderSection(
         kind=ProviderKind.LIBCLOUD,
         driver=DRIVER,
@@ -120,7 +113,6 @@ def labelled(tmp_path: Path) -> LibcloudMachineProvider:
 
 @pytest.fixture
 def by_libcloud(labelled: LibcloudMachineProvider) -> Site:
-    """Return libcloud's machines in memory as a site."""
     full, busy = BaseHTTPError(403, "quota"), BaseHTTPError(429, "slower")
     return Site(
         provider=labelled,

@@ -57,7 +57,6 @@ def found(folder: Path) -> Tools:
 
 @contextmanager
 def controller(tools: Tools, at: Path, user: str, password: str) -> Iterator[int]:
-    """Run the controller of one host that is off, and return its port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind((HERE, 0))
         port = free.getsockname()[1]
@@ -85,7 +84,6 @@ def controller(tools: Tools, at: Path, user: str, password: str) -> Iterator[int
 
 
 def wait(port: int, running: "subprocess.Popen[bytes]", at: Path) -> None:
-    """Wait until it answers a presence ping (IPMI 2.0, 13.13)."""
     deadline = time.monotonic() + LIMIT_S
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         asking.settimeout(0.2)

@@ -34,7 +34,6 @@ JSON = st.recursive(
 
 
 def read(raw: bytes) -> tuple[tuple[ProviderMachine, ...], str]:
-    """Return machines, or why there are none."""
     try:
         return provider_protocol_and_validation.parse_provider_machine_list(raw), ""
     except ParseError as error:

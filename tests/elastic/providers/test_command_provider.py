@@ -45,8 +45,6 @@ Make = Callable[..., SiteProgramProvider]
 
 @pytest.fixture
 def by(tmp_path: Path) -> Make:
-    """Return what makes a provider of a script."""
-
     def make(script: str, timeout_s: float = 20) -> SiteProgramProvider:
         file = tmp_path / "program"
         file.write_text(f"#!/bin/sh\n{script}\n")
@@ -58,7 +56,6 @@ def by(tmp_path: Path) -> Make:
 
 
 def saying(told: object) -> str:
-    """Return a script that prints a document."""
     return f"cat <<'END'\n{told if isinstance(told, str) else json.dumps(told)}\nEND"
 
 

@@ -13,14 +13,12 @@ TAGS = {OWNER_TAG: "alpha", POOL_TAG: "small"}
 
 @pytest.fixture(params=KINDS)
 def site(request: pytest.FixtureRequest) -> Site:
-    """Return a provider of each kind with its real opposite."""
     made = request.getfixturevalue(request.param)
     assert isinstance(made, Site)
     return made
 
 
 def ours(site: Site) -> dict[str, ProviderMachine]:
-    """Return the machines of the cluster alpha that there still are, by their names."""
     listed = site.provider.machines()
     there = (one for one in listed if one.state is not ProviderMachineState.GONE)
     return {one.name: one for one in there if one.belongs_to("alpha")}

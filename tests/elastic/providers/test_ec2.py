@@ -29,7 +29,6 @@ TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
 
 
 def instance(provider: Ec2MachineProvider, id_: str) -> dict[str, Any]:
-    """Return what the cloud knows of a machine."""
     (group,) = provider.client.describe_instances(InstanceIds=[id_])["Reservations"]
     (found,) = group["Instances"]
     assert isinstance(found, dict)

@@ -20,7 +20,6 @@ MINUTES = 50  # of its hour, which is nearly over
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Return a cell without nodes."""
     return World(tmp_path, Trouble(), max_nodes=5, min_nodes=0)
 
 

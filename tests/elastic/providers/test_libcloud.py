@@ -35,7 +35,6 @@ def test_the_driver_is_given_its_secrets_its_arguments_and_our_limit(labelled: L
 
 
 def test_a_driver_that_can_t_tag_makes_nothing(labelled: LibcloudMachineProvider) -> None:
-    """Nobody would know whose its machines are."""
     plain = replace(labelled, driver=DummyNodeDriver("1"))
     before = len(plain.machines())
 

@@ -20,7 +20,6 @@ SITE = '[site]\ncluster = "alpha"\n'
 
 @pytest.fixture
 def shown(tmp_path: Path) -> SiteProgramProvider:
-    """Return a provider that runs the program as it stands there."""
     (script,) = re.findall(r"^```sh\n(#!/bin/sh\n.*?)^```$", PAGES[0], re.MULTILINE | re.DOTALL)
     program = tmp_path / "rent-node"
     program.write_text(script)

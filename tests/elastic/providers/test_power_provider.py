@@ -26,25 +26,21 @@ Ipmi = Callable[..., HostPowerProvider]
 
 
 def provider_of(text: str, host: str = "n1") -> HostPowerProvider:
-    """Return what a configuration says of a host."""
     made = make_power_control_of_host(configuration_file.parse_configuration("FILE", (SITE + text).encode()), host)
     assert isinstance(made, HostPowerProvider)
     return made
 
 
 def states(provider: HostPowerProvider) -> dict[str, ProviderMachineState]:
-    """Return the state of each host."""
     return {one.name: one.state for one in provider.machines()}
 
 
 def named(name: str) -> ProviderMachine:
-    """Return a host as a balancer knows it."""
     return ProviderMachine(id=name, name=name, state=ProviderMachineState.UNKNOWN)
 
 
 @pytest.fixture(scope="session")
 def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
-    """Return the simulator and ipmitool."""
     try:
         return ipmi.found(tmp_path_factory.mktemp("ipmi"))
     except (AssertionError, subprocess.CalledProcessError, FileNotFoundError) as error:
@@ -53,15 +49,12 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Tools:
 
 @pytest.fixture
 def controller(tools: Tools, tmp_path: Path) -> Iterator[str]:
-    """Run a controller, and return its address."""
     with ipmi.controller(tools, tmp_path, USER, PASSWORD) as port:
         yield f"{ipmi.HERE}:{port}"
 
 
 @pytest.fixture
 def by_ipmi(tools: Tools, tmp_path: Path) -> Ipmi:
-    """Return what makes a provider of hosts by their controllers."""
-
     def make(*controllers: str, password: str = PASSWORD, timeout_s: float = 20) -> HostPowerProvider:
         secret = tmp_path / "password"
         secret.touch(mode=0o600)
@@ -132,7 +125,6 @@ def test_a_password_that_others_can_read_is_not_used(by_ipmi: Ipmi, controller: 
 
 @pytest.fixture
 def switch(tmp_path: Path) -> str:
-    """Return a program that switches hosts: each is a file."""
     program = tmp_path / "switch"
     lines = ("#!/bin/sh", f"cd {tmp_path}", '[ "$2" != dark ] || exit 1', 'case "$1" in')
     cases = ("on) echo on >$2 ;;", "off) echo off >$2 ;;", "status) cat $2 ;;", "esac")
@@ -159,7 +151,6 @@ def test_hosts_are_switched_by_any_program(switch: str) -> None:
 
 
 def test_why_a_host_has_no_known_state_is_logged(switch: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Its program fails, or prints another word."""
     hosts = "".join(f'[power.{name}]\nprovider = "any"\n' for name in ("n1", "n2", "dark"))
     way = f'[provider.any]\nkind = "power"\nway = "command"\nprogram = "{switch}"\n'
     (tmp_path / "n1").write_text("ON\n")
@@ -173,7 +164,6 @@ def test_why_a_host_has_no_known_state_is_logged(switch: str, tmp_path: Path, ca
 
 
 def woken(port: int, more: str = "") -> HostPowerProvider:
-    """Return a provider that wakes hosts by a packet to this machine."""
     way = f'[provider.lan]\nkind = "power"\nway = "wake"\nbroadcast = "127.0.0.1:{port}"\n'
     return provider_of(f'{way}{more}[power.n1]\nprovider = "lan"\nmac = "{MAC}"\n')
 

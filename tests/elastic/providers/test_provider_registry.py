@@ -83,8 +83,6 @@ def test_a_person_who_looks_is_not_told_to_change_the_sites_files(monkeypatch: p
 
 
 def _as_person(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
-    """Be a person where there is a balancer's account; each program is this owner's."""
-
     def require(path: str, owner_wanted: int) -> None:
         if owner_wanted != owner:
             raise FileWritableByOthers(path, "it is not right", f"chown root {path}")
