@@ -1,8 +1,4 @@
-"""Turns a new machine into an execution host by scripts of conf/bootstrap, run by ssh.
-
-Each step is a sh script that may be repeated. A site leaves out steps that the machine's image or user
-data already do.
-"""
+"""Turns a new machine into an execution host by repeatable sh scripts of conf/bootstrap, run by ssh."""
 
 import grp
 import pwd

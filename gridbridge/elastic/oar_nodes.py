@@ -118,16 +118,6 @@ def oar_node_root_commands(words: tuple[str, ...]) -> tuple[Argv, ...]:
     return ()
 
 
-def find_oar_energy_saving_line(configuration: str) -> str:
-    """Return the line of oar.conf that enables OAR's own energy saving; empty if there is none."""
-    return oar_node_power_and_tags.find_oar_energy_saving_setting(configuration)
-
-
-def are_valid_oar_tags(text: str) -> bool:
-    """Return whether a text of host tags may be written into OAR's database."""
-    return oar_node_power_and_tags.TAG_WORDS.fullmatch(text) is not None
-
-
 def require_oar_energy_saving_off(
     root: Callable[..., None] = oar_node_power_and_tags.run_oar_node_verb_as_root,
 ) -> None:

@@ -25,6 +25,7 @@ import socket
 import sys
 from functools import partial
 
+from gridbridge.batch.oar import oar_node_power_and_tags
 from gridbridge.config import configuration_file
 from gridbridge.elastic import oar_nodes
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
@@ -86,7 +87,7 @@ def set_or_tag_oar_node_as_root(words: tuple[str, ...], conf: str = "/etc/oar/oa
     """Change or tag an OAR node; raise AsRootRequestRefusal if OAR itself halts and wakes nodes."""
     if words[:1] in (("owns",), ("drain",), ("halt",)):
         with open(conf, encoding="utf-8", errors="replace") as file:
-            line = oar_nodes.find_oar_energy_saving_line(file.read())
+            line = oar_node_power_and_tags.find_oar_energy_saving_setting(file.read())
         if line:
             raise AsRootRequestRefusal(f"{conf} has {line[:80]!r}: OAR itself halts and wakes nodes")
     if words == ("owns",):
@@ -95,7 +96,7 @@ def set_or_tag_oar_node_as_root(words: tuple[str, ...], conf: str = "/etc/oar/oa
     if not commands:
         raise AsRootRequestRefusal(USAGE)
     _host(words[1])
-    if not oar_nodes.are_valid_oar_tags("".join(words[2:])):
+    if not oar_node_power_and_tags.TAG_WORDS.fullmatch("".join(words[2:])):
         raise AsRootRequestRefusal(f"{words[2][:80]!r} are invalid tags; expected letters, digits and :._+-")
     for argv in commands:
         run_program(argv, dict(ENV), LIMIT_S).checked()

@@ -1,7 +1,4 @@
-"""Logs in by ssh with paramiko, under the rules of OpenSSH's client, as a user or to a new machine.
-
-No ssh agent is used, and unknown hosts are refused.
-"""
+"""Logs in with paramiko as OpenSSH's client does, without an ssh agent; unknown hosts are refused."""
 
 import os
 import pwd

@@ -1,7 +1,4 @@
-"""Makes, reads and removes a transfer's folder for files on a remote host, by ssh.
-
-The folder has the transfer's name, so that no other folder is removed by mistake.
-"""
+"""Makes, reads and removes the remote folder, with the transfer's name, for a transfer's files, by ssh."""
 
 from gridbridge.errors import CommandFailed, ParseError, UnsafeRemoteFolder, UnstageablePaths
 from gridbridge.model.transfer_name import is_transfer_name

@@ -1,7 +1,4 @@
-"""Retries of failed acts in long-running programs: how often, and after which pause.
-
-Starters and load sensors do not retry.
-"""
+"""Retries of failed acts in long-running programs; starters and load sensors do not retry."""
 
 from collections.abc import Callable
 from threading import Event

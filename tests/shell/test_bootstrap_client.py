@@ -9,10 +9,7 @@ import paramiko
 import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, SshAccessRejected
-from gridbridge.shell.paramiko_login import (
-    log_in_to_new_machine_by_ssh,
-    run_on_new_machine_by_ssh,
-)
+from gridbridge.shell.paramiko_login import log_in_to_new_machine_by_ssh, run_on_new_machine_by_ssh
 
 NOWHERE = "192.0.2.1"  # RFC 5737: who asked it would wait
 SHOWN = paramiko.ECDSAKey.generate()

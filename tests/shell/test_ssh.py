@@ -23,10 +23,7 @@ from gridbridge.shell import program_runs, ssh, ssh_session
 from gridbridge.shell.kept_ssh_connections import KeptSshConnections
 from gridbridge.shell.program_runs import CompletedProgram, quote_for_sh
 from gridbridge.shell.retry import poll_until
-from gridbridge.shell.ssh_connections_shared_by_threads import (
-    IdleSshSessions,
-    LazyKeptSshConnections,
-)
+from gridbridge.shell.ssh_connections_shared_by_threads import IdleSshSessions, LazyKeptSshConnections
 from gridbridge.shell.ssh_session import SshSessionsOfProgram
 
 SHELLS = ["/bin/dash", "/bin/bash"]  # what /bin/sh is of Debian's and of Red Hat's

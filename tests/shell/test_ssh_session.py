@@ -59,24 +59,24 @@ def test_a_request_larger_than_a_pipe_arrives_whole(line: SshClientProcess) -> N
     assert int(again.stdout) == int(done.stdout.split()[1]) == len(script)
 
 
+def ask_lost_client(script: str, limit_s: float) -> tuple[SshSessionRequest, bool, int]:
+    line = SshClientProcess(("/bin/sh", "-c", script))
+    exchange = SshSessionRequest(line, TOKENS[0], ssh.encode_ssh_request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x"))
+    is_done, unread_bytes = exchange.is_done_by(time.monotonic() + limit_s), line.unread_bytes()
+    line.end()
+    return exchange, is_done, unread_bytes
+
+
 def test_what_the_client_never_read_was_not_sent() -> None:
     """It reads nothing before the far host has let it in."""
-    line = SshClientProcess(("/bin/sleep", "60"))
-    exchange = SshSessionRequest(line, TOKENS[0], ssh.encode_ssh_request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x"))
-    is_done = exchange.is_done_by(time.monotonic() + SHORT_S)
-    unread_bytes = line.unread_bytes()
-    line.end()
+    exchange, is_done, unread_bytes = ask_lost_client("exec sleep 60", SHORT_S)
 
     assert not is_done
     assert unread_bytes == exchange.written > 0
 
 
 def test_a_line_that_is_lost_after_it_was_sent_gives_no_answer() -> None:
-    line = SshClientProcess(("/bin/sh", "-c", "head -c 20 >/dev/null; echo half; echo why >&2"))
-    exchange = SshSessionRequest(line, TOKENS[0], ssh.encode_ssh_request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x"))
-    is_done = exchange.is_done_by(time.monotonic() + LIMIT_S)
-    unread_bytes = line.unread_bytes()
-    line.end()
+    exchange, is_done, unread_bytes = ask_lost_client("head -c 20 >/dev/null; echo half; echo why >&2", LIMIT_S)
 
     assert not is_done
     assert unread_bytes < exchange.written

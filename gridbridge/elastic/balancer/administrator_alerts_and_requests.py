@@ -1,7 +1,4 @@
-"""Shows the balancer's nodes to administrators, records their requests, and logs problems for administrators.
-
-A request is a row in the balancer's state file; the next round carries out the request.
-"""
+"""Shows the balancer's nodes to administrators, records requests for the next round, and logs alerts."""
 
 import logging
 import os

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import click
@@ -83,11 +84,14 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
       gridbridge balance explain 17
       gridbridge balance explain alpha-n7
     """
+    from gridbridge.elastic.balancer import administrator_alerts_and_requests
     from gridbridge.elastic.balancer import balance_preview as service
 
     path = config_path_unless_from_folder(folder, path)
     now = datetime.now(UTC)
-    nodes = () if folder else _nodes(now)
+    nodes: tuple[BalancerOwnedNode, ...] = ()
+    with suppress(StateError):  # the state file may be unreadable
+        nodes = () if folder else administrator_alerts_and_requests.load_balancer_overview(now).nodes
     explanation = exit_75_without_cluster_answer(
         lambda: service.explain_balance_of_job_or_host(what, now, nodes, folder, path)
     )
@@ -190,15 +194,6 @@ def _ask(
         output_and_errors.print_json({"host": node.name, "state": node.state.value, "wish": request.value})
         return
     output_and_errors.print_line(f"{node.name} {words[node.state]}")
-
-
-def _nodes(now: datetime) -> tuple[BalancerOwnedNode, ...]:
-    from gridbridge.elastic.balancer import administrator_alerts_and_requests
-
-    try:
-        return administrator_alerts_and_requests.load_balancer_overview(now).nodes
-    except StateError:
-        return ()
 
 
 def _tell(explanation: BalancerJobOrHostExplanation, now: datetime, *, is_json: bool) -> None:

@@ -1,7 +1,4 @@
-"""Switches hosts of the site on and off by IPMI, Wake-on-LAN, or a program of the site.
-
-Hosts with unknown power state are listed as unknown.
-"""
+"""Switches hosts of the site on and off by IPMI, Wake-on-LAN, or a program of the site."""
 
 import logging
 import socket
@@ -204,27 +201,18 @@ def make_host_power_provider(
     note_untold: ReportUnknownPower = log_unknown_power_state,
 ) -> HostPowerProvider:
     """Return what switches the hosts of one [provider.NAME] on and off; the section names their pool."""
-    make = MAKERS[section.way]
-    switches = {name: make(section, name, host) for name, host in hosts.items()}
+    switches = {name: _make_power_switch(section, name, host) for name, host in hosts.items()}
     return HostPowerProvider(switches=switches, cluster=cluster, pool=pool, tell=note_untold)
 
 
-def _controller(section: MachineProviderSection, _: str, host: PoweredHostSection) -> SingleHostPowerSwitch:
-    return IpmiPowerSwitch(bmc=host.bmc, user=host.user, password_file=host.password_file, timeout_s=section.timeout_s)
-
-
-def _by_program(section: MachineProviderSection, name: str, _: PoweredHostSection) -> ProgramPowerSwitch:
-    own = site_program_and_secret_files.require_trusted_provider_file(section.program)
-    return ProgramPowerSwitch(program=own, host=name, timeout_s=section.timeout_s)
-
-
-def _woken(section: MachineProviderSection, name: str, host: PoweredHostSection) -> SingleHostPowerSwitch:
-    by_program = _by_program(section, name, host) if section.program else None
+def _make_power_switch(section: MachineProviderSection, name: str, host: PoweredHostSection) -> SingleHostPowerSwitch:
+    limit_s = section.timeout_s
+    if section.way is PowerSwitchMethod.IPMI:
+        return IpmiPowerSwitch(bmc=host.bmc, user=host.user, password_file=host.password_file, timeout_s=limit_s)
+    by_program = None
+    if section.program or section.way is PowerSwitchMethod.COMMAND:
+        program = site_program_and_secret_files.require_trusted_provider_file(section.program)
+        by_program = ProgramPowerSwitch(program=program, host=name, timeout_s=limit_s)
+    if by_program and section.way is PowerSwitchMethod.COMMAND:
+        return by_program
     return WakeOnLanPowerSwitch(host=name, mac=host.mac, broadcast=section.broadcast, told=by_program)
-
-
-MAKERS: Mapping[
-    PowerSwitchMethod, Callable[[MachineProviderSection, str, PoweredHostSection], SingleHostPowerSwitch]
-] = MappingProxyType(
-    {PowerSwitchMethod.IPMI: _controller, PowerSwitchMethod.WAKE: _woken, PowerSwitchMethod.COMMAND: _by_program}
-)

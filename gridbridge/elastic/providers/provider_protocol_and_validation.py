@@ -1,7 +1,4 @@
-"""Protocols of providers, and checks of the values that providers report about machines.
-
-The values are written into root's hosts files, known_hosts files and qconf.
-"""
+"""Protocols of providers, and checks of reported values, which root writes into hosts, known_hosts and qconf."""
 
 import base64
 import binascii

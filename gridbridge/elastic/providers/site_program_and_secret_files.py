@@ -1,7 +1,4 @@
-"""A provider that runs a program of the site, and readers of the provider's files and secrets.
-
-The program's exit status follows sysexits.h.
-"""
+"""A provider that runs a program of the site, with exit status by sysexits.h, and reads secret files."""
 
 import configparser
 import json

@@ -9,10 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.balancer import administrator_alerts_and_requests
-from gridbridge.elastic.balancer.balancer_round_decision import (
-    BalancerRoundInputs,
-    BalancerRoundPlan,
-)
+from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundInputs, BalancerRoundPlan
 from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.errors import StateError
@@ -24,8 +21,7 @@ from tests.elastic.balancer.world import Trouble, World
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     world = World(tmp_path, Trouble())
-    world.cell.waits = [timedelta(minutes=30)]
-    world.minutes(5)
+    world.minutes(5, waits=[timedelta(minutes=30)])
     return world
 
 
@@ -33,10 +29,12 @@ def place(world: World) -> str:
     return f"{world.folder}/state.db"
 
 
+def ask(world: World, request: AdministratorNodeRequestKind, host: str = "alpha-n10") -> None:
+    administrator_alerts_and_requests.record_node_change_request(host, request, place(world))
+
+
 def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
-    administrator_alerts_and_requests.record_node_change_request(
-        "alpha-n10", AdministratorNodeRequestKind.KEEP, place(world)
-    )
+    ask(world, AdministratorNodeRequestKind.KEEP)
     told = administrator_alerts_and_requests.load_balancer_overview(world.now, place(world))
 
     assert [("alpha-n10", "ready")] == [(one.name, one.state.value) for one in told.nodes]
@@ -44,9 +42,7 @@ def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
 
 
 def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
-    administrator_alerts_and_requests.record_node_change_request(
-        "alpha-n10.cluster", AdministratorNodeRequestKind.DRAIN, place(world)
-    )
+    ask(world, AdministratorNodeRequestKind.DRAIN, "alpha-n10.cluster")
     world.minutes(3)
     meanwhile = world.nodes(), world.running(), world.cell.hosts["alpha-n10"].is_open
     world.minutes(40)
@@ -56,14 +52,10 @@ def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
 
 
 def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
-    administrator_alerts_and_requests.record_node_change_request(
-        "alpha-n10", AdministratorNodeRequestKind.KEEP, place(world)
-    )
+    ask(world, AdministratorNodeRequestKind.KEEP)
     world.minutes(60)
     kept = world.nodes()
-    administrator_alerts_and_requests.record_node_change_request(
-        "alpha-n10", AdministratorNodeRequestKind.FREE, place(world)
-    )
+    ask(world, AdministratorNodeRequestKind.FREE)
     world.minutes(10)
 
     assert ({"alpha-n10": "ready"}, {}) == (kept, world.nodes())
@@ -72,9 +64,7 @@ def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
 def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_it(world: World) -> None:
     world.minutes(27)
     ready = world.nodes()
-    administrator_alerts_and_requests.record_node_change_request(
-        "alpha-n10", AdministratorNodeRequestKind.KEEP, place(world)
-    )
+    ask(world, AdministratorNodeRequestKind.KEEP)
     world.minutes(1)
 
     assert {"alpha-n10": "ready"} == ready == world.nodes()
@@ -83,9 +73,7 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
 
 def test_starcluster_gives_no_kept_node_back(world: World) -> None:
     world.limits |= {"policy": BalancePolicyName.STARCLUSTER, "kill_after_min": 0, "stabilization_s": 0}
-    administrator_alerts_and_requests.record_node_change_request(
-        "alpha-n10", AdministratorNodeRequestKind.KEEP, place(world)
-    )
+    ask(world, AdministratorNodeRequestKind.KEEP)
     world.minutes(60)
 
     plan = world.round()
@@ -96,11 +84,8 @@ def test_starcluster_gives_no_kept_node_back(world: World) -> None:
 
 def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
     world = World(tmp_path, Trouble())
-    world.cell.waits = [timedelta(minutes=30)]
-    world.minutes(1)
-    administrator_alerts_and_requests.record_node_change_request(
-        "alpha-n10", AdministratorNodeRequestKind.DRAIN, place(world)
-    )
+    world.minutes(1, waits=[timedelta(minutes=30)])
+    ask(world, AdministratorNodeRequestKind.DRAIN)
     world.minutes(2)
     first = world.nodes()
     world.minutes(3)
@@ -112,42 +97,23 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
 
 def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
     """The round has read `drain`, and closes the node; then somebody says `keep`."""
-    administrator_alerts_and_requests.record_node_change_request(
-        "alpha-n10", AdministratorNodeRequestKind.DRAIN, place(world)
-    )
+    ask(world, AdministratorNodeRequestKind.DRAIN)
     memory = BalancerStateRows(world.database())
     read = memory.asked()
-    administrator_alerts_and_requests.record_node_change_request(
-        "alpha-n10", AdministratorNodeRequestKind.KEEP, place(world)
-    )
+    ask(world, AdministratorNodeRequestKind.KEEP)
     memory.forget_asked(read)
     world.minutes(2)
 
     assert {"alpha-n10": True} == {one.name: one.is_kept for one in memory.nodes.all()}
 
 
-def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
-    administrator_alerts_and_requests.record_node_change_request(
-        "alpha-n10", AdministratorNodeRequestKind.DRAIN, place(world)
-    )
+@pytest.mark.parametrize("request_", [AdministratorNodeRequestKind.FREE, AdministratorNodeRequestKind.KEEP])
+def test_a_drained_node_that_is_freed_or_kept_is_opened_again(
+    world: World, request_: AdministratorNodeRequestKind
+) -> None:
+    ask(world, AdministratorNodeRequestKind.DRAIN)
     world.minutes(2)
-    administrator_alerts_and_requests.record_node_change_request(
-        "alpha-n10", AdministratorNodeRequestKind.FREE, place(world)
-    )
-    world.minutes(2)
-
-    assert {"alpha-n10": "ready"} == world.nodes()
-    assert world.cell.hosts["alpha-n10"].is_open
-
-
-def test_a_drained_node_that_is_to_be_kept_is_opened_again(world: World) -> None:
-    administrator_alerts_and_requests.record_node_change_request(
-        "alpha-n10", AdministratorNodeRequestKind.DRAIN, place(world)
-    )
-    world.minutes(2)
-    administrator_alerts_and_requests.record_node_change_request(
-        "alpha-n10", AdministratorNodeRequestKind.KEEP, place(world)
-    )
+    ask(world, request_)
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
@@ -166,9 +132,7 @@ def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: A
 
 def test_a_host_that_is_no_node_is_refused(world: World) -> None:
     with pytest.raises(StateError, match=r"^alpha-n9: not a node of the balancer"):
-        administrator_alerts_and_requests.record_node_change_request(
-            "alpha-n9", AdministratorNodeRequestKind.DRAIN, place(world)
-        )
+        ask(world, AdministratorNodeRequestKind.DRAIN, "alpha-n9")
 
 
 def test_before_the_first_round_nothing_is_known(tmp_path: Path) -> None:

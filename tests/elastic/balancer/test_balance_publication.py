@@ -5,15 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.elastic.balancer_round_reports import (
-    BalancerRoundNodeChanges,
-    count_balancer_round_figures,
-)
+from gridbridge.decisions.elastic.balancer_round_reports import BalancerRoundNodeChanges, count_balancer_round_figures
 from gridbridge.elastic.balancer import balancer_round_outputs
-from gridbridge.elastic.balancer.balancer_round_outputs import (
-    publish_balancer_round,
-    publish_round_without_cell_answer,
-)
+from gridbridge.elastic.balancer.balancer_round_outputs import publish_balancer_round, publish_round_without_cell_answer
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePlanReason
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
 from gridbridge.site.published_metrics import elastic_metric_families

@@ -45,8 +45,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_a_full_queue_brings_nodes_which_run_it_and_go_again(world: World) -> None:
-    world.cell.waits = [timedelta(minutes=5)] * 6
-    world.minutes(1)
+    world.minutes(1, waits=[timedelta(minutes=5)] * 6)
     first = world.nodes()
     world.minutes(40)
 
@@ -57,16 +56,14 @@ def test_a_full_queue_brings_nodes_which_run_it_and_go_again(world: World) -> No
 
 def test_never_more_nodes_than_the_maximum(world: World) -> None:
     """The master counts: five are at most four beside it."""
-    world.cell.waits = [HOUR] * 99
-    world.minutes(30)
+    world.minutes(30, waits=[HOUR] * 99)
 
     assert 4 == world.cloud.most == len(world.cell.hosts)
 
 
 def test_a_task_that_slips_in_puts_its_node_back(world: World) -> None:
     """It runs to its end there, and then the node goes."""
-    world.cell.waits = [timedelta(minutes=2)]
-    world.minutes(5)
+    world.minutes(5, waits=[timedelta(minutes=2)])
     world.cell.slips_in = True
     world.minutes(8)
     (back,) = world.nodes().values()
@@ -80,8 +77,7 @@ def test_a_node_on_its_way_starts_nothing_in_a_queue_that_somebody_closed(world:
     """Who closes it before work on the file server is not told of nodes that come."""
     world.limits["min_nodes"] = 2
     world.minutes(4)
-    world.cell.waits = [HOUR] * 4
-    world.minutes(1)
+    world.minutes(1, waits=[HOUR] * 4)
     world.cell.shut(is_shut=True)
     world.minutes(4)
     came, running = list(world.nodes().values()), world.running()
@@ -107,8 +103,7 @@ def test_a_node_that_stayed_closed_is_opened_once_no_queue_is_closed(tmp_path: P
 def test_a_provider_that_says_later_is_asked_again_by_the_next_round(world: World) -> None:
     """The node was waited for, then given up, and its pool left out: a quarter of an hour."""
     world.trouble.refused = 1.0
-    world.cell.waits = [HOUR]
-    world.minutes(2)
+    world.minutes(2, waits=[HOUR])
     waits = world.nodes()
     world.trouble.refused = 0.0
     world.minutes(1)
@@ -119,8 +114,7 @@ def test_a_provider_that_says_later_is_asked_again_by_the_next_round(world: Worl
 
 def test_a_provider_that_goes_on_saying_later_is_left_out(world: World) -> None:
     world.trouble.refused = 1.0
-    world.cell.waits = [HOUR]
-    world.minutes(7)
+    world.minutes(7, waits=[HOUR])
 
     assert (3, {}) == (world.cloud.asked, world.nodes())
     assert "pools had no capacity" in world.round_sentence()
@@ -129,16 +123,14 @@ def test_a_provider_that_goes_on_saying_later_is_left_out(world: World) -> None:
 def test_a_node_of_which_nobody_knows_whether_it_was_made_is_not_asked_for_again(world: World) -> None:
     """Its provider might make a second one."""
     world.trouble.lost = world.trouble.lies = 1.0
-    world.cell.waits = [HOUR]
-    world.minutes(3)
+    world.minutes(3, waits=[HOUR])
 
     assert 1 == world.cloud.asked
 
 
 def test_a_node_that_never_boots_is_given_back_and_its_pool_left_out(world: World) -> None:
     world.trouble.never_boots = 1.0
-    world.cell.waits = [HOUR]
-    world.minutes(60)
+    world.minutes(60, waits=[HOUR])
 
     assert 4 == world.cloud.asked
     assert ({}, {}) == (world.nodes(), world.cloud.made)
@@ -150,8 +142,7 @@ def test_machines_that_cannot_be_ended_count_and_nothing_more_is_bought(
 ) -> None:
     world.limits |= {"protected_s": 600}
     world.trouble.never_boots, world.cloud.keeps = 1.0, True
-    world.cell.waits = [HOUR]
-    world.minutes(120)
+    world.minutes(120, waits=[HOUR])
     (first, *_) = world.cloud.made.values()
 
     assert 2 == world.cloud.asked
@@ -162,8 +153,7 @@ def test_machines_that_cannot_be_ended_count_and_nothing_more_is_bought(
 
 def test_a_machine_that_cannot_be_ended_is_no_node_of_the_least(world: World) -> None:
     world.trouble.never_boots, world.cloud.keeps = 1.0, True
-    world.cell.waits = [HOUR]
-    world.minutes(30)
+    world.minutes(30, waits=[HOUR])
     figures = world.figures()
 
     assert (3, 1, 2) == (figures.nodes, figures.useful, figures.failed)
@@ -171,15 +161,13 @@ def test_a_machine_that_cannot_be_ended_is_no_node_of_the_least(world: World) ->
 
 def test_a_clock_that_is_set_back_stops_neither_growing_nor_shrinking(world: World) -> None:
     """By a month: nodes go as soon as they have been idle for a while, and others come."""
-    world.cell.waits = [timedelta(minutes=3)]
-    world.minutes(5)
+    world.minutes(5, waits=[timedelta(minutes=3)])
     ready = world.nodes()
     world.now -= timedelta(days=30)
     world.cell.hosts["alpha-n10"].ends = []
     world.minutes(6)
     gone = world.nodes()
-    world.cell.waits = [timedelta(minutes=3)]
-    world.minutes(5)
+    world.minutes(5, waits=[timedelta(minutes=3)])
 
     assert ({"alpha-n10": "ready"}, {}) == (ready, gone)
     assert ["ready"] == list(world.nodes().values())
@@ -188,8 +176,7 @@ def test_a_clock_that_is_set_back_stops_neither_growing_nor_shrinking(world: Wor
 def test_a_pool_is_asked_again_though_the_clock_was_set_back(world: World) -> None:
     world.limits |= {"protected_s": 600}
     world.trouble.never_boots = 1.0
-    world.cell.waits = [timedelta(hours=9)]
-    world.minutes(45)
+    world.minutes(45, waits=[timedelta(hours=9)])
     asked = world.cloud.asked
     world.now -= timedelta(days=30)
     world.quiet()
@@ -215,8 +202,7 @@ def test_a_pool_that_gives_no_nodes_leaves_it_to_the_next_one(
     provider.refuses = trouble == "it refuses"
     provider.is_silent = trouble == "its list does not come"
     first(world, None if trouble == "no provider" else provider)
-    world.cell.waits = [HOUR]
-    world.minutes(8)
+    world.minutes(8, waits=[HOUR])
 
     assert [1, 0 + provider.refuses] == [world.cloud.asked, provider.asked]
     assert ["ready"] == list(world.nodes().values())
@@ -227,15 +213,13 @@ def test_why_a_node_was_not_made_is_told_in_its_providers_words(
     world: World, caplog: pytest.LogCaptureFixture, capacity: int, words: str
 ) -> None:
     world.cloud.refuses, world.cloud.capacity = capacity > 0, capacity
-    world.cell.waits = [HOUR]
-    world.minutes(1)
+    world.minutes(1, waits=[HOUR])
 
     assert [f"event=not_made node=alpha-n10 pool=usual why='{words}'"] == told_of(caplog, "not_made")
 
 
 def test_idle_nodes_go_though_a_pool_gives_none(world: World) -> None:
-    world.cell.waits = [timedelta(minutes=3)]
-    world.minutes(6)
+    world.minutes(6, waits=[timedelta(minutes=3)])
     first(world, None)
     world.pools["first"] = replace(world.pools["first"], slots=9)
     world.wide = 9
@@ -247,24 +231,21 @@ def test_idle_nodes_go_though_a_pool_gives_none(world: World) -> None:
 def test_machines_that_lose_their_tags_are_not_bought_for_ever(world: World) -> None:
     """Each of them is somebody else's by what its provider says: a boot that failed."""
     world.cloud.untags, world.cloud.capacity = True, 99
-    world.cell.waits = [HOUR]
-    world.minutes(60)
+    world.minutes(60, waits=[HOUR])
 
     assert 3 == world.cloud.asked
 
 
 def test_a_node_that_was_said_to_be_there_and_is_not_is_given_up(world: World) -> None:
     world.trouble.lies = 1.0
-    world.cell.waits = [HOUR]
-    world.minutes(4)
+    world.minutes(4, waits=[HOUR])
 
     assert (1, {}, {}) == (world.cloud.asked, world.cloud.made, world.nodes())
 
 
 def test_an_answer_that_was_lost_makes_no_second_node(world: World) -> None:
     world.trouble.lost = 1.0
-    world.cell.waits = [HOUR]
-    world.minutes(6)
+    world.minutes(6, waits=[HOUR])
 
     assert (1, {"alpha-n10": "ready"}) == (world.cloud.asked, world.nodes())
 
@@ -272,8 +253,7 @@ def test_an_answer_that_was_lost_makes_no_second_node(world: World) -> None:
 def test_a_node_of_a_pool_that_was_renamed_is_told_and_never_said_to_be_removed(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.cell.waits = [timedelta(minutes=5)]
-    world.minutes(6)
+    world.minutes(6, waits=[timedelta(minutes=5)])
     world.pool = "renamed"
     world.minutes(12)
     plan = world.round()
@@ -286,8 +266,7 @@ def test_a_node_of_a_pool_that_was_renamed_is_told_and_never_said_to_be_removed(
 
 
 def test_a_list_that_does_not_come_changes_nothing(world: World) -> None:
-    world.cell.waits = [timedelta(minutes=5)]
-    world.minutes(5)
+    world.minutes(5, waits=[timedelta(minutes=5)])
     before = world.nodes()
     world.cloud.is_silent = True
     world.minutes(30)
@@ -297,8 +276,7 @@ def test_a_list_that_does_not_come_changes_nothing(world: World) -> None:
 
 
 def test_a_machine_that_vanishes_is_taken_out_of_the_cell(world: World) -> None:
-    world.cell.waits = [HOUR]
-    world.minutes(5)
+    world.minutes(5, waits=[HOUR])
     (machine,) = world.cloud.made.values()
     world.cloud.destroy(machine)
     world.minutes(5)
@@ -308,8 +286,7 @@ def test_a_machine_that_vanishes_is_taken_out_of_the_cell(world: World) -> None:
 
 def test_a_node_that_dies_while_draining_is_taken_out(world: World) -> None:
     """Its task is put back, and nobody waits for the end of what is gone."""
-    world.cell.waits = [HOUR]
-    world.minutes(5)
+    world.minutes(5, waits=[HOUR])
     ((name, host),) = world.cell.hosts.items()
     BalancerStateRows(world.database()).ask(name, AdministratorNodeRequestKind.DRAIN)
     world.minutes(2)
@@ -329,8 +306,7 @@ def test_a_node_that_dies_while_draining_is_taken_out(world: World) -> None:
 def test_a_machine_that_stops_under_a_task_is_given_back_and_another_one_bought(world: World) -> None:
     """Its daemon seems to report for some minutes; its task runs again elsewhere."""
     world.limits |= {"max_nodes": 2}
-    world.cell.waits = [HOUR]
-    world.minutes(5)
+    world.minutes(5, waits=[HOUR])
     (machine,) = world.cloud.made.values()
     world.cloud.stopped.add(machine.id)
     world.minutes(4)
@@ -361,8 +337,7 @@ def test_what_keeps_a_node_in_its_cell_is_told_when_that_takes_long(
 
 def test_a_node_that_a_list_left_out_while_it_was_silent_works_on(world: World) -> None:
     """One list too few restarts nothing; later it joins again, and its tasks run to their end."""
-    world.cell.waits = [timedelta(minutes=30)]
-    world.minutes(5)
+    world.minutes(5, waits=[timedelta(minutes=30)])
     (host,) = world.cell.hosts.values()
     world.cloud.left_out = host.is_silent = True
     world.minutes(2)
@@ -381,8 +356,7 @@ def test_a_node_that_a_list_left_out_while_it_was_silent_works_on(world: World) 
 
 def test_one_list_that_leaves_out_what_boots_gives_nothing_up(world: World) -> None:
     world.trouble.never_boots = 1.0
-    world.cell.waits = [HOUR]
-    world.minutes(5)
+    world.minutes(5, waits=[HOUR])
     world.cloud.left_out = True
     world.minutes(1)
     doubted = world.nodes()
@@ -394,8 +368,7 @@ def test_one_list_that_leaves_out_what_boots_gives_nothing_up(world: World) -> N
 
 def test_what_nobody_knows_but_has_our_tag_is_taken_in_again(world: World) -> None:
     """As when the state file is lost: the provider's tags tell whose a node is."""
-    world.cell.waits = [timedelta(minutes=5)] * 4
-    world.minutes(5)
+    world.minutes(5, waits=[timedelta(minutes=5)] * 4)
     before = world.nodes()
     forget(world)
     world.minutes(1)
@@ -435,8 +408,7 @@ def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(world
         world.minutes(1)
     before, was_open = world.nodes(), host.is_open
     forget(world)
-    world.cell.waits = [timedelta(minutes=2)]
-    world.minutes(2)
+    world.minutes(2, waits=[timedelta(minutes=2)])
 
     assert ({name: lost_at}, False) == (before, was_open)
     assert ({name: "ready"}, True, 1) == (world.nodes(), host.is_open, world.cloud.most)
@@ -444,8 +416,7 @@ def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(world
 
 def test_a_machine_whose_answer_could_not_be_read_counts_when_it_is_found(world: World) -> None:
     world.cloud.garbles, world.retry_s = True, 0.0
-    world.cell.waits = [HOUR] * 99
-    world.minutes(9)
+    world.minutes(9, waits=[HOUR] * 99)
 
     assert 4 == world.cloud.most
 
@@ -556,8 +527,7 @@ def test_a_fault_of_a_switch_has_no_machine_destroyed(tmp_path: Path, policy: Ba
 def test_a_node_that_hangs_under_a_task_is_told_with_its_commands(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.cell.waits = [3 * HOUR]
-    world.minutes(5)
+    world.minutes(5, waits=[3 * HOUR])
     (host,) = world.cell.hosts.values()
     host.is_silent = True
     world.minutes(14)
@@ -637,8 +607,7 @@ def test_it_is_demand_again_when_another_number_of_its_tasks_waits(world: World)
 def test_a_job_that_starts_beside_one_that_does_not_has_its_node(world: World) -> None:
     world.cell.never_starts = 1
     world.minutes(30)
-    world.cell.waits = [timedelta(minutes=5)]
-    world.minutes(30)
+    world.minutes(30, waits=[timedelta(minutes=5)])
 
     assert (1, 2, {}) == (world.cell.ended, world.cloud.asked, world.nodes())
 
@@ -683,8 +652,7 @@ def test_a_host_whose_machine_went_with_the_state_file_is_told_with_what_takes_i
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nobody knows whose it was; while a list is missing nobody knows that it is gone."""
-    world.cell.waits = [timedelta(hours=1)] * 2
-    world.minutes(9)
+    world.minutes(9, waits=[timedelta(hours=1)] * 2)
     (machine,) = world.cloud.made.values()
     BalancerStateRows(world.database()).nodes.replace([])
     world.cloud.made.clear()
@@ -726,8 +694,7 @@ def test_a_node_that_runs_a_task_when_it_is_to_be_taken_out_stays(
     world: World, cause: NodeStateCause, is_open: bool
 ) -> None:
     """What a round saw is over when it acts: whoever may be alive is looked at again."""
-    world.cell.waits = [HOUR]
-    world.minutes(5)
+    world.minutes(5, waits=[HOUR])
     (node,) = BalancerStateRows(world.database()).nodes.all()
     host = world.cell.hosts[node.name]
     host.is_open = is_open
@@ -747,11 +714,9 @@ def test_a_machine_that_boots_and_never_joins_is_given_back(world: World, monkey
         raise HostNotReached(("ssh", node.name), 255)
 
     monkeypatch.setattr(world.cell, "join", join)
-    world.cell.waits = [HOUR]
-    world.minutes(60)
+    world.minutes(60, waits=[HOUR])
     failures = BalancerStateRows(world.database()).records()[POOL].failures
-    world.cell.waits = []
-    world.minutes(60)
+    world.minutes(60, waits=[])
 
     assert failures
     assert 2 >= world.cloud.most
@@ -772,8 +737,7 @@ def test_what_is_meant_is_kept_before_it_is_done(world: World, monkeypatch: pyte
     while not killed and len(seen) < 40:
         world.minutes(1)
         seen.append(world.nodes())
-    world.cell.waits = [HOUR]
-    world.minutes(9)
+    world.minutes(9, waits=[HOUR])
 
     assert (["alpha-n10"], {"alpha-n10": "draining"}) == (killed, seen[-1])
     assert 1 == world.running()

@@ -21,8 +21,7 @@ def world(tmp_path: Path) -> World:
 
 def test_a_restored_state_file_ends_no_task_of_a_machine_whose_name_it_knows(world: World) -> None:
     """Names are used again: the file has a machine that is long gone in the place of this one."""
-    world.cell.waits = [timedelta(minutes=20)] * 4
-    world.minutes(5)
+    world.minutes(5, waits=[timedelta(minutes=20)] * 4)
     nodes = BalancerStateRows(world.database()).nodes
     nodes.replace([replace(one, machine=f"old-{one.name}") for one in nodes.all()])
     world.minutes(1)
@@ -41,8 +40,7 @@ def test_a_node_that_reports_is_not_given_back_while_no_list_has_it(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As when its provider is asked in another region now, which would not end its machine."""
-    world.cell.waits = [timedelta(minutes=2)]
-    world.minutes(5)
+    world.minutes(5, waits=[timedelta(minutes=2)])
     world.cloud.left_out = True
     world.minutes(2)
     soon = [one for one in caplog.messages if "event=not_listed" in one]
@@ -59,8 +57,7 @@ def test_a_node_that_reports_is_not_given_back_while_no_list_has_it(
 
 def test_a_host_that_the_cell_has_forgotten_loses_its_export_and_its_name_later(world: World) -> None:
     """They go last; the machine is gone, and its address may soon be somebody else's."""
-    world.cell.waits = [HOUR]
-    world.minutes(5)
+    world.minutes(5, waits=[HOUR])
     world.cell.is_root_away = True
     world.cloud.made.clear()
     (host,) = world.cell.hosts.values()

@@ -5,10 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import configuration_file
-from gridbridge.elastic.balancer import (
-    balance_preview,
-    balance_situation_sources,
-)
+from gridbridge.elastic.balancer import balance_preview, balance_situation_sources
 from gridbridge.elastic.balancer.balance_preview import BalanceRuleOverrides
 from gridbridge.errors import ClusterStateUnknown
 from gridbridge.model.site.setup_findings_and_edits import FindingSeverity

@@ -195,8 +195,7 @@ def test_nodes_rest_absent_with_a_tag_and_fit_to_be_woken(world: OarWorld) -> No
 
 def test_jobs_that_wait_wake_them_and_their_tag_goes(world: OarWorld) -> None:
     world.minutes(12)
-    world.cell.waits = [timedelta(minutes=20)] * 8
-    world.minutes(8)
+    world.minutes(8, waits=[timedelta(minutes=20)] * 8)
 
     assert (world.resting, world.running(), world.cell.killed) == ([], 8, 0)
     assert {row.tags for row in world.server.rows.values()} == {""}
@@ -219,8 +218,7 @@ def test_a_node_in_maintenance_is_neither_woken_nor_halted(world: OarWorld) -> N
     world.minutes(12)
     chosen = world.resting[0]
     world.server.rows[chosen].upto = 0
-    world.cell.waits = [HOUR] * 8
-    world.minutes(9)
+    world.minutes(9, waits=[HOUR] * 8)
 
     assert world.resting == [chosen]
     assert chosen not in world.switches.on
@@ -258,8 +256,7 @@ def test_a_round_killed_at_any_call_is_gone_on_with(tmp_path: Path, at: int) -> 
     """Nodes rest and are woken as if it had not been, and no job is ended."""
     world = OarWorld(tmp_path, Bomb(at=at))
     world.minutes(6)
-    world.cell.waits = [timedelta(minutes=5)] * 8
-    world.minutes(4)
+    world.minutes(4, waits=[timedelta(minutes=5)] * 8)
     busy = world.running()
     world.minutes(20)
 
@@ -277,8 +274,7 @@ def test_the_kills_reach_each_part_of_a_rest_and_of_a_waking(tmp_path: Path) -> 
     trouble = Bomb()
     world = OarWorld(tmp_path, trouble)
     world.minutes(6)
-    world.cell.waits = [timedelta(minutes=5)] * 8
-    world.minutes(30)
+    world.minutes(30, waits=[timedelta(minutes=5)] * 8)
 
     assert world.resting
     assert trouble.calls < MANY

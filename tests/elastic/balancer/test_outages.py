@@ -79,8 +79,7 @@ def settled(world: World) -> bool:
 def test_a_node_comes_and_goes_whenever_the_qmaster_stops(tmp_path: Path, lasts: timedelta) -> None:
     """No task is lost, no host stays open or closed for nothing, and nothing stays paid for."""
     for world, outage in worlds(tmp_path, lasts, own=0):
-        world.cell.waits = [timedelta(minutes=3)]
-        world.minutes(24)
+        world.minutes(24, waits=[timedelta(minutes=3)])
 
         assert (outage.at, world.cell.ended, world.cell.killed) == (outage.at, 1, 0)
         assert (world.nodes(), world.cloud.made, world.cell.hosts) == ({}, {}, {})
@@ -90,8 +89,7 @@ def test_a_node_comes_and_goes_whenever_the_qmaster_stops(tmp_path: Path, lasts:
 def test_hosts_rest_and_wake_whenever_the_qmaster_stops(tmp_path: Path, lasts: timedelta) -> None:
     for world, outage in worlds(tmp_path, lasts, own=2):
         world.minutes(9)
-        world.cell.waits = [timedelta(minutes=9)] * 4
-        world.minutes(9)
+        world.minutes(9, waits=[timedelta(minutes=9)] * 4)
         is_well = outage.is_down or (settled(world) and world.running() == 4)
         world.minutes(18)
 

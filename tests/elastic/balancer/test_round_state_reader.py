@@ -10,11 +10,7 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.elastic import host_membership_and_tags
-from gridbridge.elastic.balancer import (
-    balance_preview,
-    balance_situation_sources,
-    balancer_round_decision,
-)
+from gridbridge.elastic.balancer import balance_preview, balance_situation_sources, balancer_round_decision
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import BalancePlanReason, WaitingJobsHistory
 from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, PoolFailureRecord

@@ -62,8 +62,7 @@ def test_idle_hosts_rest_by_starclusters_rules_too(world: World) -> None:
 
 def test_tasks_that_wait_wake_them_and_their_tag_goes(world: World) -> None:
     world.minutes(12)
-    world.cell.waits = [timedelta(minutes=20)] * 8
-    world.minutes(8)
+    world.minutes(8, waits=[timedelta(minutes=20)] * 8)
 
     assert (asleep(world), world.running()) == ([], 8)
     assert sorted(world.switches.on) == sorted(world.switches.off)
@@ -101,8 +100,7 @@ def test_a_host_that_alone_can_run_a_job_is_woken_for_it(world: World) -> None:
 
 
 def test_they_rest_again_and_nothing_was_killed(world: World) -> None:
-    world.cell.waits = [timedelta(minutes=9)] * 8
-    world.minutes(40)
+    world.minutes(40, waits=[timedelta(minutes=9)] * 8)
 
     assert (world.cell.ended, world.cell.killed, len(asleep(world))) == (8, 0, 3)
 
@@ -112,8 +110,7 @@ def test_only_hosts_with_a_tag_are_woken_and_only_the_automatic_one_goes(world: 
     world.minutes(12)
     first = asleep(world)
     world.cell.tags = {"alpha-n2": ("htools:standby:7",)}  # somebody took all others
-    world.cell.waits = [HOUR] * 8
-    world.minutes(8)
+    world.minutes(8, waits=[HOUR] * 8)
 
     assert "alpha-n2" in first
     assert world.switches.on == ["alpha-n2"]
@@ -132,14 +129,12 @@ def test_a_task_that_slips_in_keeps_its_host_on(world: World) -> None:
 def test_a_host_that_an_administrator_drains_rests_until_a_person_wakes_it(world: World) -> None:
     """It waits for the end of its tasks, and has no tag that would have it woken."""
     world.squeeze = {"target_reserve": 100}
-    world.cell.waits = [timedelta(minutes=5)] * 8
-    world.minutes(1)
+    world.minutes(1, waits=[timedelta(minutes=5)] * 8)
     BalancerStateRows(world.database()).ask("alpha-n3", AdministratorNodeRequestKind.DRAIN)
     world.minutes(3)
     before = asleep(world)
     world.minutes(6)
-    world.cell.waits = [HOUR] * 20
-    world.minutes(5)
+    world.minutes(5, waits=[HOUR] * 20)
 
     assert (before, asleep(world)) == ([], ["alpha-n3"])
     assert "alpha-n3" not in world.cell.tags
@@ -179,8 +174,7 @@ def suspended(world: World) -> list[str]:
 def test_who_has_the_tasks_of_its_hosts_end_condenses_them(world: World) -> None:
     """A host with the fewest tasks takes no more, and rests when they have ended."""
     world.squeeze = {"restriction": StandbyNodeSelection.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
-    world.cell.waits = [timedelta(minutes=9)] + [HOUR] * 2
-    world.minutes(1)
+    world.minutes(1, waits=[timedelta(minutes=9)] + [HOUR] * 2)
     world.minutes(20)
 
     assert len(asleep(world)) >= 2
@@ -258,8 +252,7 @@ def test_a_host_that_does_not_come_up_is_left_alone_for_a_while(world: World) ->
     """It is switched off again, and tried anew after retry_s."""
     world.minutes(12)
     world.switches.is_dead = True
-    world.cell.waits = [HOUR] * 8
-    world.minutes(12)
+    world.minutes(12, waits=[HOUR] * 8)
     first = list(world.switches.on)
     world.minutes(2)
     second = list(world.switches.on)
@@ -273,8 +266,7 @@ def test_a_wake_that_is_lost_is_asked_for_again(world: World) -> None:
     """No host waits for its boot limit because one packet was lost."""
     world.minutes(12)
     world.switches.lost = 3
-    world.cell.waits = [HOUR] * 8
-    world.minutes(8)
+    world.minutes(8, waits=[HOUR] * 8)
 
     assert (asleep(world), world.running()) == ([], 8)
 
@@ -284,8 +276,7 @@ def test_a_host_that_still_goes_down_is_not_woken_before_it_is_off(world: World)
     world.switches.halt_s = 150
     world.minutes(5)
     resting = asleep(world)
-    world.cell.waits = [HOUR] * 8
-    world.minutes(12)
+    world.minutes(12, waits=[HOUR] * 8)
 
     assert resting
     assert (asleep(world), world.running()) == ([], 8)
@@ -294,8 +285,7 @@ def test_a_host_that_still_goes_down_is_not_woken_before_it_is_off(world: World)
 def test_a_working_host_that_is_told_to_be_off_works_on(world: World) -> None:
     """Its daemon reports: it is counted, not woken, and no task of its is ended."""
     world.cell.tags = {"alpha-n1": ("htools:standby:1",)}
-    world.cell.waits = [HOUR] * 12
-    world.minutes(2)
+    world.minutes(2, waits=[HOUR] * 12)
     world.switches.lying = {"alpha-n1"}
     world.minutes(1)
     counted = world.nodes()["alpha-n1"]
@@ -307,8 +297,7 @@ def test_a_working_host_that_is_told_to_be_off_works_on(world: World) -> None:
 
 def test_a_host_that_is_told_to_be_off_from_the_first_look_is_left_alone(world: World) -> None:
     world.switches.lying = {"alpha-n1"}
-    world.cell.waits = [HOUR] * 12
-    world.minutes(30)
+    world.minutes(30, waits=[HOUR] * 12)
 
     assert "alpha-n1" not in world.nodes()
     assert (world.running(), world.cell.killed) == (8, 0)
@@ -319,8 +308,7 @@ def test_a_woken_host_that_reports_works_though_it_is_told_to_be_off(world: Worl
     world.minutes(12)
     chosen = asleep(world)[0]
     world.switches.lying = {chosen}
-    world.cell.waits = [HOUR] * 8
-    world.minutes(9)
+    world.minutes(9, waits=[HOUR] * 8)
     before = world.nodes()[chosen]
     world.minutes(9)
 
@@ -335,8 +323,7 @@ def test_a_host_is_not_switched_off_for_its_boot_limit_while_tasks_may_run_there
     world.minutes(12)
     chosen = asleep(world)[0]
     world.switches.is_dead = True
-    world.cell.waits = [HOUR] * 8
-    world.minutes(2)
+    world.minutes(2, waits=[HOUR] * 8)
     world.cell.hosts[chosen].ends = [world.now + 9 * HOUR]
     world.minutes(12)
 
@@ -366,8 +353,7 @@ def test_a_host_that_could_not_be_switched_off_works_again(
     world.minutes(5)
     before = world.cell.hosts["alpha-n4"].is_open
     world.switches.silent = set() if is_told else {"alpha-n4"}
-    world.cell.waits = [HOUR] * 8
-    world.minutes(4)
+    world.minutes(4, waits=[HOUR] * 8)
     soon = world.cell.hosts["alpha-n4"].is_open
     world.minutes(8)
 
@@ -418,8 +404,7 @@ def test_hosts_on_their_way_work_once_they_are_squeezed_no_more(world: World) ->
 
 def test_hosts_that_boot_work_once_they_are_squeezed_no_more(world: World) -> None:
     world.minutes(12)
-    world.cell.waits = [HOUR] * 8
-    world.minutes(1)
+    world.minutes(1, waits=[HOUR] * 8)
     world.is_squeezed = False
     world.minutes(6)
 
@@ -531,8 +516,7 @@ def test_a_lost_state_file_leaves_no_host_closed(world: World, after: int) -> No
 
 def test_a_clock_that_was_set_back_switches_nothing_off_in_use(world: World) -> None:
     """What was noted lies in the future then: it is waited for, or begins anew."""
-    world.cell.waits = [HOUR] * 5
-    world.minutes(6)
+    world.minutes(6, waits=[HOUR] * 5)
     world.now -= timedelta(hours=5)
     for host in world.cell.hosts.values():
         host.ends = [end - timedelta(hours=5) for end in host.ends]  # their own clocks go on
@@ -544,8 +528,7 @@ def test_a_clock_that_was_set_back_switches_nothing_off_in_use(world: World) -> 
 
 def test_a_host_that_somebody_switches_off_under_tasks_is_told(world: World, caplog: pytest.LogCaptureFixture) -> None:
     """As long as its tasks are listed; it rests then as any other."""
-    world.cell.waits = [HOUR] * 8
-    world.minutes(3)
+    world.minutes(3, waits=[HOUR] * 8)
     world.switches.up_at["alpha-n2"] = None
     world.minutes(2)
     (told,) = {one.getMessage() for one in caplog.records if "off_under_tasks" in one.getMessage()}

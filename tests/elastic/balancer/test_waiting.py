@@ -23,8 +23,7 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_machine_that_never_boots_holds_up_no_other(tmp_path: Path) -> None:
     world = World(tmp_path, Trouble(never_boots=1.0))
-    world.cell.waits = [BUSY] * 2
-    world.minutes(1)
+    world.minutes(1, waits=[BUSY] * 2)
     world.trouble.never_boots = 0.0
     world.cell.waits += [BUSY] * 2
     world.minutes(5)
@@ -34,8 +33,7 @@ def test_a_machine_that_never_boots_holds_up_no_other(tmp_path: Path) -> None:
 
 def test_several_machines_boot_at_once(tmp_path: Path) -> None:
     world = World(tmp_path, Trouble())
-    world.cell.waits = [BUSY] * 6
-    world.minutes(1)
+    world.minutes(1, waits=[BUSY] * 6)
     asked = world.nodes()
     world.minutes(4)
 

@@ -10,10 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from gridbridge.elastic.balancer.balancer_round_decision import (
-    BalancerRoundPlan,
-    SiteBalancerSettings,
-)
+from gridbridge.elastic.balancer.balancer_round_decision import BalancerRoundPlan, SiteBalancerSettings
 from gridbridge.elastic.balancer.balancer_round_runner import BalancerRoundRunner
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.elastic.host_membership_and_tags import ExecutionHostMembership
@@ -554,8 +551,11 @@ class World:
         self.database().close()
         self._database = None
 
-    def minutes(self, count: int, before: Callable[[], None] = lambda: None) -> None:
-        """Let minutes pass, each with a round."""
+    def minutes(
+        self, count: int, before: Callable[[], None] = lambda: None, *, waits: list[timedelta] | None = None
+    ) -> None:
+        """Let minutes pass, each with a round; tasks with these run times wait instead of those before."""
+        self.cell.waits = self.cell.waits if waits is None else waits
         for _ in range(count):
             self.cell.schedule()
             before()

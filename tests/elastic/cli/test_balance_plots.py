@@ -170,11 +170,7 @@ def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
 
 
 def test_a_snapshot_tells_as_json_where_it_is(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        balanced_cluster_queries,
-        "query_raw_cell_status",
-        lambda *_: saved_balancer_round_folder.read_saved_balancer_round(str(folder)),
-    )
+    answer_from(folder, monkeypatch)
     target = str(tmp_path / "saved")
 
     done = run("snapshot", target, "--config", site(tmp_path), "--json")
@@ -183,12 +179,13 @@ def test_a_snapshot_tells_as_json_where_it_is(folder: Path, tmp_path: Path, monk
     assert plan(tmp_path / "saved", "--max-nodes", "9")["add"] == 6
 
 
+def answer_from(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = saved_balancer_round_folder.read_saved_balancer_round(str(folder))
+    monkeypatch.setattr(balanced_cluster_queries, "query_raw_cell_status", lambda *_: saved)
+
+
 def test_who_may_not_know_the_nodes_is_told_so(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        balanced_cluster_queries,
-        "query_raw_cell_status",
-        lambda *_: saved_balancer_round_folder.read_saved_balancer_round(str(folder)),
-    )
+    answer_from(folder, monkeypatch)
     monkeypatch.setattr(balance_situation_sources, "is_balancer_state_unreadable", lambda: True)
 
     done = run("plan", "--config", site(tmp_path), "--max-nodes", "9")
@@ -215,11 +212,7 @@ def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: str, lines: int
 ) -> None:
     """In the JSON as well: a round may decide otherwise."""
-    monkeypatch.setattr(
-        balanced_cluster_queries,
-        "query_raw_cell_status",
-        lambda *_: saved_balancer_round_folder.read_saved_balancer_round(str(folder)),
-    )
+    answer_from(folder, monkeypatch)
     monkeypatch.setattr(balance_situation_sources, "is_balancer_state_unreadable", lambda: True)
     config = site(tmp_path)
     with open(config, "a", encoding="utf-8") as end:

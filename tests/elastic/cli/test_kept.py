@@ -31,8 +31,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
         known = partial(getattr(administrator_alerts_and_requests, name), path=f"{tmp_path}/state.db")
         monkeypatch.setattr(administrator_alerts_and_requests, name, known)
     world = World(tmp_path, Trouble())
-    world.cell.waits = [timedelta(minutes=30)]
-    world.minutes(5)
+    world.minutes(5, waits=[timedelta(minutes=30)])
     return world
 
 
