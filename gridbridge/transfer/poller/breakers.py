@@ -25,7 +25,9 @@ class ClusterBreakers:
         self._policy = policy
         self._views = views
         self._clock = clock
-        self._known: dict[str, PublishedClusterBreaker] = clock.dated(_moved)
+        self._known: dict[str, PublishedClusterBreaker] = clock.dated(
+            lambda state, step: replace(state, until=state.until and state.until + step)
+        )
         # if the clock was set back, a published pause is too long
         self._known.update({state.cluster: self._shortened(state) for state in views.shown_breakers()})
         self._unproved: dict[tuple[str, str], dict[int, BreakerEvidence]] = {}  # results by owner and cluster
@@ -133,7 +135,3 @@ class ClusterBreakers:
 
     def _show(self) -> None:
         self._views.breakers(PublishedBreakersOfClusters(breakers=tuple(self._known.values())))
-
-
-def _moved(state: PublishedClusterBreaker, step: timedelta) -> PublishedClusterBreaker:
-    return replace(state, until=state.until and state.until + step)

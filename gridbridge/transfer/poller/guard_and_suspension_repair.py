@@ -8,6 +8,7 @@ once a minute shows the start times of at most a hundred jobs.
 import logging
 from collections import Counter
 from collections.abc import Callable, Container
+from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.batch.batch_adapter_table import ADAPTERS
@@ -146,19 +147,16 @@ class StaleGuardRemover:
             if is_ended_task_gone_from_home(transfer, local) or newest.name != transfer.name:
                 self.forget_released(transfer)
             elif is_home_answer_after_task_end(transfer, local):
-                self._let_go(transfer)
+                action = TransferAction(act=TransferActKind.RELEASE_LOCAL, transfer=transfer, why=WHY)
+                guarding = replace(action, act=TransferActKind.GUARD_LOCAL)
+                # a thread may be about to set the guard
+                if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):
+                    self._dispatcher.begin(action)
 
     def forget_released(self, transfer: Transfer) -> None:
         """Record that nothing keeps the task of a closed transfer from starting, or that the task is gone."""
         if self._left.pop(transfer.key, None):
             self._ledger.release(transfer)
-
-    def _let_go(self, transfer: Transfer) -> None:
-        """Remove a task's guard, unless a thread is about to set the guard."""
-        action = TransferAction(act=TransferActKind.RELEASE_LOCAL, transfer=transfer, why=WHY)
-        guarding = TransferAction(act=TransferActKind.GUARD_LOCAL, transfer=transfer, why=WHY)
-        if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):
-            self._dispatcher.begin(action)
 
 
 class CopiedGuardRemover:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from gridbridge.decisions.transfer import transfer_decisions
 from gridbridge.decisions.transfer.transfers_in_job_lists import TransferDecisionInputs
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferKey, TransferRoundPlan
+from gridbridge.model.transfer.transfers_and_actions import Transfer, TransferRoundPlan
 from gridbridge.model.transfer_message import TransferFailureCause
 from gridbridge.program.cluster_observer import ClusterQueryResult
 from gridbridge.state.decision_journal import DecisionJournal, DecisionJournalEntry
@@ -36,7 +36,11 @@ class PollRoundSteps:
     def gather(self) -> PollRoundInput:
         """Gather a round's input; the answer of any cluster concerns all open transfers."""
         came = self._parts.answers.take()  # first, because messages must be newer than the answers
-        changed = [*self._take_messages(at_once=bool(came)), *self._parts.actions.take_results()]
+        transfers = self._parts.mail.take(at_once=bool(came))
+        for transfer in transfers:
+            if transfer.is_over:
+                self._parts.actions.forget(transfer)
+        changed = [*(transfer.key for transfer in transfers), *self._parts.actions.take_results()]
         self._parts.usage_records.take()
         for cluster, push in self._parts.resources.pushes.items():
             if ids := push.ended():
@@ -45,13 +49,6 @@ class PollRoundSteps:
         concerned = tuple(self._parts.ledger.all()) if came else self._parts.ledger.among(changed)
         situation = self._parts.situations.gather(concerned) if concerned else None
         return PollRoundInput(came=came, is_news=bool(came or changed), concerned=concerned, situation=situation)
-
-    def _take_messages(self, at_once: bool) -> list[TransferKey]:
-        changed = self._parts.mail.take(at_once)
-        for transfer in changed:
-            if transfer.is_over:
-                self._parts.actions.forget(transfer)
-        return [transfer.key for transfer in changed]
 
     def _take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
         parts = self._parts

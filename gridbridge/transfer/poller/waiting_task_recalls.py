@@ -74,7 +74,10 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
 
     def decide(self, situation: TransferDecisionInputs, troubles: dict[str, str]) -> None:
         """Withdraw requests that came too late, and begin to bring home the tasks that are due."""
-        self._count_free(situation)
+        home = situation.snapshots.get(situation.home)
+        if home and home.taken_at > self._free_at.get(home.cluster, NEVER):
+            self._free = self._free[1], home.free_slots
+            self._free_at[home.cluster] = home.taken_at
         for key in tuple(self._out):
             self._follow(key, situation)
         self._take_checks(situation)
@@ -97,12 +100,6 @@ class WaitingTaskRecallService(ReloadablePollerComponent):
             considered = [recall.transfer for recall in all_due]
             entry = poller_decision_journal.recall_journal_entry(considered, due, situation, queues, troubles, free)
             self._journal.keep(entry)
-
-    def _count_free(self, situation: TransferDecisionInputs) -> None:
-        home = situation.snapshots.get(situation.home)
-        if home and home.taken_at > self._free_at.get(home.cluster, NEVER):
-            self._free = self._free[1], home.free_slots
-            self._free_at[home.cluster] = home.taken_at
 
     def bring(self, transfer: Transfer, why: str) -> bool:
         """Bring a task home for the given reason; return whether its return has begun."""

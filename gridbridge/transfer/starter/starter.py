@@ -69,7 +69,9 @@ def run_next_starter_step(task: LocalTask, intent: str, arguments: tuple[str, ..
             except errors.UnstageablePaths as error:
                 if step.record.phase == StarterPhase.RELEASED:
                     raise  # the remote job may have run
-                return step.unstageable(error)
+                delete_remote_job(step.away, step.record)
+                outcome, cause = TransferOutcome.ERROR, TransferFailureCause.FILES
+                return step.finish(TransferMessage(outcome=outcome, cause=cause, reason=str(error)), has_run=False)
         except errors.JobTmpdirFull:
             raise
         except errors.GridbridgeError as error:
@@ -188,12 +190,6 @@ class DueStarterStep(StarterStepContext):
         job = str(self.task.job)
         verdict = task_return_home.send_refused_job_home(self.route.home, job, own_queues, reason)
         return self.finish(verdict.but(cause=cause), has_run=False)
-
-    def unstageable(self, error: errors.UnstageablePaths) -> str:
-        """End the starter of a job whose files can't be copied; the job enters the error state."""
-        delete_remote_job(self.away, self.record)
-        end = TransferMessage(outcome=TransferOutcome.ERROR, cause=TransferFailureCause.FILES, reason=str(error))
-        return self.finish(end, has_run=False)
 
     def end_deleted(self) -> str:
         """Delete the remote job and end the starter by SIGKILL, as `qdel` would.

@@ -108,12 +108,6 @@ def granted_parallel_environment(config: dict[str, str]) -> tuple[str, int]:
     return (config["pe"], int(config["pe_slots"])) if config["pe"] != SERIAL else ("", 1)
 
 
-def has_names_remote_may_not_know(spec: JobSpec) -> bool:
-    """Say whether a job requests a resource, project or parallel environment that only home may have."""
-    pairs = spec.request.hard + spec.request.soft
-    return bool(spec.pe or spec.request.project) or any(not is_home_only_resource(name) for name, _ in pairs)
-
-
 def is_interactive_job(env: dict[str, str]) -> bool:
     """Say whether the starter's job is interactive (qrsh, qlogin)."""
     return env.get("JOB_SCRIPT", "") in INTERACTIVE or not env.get("SGE_STARTER_SHELL_PATH")
@@ -248,7 +242,9 @@ def _kept_there(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
 
 
 def _translated(step: "StarterStepContext", spec: JobSpec) -> JobSpec:
-    if not (step.route.remote_mapped or has_names_remote_may_not_know(spec)):
+    pairs = spec.request.hard + spec.request.soft
+    has_names = spec.pe or spec.request.project or any(not is_home_only_resource(name) for name, _ in pairs)
+    if not step.route.remote_mapped and not has_names:  # the remote cluster knows all requested names
         return spec
     from gridbridge.transfer.request_translation import translate_request_for_queue
 
