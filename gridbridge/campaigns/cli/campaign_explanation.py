@@ -128,16 +128,13 @@ def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
     events = [event for event in published if event.campaign == campaign.number and not event.closed_at]
     is_open = any(event.kind is CampaignEventSubject.TASK for event in events)
     if campaign.failed and (is_open or campaign.state is CampaignState.TERMINATED):
-        failed_tasks = number_with_noun(campaign.failed, "task")
+        again = f", and gridsub --retry-failed {campaign.number} submits them as a new campaign"
+        if is_open:
+            again = f", and gridevents -c {campaign.number} -r retries them"
         if any(event.code is CampaignEventCode.FILE_REFUSED for event in events):
-            yield f"{failed_tasks} failed: gridstat {campaign.number} --failed shows how"
-            return
-        again = (
-            f"gridevents -c {campaign.number} -r retries them"
-            if is_open
-            else f"gridsub --retry-failed {campaign.number} submits them as a new campaign"
-        )
-        yield f"{failed_tasks} failed: gridstat {campaign.number} --failed shows how, and {again}"
+            again = ""
+        failed_tasks = number_with_noun(campaign.failed, "task")
+        yield f"{failed_tasks} failed: gridstat {campaign.number} --failed shows how{again}"
 
 
 def _of_output(campaign: ShownCampaign, task: PublishedCampaignTask) -> Iterator[str]:
@@ -151,10 +148,12 @@ def _explain(
     events = tuple(event for event in campaign_client.published_events(folder) if not event.closed_at)
     if not does_wait or campaign.state is not CampaignState.IN_TREATMENT:
         subject = f"campaign {campaign.number}" if task else "it"
-        state = _ending(campaign, subject) or STATES.get(campaign.state, "").format(who=subject)
+        at = ", ".join(campaign.ending_at)
+        ending = f"{subject} is being cancelled: tasks at {at} have not ended yet" if at else ""
+        state = ending or STATES.get(campaign.state, "").format(who=subject)
         is_good = task is not None and task.has_ended and not task.has_failed
-        at = ("", task.cluster) if task and task.has_ended else None
-        about = [event for event in events if at is None or event.cluster in at]
+        clusters = ("", task.cluster) if task and task.has_ended else None
+        about = [event for event in events if clusters is None or event.cluster in clusters]
         sentences = (head, state, *(() if is_good else _open(campaign, about)))
         return CampaignExplanation(campaign=campaign, task=task, sentences=tuple(filter(None, sentences)))
     last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
@@ -166,11 +165,6 @@ def _explain(
         reasons=reasons,
         sentences=(head, *_sentences(reasons, events), *_open(campaign, events)),
     )
-
-
-def _ending(campaign: ShownCampaign, subject: str) -> str:
-    at = ", ".join(campaign.ending_at)
-    return f"{subject} is being cancelled: tasks at {at} have not ended yet" if at else ""
 
 
 def _sentences(reasons: tuple[TaskSendExplanation, ...], events: tuple[CampaignEvent, ...]) -> Iterator[str]:
@@ -195,12 +189,9 @@ def _numbers(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> 
     numbers = {field.name: getattr(reason, field.name) for field in fields(reason)}
     silent = (event for event in events if event.what[:3] == (CampaignEventCode.GET_JOBS, 0, reason.cluster))
     since = next((f" since {event.opened_at:%Y-%m-%d %H:%M} UTC" for event in silent), "")
-    number = next((event.number for event in events if _closes(event, reason)), 0)
-    stressed = (
-        "the cluster's stress script prints no number"
-        if reason.stress is None
-        else f"the cluster's stress script prints {reason.stress:g}"
-    )
+    closing = (reason.code, reason.campaign, reason.cluster)
+    number = next((event.number for event in events if event.what[:3] == closing), 0)
+    stressed = f"the cluster's stress script prints {'no number' if reason.stress is None else f'{reason.stress:g}'}"
     ratio = "" if reason.job_ratio is None else f", and its job ratio is {reason.job_ratio:.3g}"
     cure = (
         f"the runner tries one task after {reason.until:%Y-%m-%d %H:%M:%S} UTC"
@@ -213,34 +204,25 @@ def _numbers(reason: TaskSendExplanation, events: tuple[CampaignEvent, ...]) -> 
 
 
 def _counted(reason: TaskSendExplanation) -> dict[str, object]:
-    of_its = "of its tasks"
-    return {
-        "sent_there": number_with_noun(reason.sent, f"{of_its} was sent there", f"{of_its} were sent there"),
-        "sent_to_it": number_with_noun(reason.sent, f"{of_its} was", f"{of_its} were"),
-        "listed_there": number_with_noun(reason.listed, f"{of_its} is there", f"{of_its} are there"),
-        "slots_each": number_with_noun(reason.slots, "slot"),
-        "were_free": number_with_noun(reason.free_slots, "slot was free", "slots were free"),
-        "others_wait": number_with_noun(
-            reason.waiting_there, "task of campaigns waits there", "tasks of campaigns wait there"
-        ),
-        "enough": number_with_noun(
-            reason.waiting, "task that waits there is enough", "tasks that wait there are enough"
-        ),
+    nouns = {
+        "sent_there": (reason.sent, "of its tasks was sent there", "of its tasks were sent there"),
+        "sent_to_it": (reason.sent, "of its tasks was", "of its tasks were"),
+        "listed_there": (reason.listed, "of its tasks is there", "of its tasks are there"),
+        "slots_each": (reason.slots, "slot", "slots"),
+        "were_free": (reason.free_slots, "slot was free", "slots were free"),
+        "others_wait": (reason.waiting_there, "task of campaigns waits there", "tasks of campaigns wait there"),
+        "enough": (reason.waiting, "task that waits there is enough", "tasks that wait there are enough"),
     }
-
-
-def _closes(event: CampaignEvent, reason: TaskSendExplanation) -> bool:
-    return event.what[:3] == (reason.code, reason.campaign, reason.cluster)
+    return {key: number_with_noun(*words) for key, words in nouns.items()}
 
 
 def _served_before(reason: TaskSendExplanation) -> str:
     if not reason.order:
         return OTHERS
-    several = "campaigns" if len(reason.before) > 1 else "campaign"
+    several, are = ("campaigns", "are") if len(reason.before) > 1 else ("campaign", "is")
+    numbers = {"own": reason.own, "theirs": reason.theirs}
     before = f"{several} {', '.join(map(str, reason.before))}"
-    words = ORDERS[reason.order]
-    are = "are" if len(reason.before) > 1 else "is"
-    return words.format(before=before, are=are, cluster=reason.cluster, own=reason.own, theirs=reason.theirs)
+    return ORDERS[reason.order].format(before=before, are=are, cluster=reason.cluster, **numbers)
 
 
 def _open(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[str]:

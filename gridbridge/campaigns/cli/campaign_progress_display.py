@@ -2,7 +2,10 @@
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime
 from itertools import accumulate
 
@@ -39,10 +42,15 @@ def watch_campaigns_until_end(
     look: Look, pause: Callable[[float], None] = time.sleep, print_line: Callable[[str], None] | None = None
 ) -> None:
     """Show the progress of campaigns until each campaign has ended."""
-    if sys.stdout.isatty() and not print_line:
-        _bars(look, pause)
-    else:
-        _lines(look, pause, print_line or _print_line)
+    with ExitStack() as stack:
+        is_terminal = sys.stdout.isatty() and not print_line
+        show = stack.enter_context(_Bars()).show if is_terminal else _Lines(print_line or _print_line).show
+        while True:
+            campaigns = look()
+            show(campaigns)
+            if not any(campaign.state.is_alive for campaign in campaigns):
+                return
+            pause(PAUSE_S)
 
 
 class _Bars(Progress):
@@ -93,33 +101,21 @@ def _chosen(campaigns: Sequence[ShownCampaign], lines: int) -> frozenset[int]:
     return frozenset((living + ended)[: max(1, lines - 2)])
 
 
-def _bars(look: Look, pause: Callable[[float], None]) -> None:
-    with _Bars() as bars:
-        while True:
-            campaigns = look()
-            bars.show(campaigns)
-            if not any(campaign.state.is_alive for campaign in campaigns):
-                return
-            pause(PAUSE_S)
-
-
 def _print_line(line: str) -> None:
     output_and_errors.print_line(line)
     output_and_errors.flush_output()
 
 
-def _lines(look: Look, pause: Callable[[float], None], print_line: Callable[[str], None]) -> None:
-    before: dict[int, str] = {}
-    while True:
-        campaigns = look()
+class _Lines:
+    def __init__(self, print_line: Callable[[str], None]) -> None:
+        self._print_line = print_line
+        self._before: dict[int, str] = {}
+
+    def show(self, campaigns: Sequence[ShownCampaign]) -> None:
         for campaign in campaigns:
-            line = cigri_campaign_line(campaign)
-            if before.get(campaign.number) != line:
-                print_line(line)
-            before[campaign.number] = line
-        if not any(campaign.state.is_alive for campaign in campaigns):
-            return
-        pause(PAUSE_S)
+            if self._before.get(campaign.number) != (line := cigri_campaign_line(campaign)):
+                self._print_line(line)
+            self._before[campaign.number] = line
 
 
 mpl.use("Agg")
@@ -143,7 +139,10 @@ def campaign_progress_figure(
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
     axes = figure.add_subplot()
     _stacks(axes, campaign, ends, now)
-    _ahead(axes, campaign, ends, now, band)
+    if len(band) == 2 and campaign.ended < campaign.tasks:
+        begin, ended = max(now, *(end.at for end in ends)), sum(end.tasks for end in ends)
+        x, y = [begin, min(band), max(band)], [ended, campaign.tasks, campaign.tasks]
+        axes.fill(x, y, color="0.6", alpha=0.35, label="forecast: P50 to P90")
     _frame(axes, campaign)
     return figure
 
@@ -161,42 +160,16 @@ def _stacks(axes: Axes, campaign: ShownCampaign, ends: Sequence[CampaignTaskEndC
     names = [f"{name}: {stack[-1]}" for name, stack in zip(clusters, stacks, strict=True)]
     axes.stackplot(at, stacks, labels=names, colors=colours, step="post", alpha=0.85)
     if any(end.failed for end in ends):
-        failed = _sums(times, [_only_failed(end) for end in ends])
+        failed = _sums(times, [replace(end, tasks=end.failed) for end in ends])
         label = f"failed, of all: {failed[-1]}"
         axes.step(at, failed, where="post", color=FAILED, linestyle="--", label=label)
 
 
 def _sums(times: Sequence[datetime], ends: Sequence[CampaignTaskEndCounts]) -> list[int]:
-    by_moment: dict[datetime, int] = {}
+    by_moment = Counter[datetime]()
     for end in ends:
-        by_moment[end.at] = by_moment.get(end.at, 0) + end.tasks
-    counted: set[datetime] = set()
-    steps = [by_moment.get(at, 0) if not (at in counted or counted.add(at)) else 0 for at in times]  # type: ignore[func-returns-value]  # add returns None
-    return list(accumulate(steps))
-
-
-def _only_failed(end: CampaignTaskEndCounts) -> CampaignTaskEndCounts:
-    return CampaignTaskEndCounts(at=end.at, cluster=end.cluster, tasks=end.failed, failed=end.failed)
-
-
-def _ahead(
-    axes: Axes,
-    campaign: ShownCampaign,
-    ends: Sequence[CampaignTaskEndCounts],
-    now: datetime,
-    band: tuple[datetime, ...],
-) -> None:
-    if len(band) != 2 or campaign.ended >= campaign.tasks:
-        return
-    begin, ended = max(now, *(end.at for end in ends)), sum(end.tasks for end in ends)
-    early, late = min(band), max(band)
-    axes.fill(
-        [begin, early, late],
-        [ended, campaign.tasks, campaign.tasks],
-        color="0.6",
-        alpha=0.35,
-        label="forecast: P50 to P90",
-    )
+        by_moment[end.at] += end.tasks
+    return list(accumulate(by_moment.pop(at, 0) for at in times))
 
 
 def _frame(axes: Axes, campaign: ShownCampaign) -> None:
@@ -209,8 +182,7 @@ def _frame(axes: Axes, campaign: ShownCampaign) -> None:
     axes.set_title(title, loc="left", parse_math=False)
     label_local_time_axis(axes)
     handles, names = axes.get_legend_handles_labels()
-    order = slice(None, None, -1)  # legend in the order of the stacks
     beside = (1.0, 1.0)
-    axes.legend(handles[order], names[order], loc="upper left", bbox_to_anchor=beside, frameon=False)
+    axes.legend(handles[::-1], names[::-1], loc="upper left", bbox_to_anchor=beside, frameon=False)  # as the stacks
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

@@ -14,10 +14,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaign,
     ShownForecastErrors,
 )
-from gridbridge.model.published_status_and_reports import (
-    number_with_noun,
-    replace_control_characters,
-)
+from gridbridge.model.published_status_and_reports import number_with_noun, replace_control_characters
 
 HEAD = "Campaign id Name                User             Submission time     S  Progress"
 ROW = "{:<11d} {:<19} {:<16} {:<19} {} {:d}/{:d} ({:d}%)"
@@ -52,10 +49,9 @@ def campaign_end_forecast_text(campaign: ShownCampaign) -> str:
     """Describe the forecast of a campaign's end, or the failed tasks of an ended campaign."""
     if not campaign.state.is_alive:
         return f"{campaign.failed} of {number_with_noun(campaign.ended, 'task')} that ended failed"
-    moments = (
-        "unknown" if at is None else at.astimezone().strftime(MOMENT) for at in (campaign.p50_at, campaign.p90_at)
-    )
-    return "forecast of its end: {} (P50), {} (P90)".format(*moments)
+    times = (campaign.p50_at, campaign.p90_at)
+    p50, p90 = ("unknown" if at is None else f"{at.astimezone():{MOMENT}}" for at in times)
+    return f"forecast of its end: {p50} (P50), {p90} (P90)"
 
 
 def end_forecast_error_text(forecast_errors: ShownForecastErrors) -> str:
@@ -77,16 +73,12 @@ def campaign_summary_row(campaign: ShownCampaign) -> tuple[str, ...]:
 def cluster_progress_rows(campaign: ShownCampaign) -> list[tuple[str, ...]]:
     """Return a progress row for each cluster of a campaign, and a row for the total."""
     live = (campaign.tasks_waiting, campaign.tasks_running)
-    of_all = (*live, campaign.ended, campaign.failed, campaign.ended_per_h, campaign.mean_s)
+    of_all = ("all", *live, campaign.ended, campaign.failed, campaign.ended_per_h, campaign.mean_s)
     rows = [
-        (
-            at.cluster or NEVER_SENT,
-            *(at.waiting, at.running, at.ended or 0, at.failed or 0),
-            *(at.ended_per_h, at.mean_s),
-        )
+        (at.cluster or NEVER_SENT, at.waiting, at.running, at.ended or 0, at.failed or 0, at.ended_per_h, at.mean_s)
         for at in campaign.at
     ]
-    return [tuple(map(_figure, row)) for row in (*rows, ("all", *of_all))]
+    return [tuple(map(_figure, row)) for row in (*rows, of_all)]
 
 
 def _figure(value: str | float | None) -> str:
@@ -113,14 +105,6 @@ def format_task_for_display(task: PublishedCampaignTask, parameters: Sequence[st
     return TASK_ROW.format(*_cells(task, parameters)).rstrip()
 
 
-def further_attempt_lines(task: PublishedCampaignTask) -> list[str]:
-    """Return a line for each attempt of a task except the attempt in the task's main line."""
-    return [
-        COPY_ROW.format("  copy", SENT if attempt.is_live else attempt.outcome, attempt.cluster, attempt.attempt)
-        for attempt in task.copies
-    ]
-
-
 def print_task_lines(
     published_tasks: Iterable[PublishedCampaignTask], parameters: Sequence[str], is_headless: bool
 ) -> None:
@@ -129,18 +113,15 @@ def print_task_lines(
         output_and_errors.print_line(TASK_HEAD)
     for task in published_tasks:
         output_and_errors.print_line(format_task_for_display(task, parameters))
-        for line in further_attempt_lines(task) if task.copies else ():
-            output_and_errors.print_line(line)
+        for copy in task.copies:
+            state = SENT if copy.is_live else copy.outcome
+            output_and_errors.print_line(COPY_ROW.format("  copy", state, copy.cluster, copy.attempt))
 
 
-def print_campaigns_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
-    """Print campaigns as comma-separated values."""
-    _print_csv(CSV_HEAD, map(_csv_row, campaigns), is_headless)
-
-
-def print_campaign_summary_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
-    """Print the summary of campaigns as comma-separated values, in CiGri's columns."""
-    _print_csv(SUMMARY_HEAD, map(campaign_summary_row, campaigns), is_headless)
+def print_campaigns_csv(campaigns: Iterable[ShownCampaign], is_headless: bool, *, is_summary: bool) -> None:
+    """Print campaigns, or with `is_summary` CiGri's columns of them, as comma-separated values."""
+    head, row = (SUMMARY_HEAD, campaign_summary_row) if is_summary else (CSV_HEAD, _csv_row)
+    _print_csv(head, map(row, campaigns), is_headless)
 
 
 def print_tasks_csv(

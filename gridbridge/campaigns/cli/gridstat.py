@@ -49,14 +49,13 @@ def show_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputOptio
     if view.is_json:
         output_and_errors.print_json([_plain(campaign) for campaign in campaigns])
     elif view.is_csv:
-        as_csv = campaign_table.print_campaign_summary_csv if is_summary else campaign_table.print_campaigns_csv
-        as_csv(campaigns, view.is_headless)
+        campaign_table.print_campaigns_csv(campaigns, view.is_headless, is_summary=is_summary)
     elif is_summary:
         output_and_errors.print_table(
             SUMMARY_HEAD, [campaign_summary_row(campaign) for campaign in campaigns], numbers=SUMMARY_HEAD[4:]
         )
     else:
-        for line in ([] if view.is_headless else [HEAD]) + [cigri_campaign_line(campaign) for campaign in campaigns]:
+        for line in (*([] if view.is_headless else [HEAD]), *map(cigri_campaign_line, campaigns)):
             output_and_errors.print_line(line)
 
 
@@ -101,13 +100,17 @@ def show_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> N
     parameters = campaign_client.own_task_parameters(campaign.number)
     texts, problems = _errors(campaign.number, tasks[:MOST_FAILED])
     if view.is_json:
-        rows = [campaign_table.task_json(task, parameters) for task in tasks]
-        ends = [{"stderr": texts.get(task.number)} for task in tasks]
-        output_and_errors.print_json([row | end for row, end in zip(rows, ends, strict=True)])
+        rows = [campaign_table.task_json(task, parameters) | {"stderr": texts.get(task.number)} for task in tasks]
+        output_and_errors.print_json(rows)
     elif view.is_csv:
         campaign_table.print_tasks_csv(tasks, parameters, view.is_headless)
     else:
-        _print_failed(tasks, parameters, texts, view)
+        for head in () if view.is_headless else (campaign_table.TASK_HEAD,):
+            output_and_errors.print_line(head)
+        for task in tasks:
+            output_and_errors.print_line(campaign_table.format_task_for_display(task, parameters))
+            for line in texts.get(task.number, "").splitlines()[-LAST_LINES:]:
+                output_and_errors.print_line(f"    {replace_control_characters(line)}")
     for problem in problems:
         output_and_errors.print_error(f"gridstat: {problem}")
 
@@ -188,20 +191,6 @@ def _errors(number: int, tasks: Sequence[PublishedCampaignTask]) -> tuple[dict[i
     return own_task_outputs.read_task_output_tails(tasks, own_task_outputs.ERR, LAST_BYTES, locations)
 
 
-def _print_failed(
-    tasks: Sequence[PublishedCampaignTask],
-    parameters: Sequence[str],
-    texts: dict[int, str],
-    view: GridstatOutputOptions,
-) -> None:
-    if not view.is_headless:
-        output_and_errors.print_line(campaign_table.TASK_HEAD)
-    for task in tasks:
-        output_and_errors.print_line(campaign_table.format_task_for_display(task, parameters))
-        for line in texts.get(task.number, "").splitlines()[-LAST_LINES:]:
-            output_and_errors.print_line(f"    {replace_control_characters(line)}")
-
-
 OF_ONE = "-f, -e, -J, --failed"
 OF_CAMPAIGN = ("is_full", "is_events", "is_jdl", "is_failed", "picture")
 OF_TASK = ("is_there", "is_output", "is_error")
@@ -276,14 +265,18 @@ def gridstat(
     chosen = number if campaign is None else campaign
     if problem := _problem(context.params):
         raise click.UsageError(problem)
+    try:
+        is_in = campaign_table.parse_campaign_range(range_ or "*-*")
+    except ValueError as error:
+        raise click.UsageError(f"-s {error}") from error
 
     def look() -> list[ShownCampaign]:
-        campaigns = (
-            campaign for campaign in campaign_client.published_campaigns(folder) if chosen in (None, campaign.number)
-        )
-        return [campaign for campaign in campaigns if user in (None, campaign.owner) and is_in(campaign.number)]
+        return [
+            shown
+            for shown in campaign_client.published_campaigns(folder)
+            if chosen in (None, shown.number) and user in (None, shown.owner) and is_in(shown.number)
+        ]
 
-    is_in = _range(range_)
     campaign_client.require_published_files(folder)
     try:
         if job is not None:
@@ -297,18 +290,13 @@ def gridstat(
 
 def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: GridstatOutputOptions) -> None:
     campaigns, range_ = look(), options["range_"]
-    if chosen is not None and not campaigns:
-        raise UnknownCampaignOrTask(f"no campaign {chosen}")
-    if range_ and range_.isdigit() and not campaigns:
-        raise UnknownCampaignOrTask(f"no campaign {range_}")
+    if not campaigns and (chosen is not None or (range_ and range_.isdigit())):
+        raise UnknownCampaignOrTask(f"no campaign {range_ if chosen is None else chosen}")
     picture, offset = options["picture"], options["offset"]
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
         (options["is_watch"], lambda: _display().watch_campaigns_until_end(look)),
         (picture, lambda: plot_campaign_task_ends(campaigns[0], picture, view)),
-        (
-            options["is_jdl"],
-            lambda: output_and_errors.print_json(campaign_client.read_own_jdl(campaigns[0].number)),
-        ),
+        (options["is_jdl"], lambda: output_and_errors.print_json(campaign_client.read_own_jdl(campaigns[0].number))),
         (options["is_failed"], lambda: show_failed_tasks(campaigns[0], view)),
         (options["is_full"], lambda: show_campaign_with_tasks(campaigns[0], offset or 0, view)),
         (options["is_events"], lambda: show_open_events(campaigns[0], view)),
@@ -337,13 +325,6 @@ def _problem(options: Mapping[str, Any]) -> str:
         (options["offset"] is not None and not options["is_full"], "-o goes with -f"),
     )
     return next((message for is_wrong, message in wrong if is_wrong), "")
-
-
-def _range(text: str | None) -> Callable[[int], bool]:
-    try:
-        return campaign_table.parse_campaign_range(text or "*-*")
-    except ValueError as error:
-        raise click.UsageError(f"-s {error}") from error
 
 
 def _picture(

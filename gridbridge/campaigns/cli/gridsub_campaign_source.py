@@ -44,10 +44,7 @@ class GridsubCampaignOptions:
 
 
 def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJdl:
-    """Read a JDL; raises ConfigError with all mistakes.
-
-    Unknown clusters are mistakes, except on a login node, where the site's clusters are unknown.
-    """
+    """Read a JDL; raises ConfigError with all mistakes, which on a login node exclude unknown clusters."""
     folder = os.path.dirname(path) or "."
     return jdl_reader.parse_jdl(
         path, text, type_=CampaignType(type_), folder=folder, site_clusters=_site_clusters(config)
@@ -83,10 +80,8 @@ def campaign_with_added_tasks(
         else jdl_and_task_files.parse_added_tasks_json("-J", text)
     )
     new = jdl_and_task_files.make_task_names_unique(lines, earlier)
-    notes = filter(
-        None, (jdl_and_task_files.renamed_tasks_warning(lines, new), jdl_and_task_files.unclosed_quote_warning(lines))
-    )
-    warnings = tuple(f"-{'F' if text is None else 'J'}: {note}" for note in notes)
+    option = "-F" if text is None else "-J"
+    warnings = tuple(f"{option}: {note}" for note in jdl_and_task_files.task_line_warnings(lines, new))
     return ParsedJdl(jdl=model_value_from_json(header, Jdl), parameters=earlier + new, warnings=warnings), new
 
 
@@ -113,10 +108,7 @@ def _site_clusters(path: str) -> tuple[str, ...]:
 
 
 def choose_clusters_of_campaign(options: GridsubCampaignOptions, path: str = CONFIG) -> CampaignWithoutJdlOptions:
-    """Return options with the named clusters, or else with all clusters that accept array jobs.
-
-    Raises CommandLineMistake for unknown clusters. The batch systems of clusters are unknown on a login node.
-    """
+    """Return options with the named clusters, or else all clusters with array jobs; raises CommandLineMistake."""
     chosen = tuple(dict.fromkeys(filter(None, (word.strip() for word in options.clusters.split(",")))))
     try:
         kinds = _cluster_kinds(path)
@@ -230,10 +222,7 @@ class CampaignSourceOptions:
 
 
 def _weigh_options(file: str, words: tuple[str, ...]) -> None:
-    """Warn about gridsub options after a job script: as with qsub, the script gets these options as arguments.
-
-    --check after a script is refused, because the campaign would be submitted without a check.
-    """
+    """Refuse --check after a job script, and warn about gridsub's options there, which are the script's arguments."""
     if CHECK in words:
         raise click.UsageError(
             f"{CHECK} after {file} would be an argument of the script; expected gridsub {CHECK} {file}, or"
@@ -269,10 +258,7 @@ def _bytes_of(path: str) -> bytes:
 
 
 def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_check: bool, is_details: bool) -> int:
-    """Add the tasks of a file or JSON list to a campaign; return the exit status.
-
-    With `is_check` nothing is stored.
-    """
+    """Add the tasks of a file or JSON list to a campaign, or only check the tasks; return the exit status."""
     campaign = campaign_client.find_published_campaign(number)
     if campaign and not campaign.state.is_alive:
         campaign_files_of_owners.require_own_campaign(number)
@@ -302,10 +288,7 @@ def add_campaign_tasks(number: int, file: str | None, text: str | None, *, is_ch
 
 
 def looks_like_jdl(text: str) -> bool:
-    """Say whether a text is a JSON object, or TOML with a key of a JDL.
-
-    A text that begins with `#!` is a script, even if it would be valid TOML.
-    """
+    """Say whether a text without `#!` is a JSON object, or TOML with a key of a JDL."""
     if text.startswith("#!"):
         return False
     try:

@@ -75,15 +75,16 @@ def preview_tasks_by_cluster(
     is_test = admission.jdl.type is CampaignType.TEST
     tasks = min(tasks, len(admission.jdl.clusters)) if is_test else tasks
     requests = admission.jdl.clusters.items()
-    free = {name: _free(name, folder, request.is_besteffort) for name, request in requests}
-    drained, stressed = drains.list_drained_clusters(folder), _stressed(folder)
-    slots_by_cluster = {cluster.name: cluster.slots for cluster in campaign_client.published_campaign_clusters(folder)}
-    lacks = {name: _lacks(request.slots, slots_by_cluster.get(name)) for name, request in requests}
+    last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
+    free = {name: _free(name, folder, request.is_besteffort, last) for name, request in requests}
+    drained, stressed = drains.list_drained_clusters(folder), last.stressed if last else ()
+    slots = {cluster.name: cluster.slots or 0 for cluster in campaign_client.published_campaign_clusters(folder)}
+    lacks = {name: (request.slots, slots[name]) for name, request in requests if 0 < slots.get(name, 0) < request.slots}
     unknown = {name: _unknown(request, name, folder) for name, request in requests}
     room = {
         name: ClusterCapacityForCampaigns(free_slots=slots, is_drained=name in drained, is_stressed=name in stressed)
         for name, slots in free.items()
-        if slots is not None and not lacks[name] and not unknown[name]
+        if slots is not None and name not in lacks and not unknown[name]
     }
     sent = {
         send.cluster: send.tasks
@@ -97,7 +98,7 @@ def preview_tasks_by_cluster(
                 cluster=name,
                 free_slots=slots,
                 tasks=sent.get(name, 0),
-                lacks=lacks[name],
+                lacks=lacks.get(name),
                 unknown=unknown[name],
                 is_drained=name in drained,
                 is_stressed=name in stressed,
@@ -110,15 +111,8 @@ def preview_tasks_by_cluster(
     )
 
 
-def _lacks(needed: int, available: int | None) -> tuple[int, int] | None:
-    return (needed, available) if available and available < needed else None
-
-
 def _unknown(request: JdlClusterSettings, cluster: str, folder: str) -> tuple[str, ...]:
-    """Return requested queues, projects and environments that a cluster lacks; empty before its first answer.
-
-    Best-effort tasks use the cluster's best-effort queues if any exist.
-    """
+    """Return requested queues, projects and environments that a cluster lacks; empty before its first answer."""
     published = published_file_formats.read_offered_names(cluster, folder)
     if published is None:
         return ()
@@ -133,10 +127,7 @@ def _unknown(request: JdlClusterSettings, cluster: str, folder: str) -> tuple[st
 
 
 def _may_be_spread(request: JdlClusterSettings, cluster: str, policy: Policy, folder: str) -> bool:
-    """Say whether a task may get slots on more hosts than requested.
-
-    Grid Engine places slots by a parallel environment, which is unknown before the cluster's first answer.
-    """
+    """Say whether a task may get slots on more hosts than requested: its parallel environment is not known yet."""
     is_by_environment = OF_KIND[policy.clusters[cluster].kind].has_environments
     asks = request.nodes > 0 and request.slots > 1 and not request.environment
     return is_by_environment and asks and published_file_formats.read_offered_names(cluster, folder) is None
@@ -144,28 +135,14 @@ def _may_be_spread(request: JdlClusterSettings, cluster: str, policy: Policy, fo
 
 def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacityForCampaigns]) -> CampaignCycleSituation:
     """Return the input of a cycle for this campaign alone, as if its prologues had succeeded."""
-    ready = {name: replace(request, prologue="") for name, request in jdl.clusters.items()}
-    campaign = Campaign(
-        number=0,
-        uid=os.getuid(),
-        owner="",
-        state=CampaignState.IN_TREATMENT,
-        submitted_at=NEVER,
-        tasks=tasks,
-        digest="",
-        jdl=replace(jdl, clusters=ready),
-    )
+    jdl = replace(jdl, clusters={name: replace(request, prologue="") for name, request in jdl.clusters.items()})
+    state, uid = CampaignState.IN_TREATMENT, os.getuid()
+    campaign = Campaign(number=0, uid=uid, owner="", state=state, submitted_at=NEVER, tasks=tasks, digest="", jdl=jdl)
     waiting = {0: tasks}
     return CampaignCycleSituation(campaigns=(campaign,), waiting=waiting, arrays=(), room=room, max_tasks=tasks)
 
 
-def _stressed(folder: str) -> tuple[str, ...]:
-    last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
-    return last.stressed if last else ()
-
-
-def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
-    last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
+def _free(cluster: str, folder: str, is_besteffort: bool, last: ShownTaskSendExplanations | None) -> int | None:
     if last and is_besteffort and cluster in last.besteffort_slots:
         return last.besteffort_slots[cluster]
     if last and cluster in last.free_slots:

@@ -48,10 +48,7 @@ FAILED = 1
 def wait_for_campaign_end(
     program: str, number: int, folder: str = PUBLISHED, pause: Callable[[float], None] = time.sleep
 ) -> int:
-    """Wait for a campaign's end; return 0 if the campaign exists and all of its tasks succeeded, else 1.
-
-    Messages begin with the name of the program.
-    """
+    """Wait for a campaign's end; return 0 if all of its tasks succeeded, else 1 and a message of `program`."""
     if not poll_until(lambda: campaign_client.find_published_campaign(number, folder) is not None, SHOWN_S):
         output_and_errors.print_error(f"{program}: no campaign {number}")
         return FAILED

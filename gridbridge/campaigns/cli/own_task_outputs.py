@@ -77,25 +77,22 @@ def own_campaign_output_folders(
         raise ForeignOrMissingCampaignFile(f"campaign {number}: {owner} owns the outputs: sudo -u {owner} ...")
     header, _ = campaign_files_of_owners.read_own_campaign_file(number, folder)
     policy, _ = configuration_in_force.load_config_or_one_in_force(config)
-    clusters = {name: cluster for name, cluster in header["clusters"].items() if name in policy.clusters}
+    declared = tuple(output for output in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(output))
     folders = {}
-    for name, cluster in clusters.items():
-        where = configured_cluster_address(policy, name)
-        path = _folder(where.login, str(cluster["exec_directory"]), number)
-        declared = tuple(output for output in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(output))
-        folders[name] = TaskOutputFolderAtCluster(
-            login=where.login, folder=path, timeout_s=where.timeout_s, outputs=declared
-        )
+    for name, cluster in header["clusters"].items():
+        if name in policy.clusters:
+            where = configured_cluster_address(policy, name)
+            path = _folder(where.login, str(cluster["exec_directory"]), number)
+            folders[name] = TaskOutputFolderAtCluster(
+                login=where.login, folder=path, timeout_s=where.timeout_s, outputs=declared
+            )
     return folders
 
 
 def read_task_output_tails(
     tasks: Iterable[PublishedCampaignTask], stream: str, most: int, at: Mapping[str, TaskOutputFolderAtCluster]
 ) -> tuple[dict[int, str], list[str]]:
-    """Return the last bytes of each task's output stream, by task, and an error for each unreadable cluster.
-
-    Tasks without an output file are left out.
-    """
+    """Return the last bytes of each task's output file, by task, and an error for each unreadable cluster."""
     texts: dict[int, str] = {}
     problems: list[str] = []
     for cluster, cluster_tasks in _by_cluster(tasks).items():
@@ -137,7 +134,7 @@ def fetch_task_outputs(
 def _fetch(
     cluster: str, tasks: list[PublishedCampaignTask], to: str, at: Mapping[str, TaskOutputFolderAtCluster]
 ) -> TaskOutputFetchOutcome:
-    names = [task_output_file_name(task, stream) for task in tasks for stream in (OUT, ERR)]
+    names, problem = [task_output_file_name(task, stream) for task in tasks for stream in (OUT, ERR)], ""
     try:
         source = at[cluster]
         good = (task.number for task in tasks if task.outcome is TaskAttemptOutcome.SUCCESS)
@@ -151,15 +148,13 @@ def _fetch(
     except KeyError:
         return TaskOutputFetchOutcome(cluster=cluster, files=0, problem="not configured any more")
     except (GridbridgeError, OSError) as error:
-        return TaskOutputFetchOutcome(cluster=cluster, files=_present(names, to), problem=describe_error(error))
-    return TaskOutputFetchOutcome(cluster=cluster, files=_present(names, to))
+        problem = describe_error(error)
+    files = sum(os.path.exists(f"{to}/{name}") for name in names)
+    return TaskOutputFetchOutcome(cluster=cluster, files=files, problem=problem)
 
 
 def _copy(folder: str, names: Iterable[str], to: str) -> None:
-    """Copy files one by one, and go on after a failed copy, as rsync does.
-
-    Raises StateError with the first error and the number of further errors.
-    """
+    """Copy files one by one, also after a failure; raises StateError with the first error."""
     os.listdir(folder)  # OSError for a missing folder
     if os.path.samefile(folder, to):
         return
@@ -195,25 +190,19 @@ def _folder_of(name: str, to: str) -> Iterator[int]:
         for part in name.split("/")[:-1]:
             with suppress(FileExistsError):
                 os.mkdir(part, dir_fd=end)
-            above, end = end, _opened(part, end, f"{to}/{name}")
+            above = end
+            try:
+                end = os.open(part, FOLDER, dir_fd=above)
+            except OSError as error:
+                raise StateError(f"{to}/{name}: {part} is a link, or no folder of yours") from error
             os.close(above)
         yield end
     finally:
         os.close(end)
 
 
-def _opened(part: str, above: int, path: str) -> int:
-    try:
-        return os.open(part, FOLDER, dir_fd=above)
-    except OSError as error:
-        raise StateError(f"{path}: {part} is a link, or no folder of yours") from error
-
-
 def _put(source: str, name: str, folder: int) -> None:
-    """Copy a file into an open folder by a temporary file and a rename; no symlink is followed.
-
-    A file that has not changed since it was copied is not copied again.
-    """
+    """Copy a changed file into an open folder by a temporary file and a rename; no symlink is followed."""
     if _is_there(source, name, folder):
         return
     beside = safe_files.random_file_name(safe_files.TEMPORARY)
@@ -242,10 +231,6 @@ def _is_there(source: str, name: str, folder: int) -> bool:
         return False
     is_same = (original.st_size, original.st_mtime_ns) == (copied.st_size, copied.st_mtime_ns)
     return is_same and stat.S_ISREG(copied.st_mode)
-
-
-def _present(names: Iterable[str], to: str) -> int:
-    return sum(os.path.exists(f"{to}/{name}") for name in names)
 
 
 def _look(

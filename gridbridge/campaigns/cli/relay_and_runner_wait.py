@@ -177,10 +177,7 @@ def exit_status_of_request(program: str, request: Callable[[], int]) -> int:
 
 
 def report_missing_runner_answer(program: str, error: NoRunnerForRequest | RunnerAnswerTimeout) -> int:
-    """Print that the runner did not answer; return the exit status.
-
-    The status shows whether the runner may still carry out the request.
-    """
+    """Print that the runner did not answer; the exit status says if the request may still be done."""
     output_and_errors.print_error(f"{program}: {error}")
     return UNANSWERED if isinstance(error, RunnerAnswerTimeout) else UNREACHABLE
 

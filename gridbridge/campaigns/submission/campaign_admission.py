@@ -59,8 +59,7 @@ def load_site_admission_rules(
 ) -> tuple[CampaignAdmissionRule, ...]:
     """Return the site's admission rules by file name and order of definition; empty without a folder of rules.
 
-    Raises FileWritableByOthers for rules that accounts other than root can write, and ConfigError for a file that is
-    not valid Python.
+    Raises FileWritableByOthers if accounts other than root can write a rule, and ConfigError for invalid Python.
     """
     try:
         safe_files.require_trusted_path(folder, owner=owner)
@@ -85,8 +84,9 @@ def _rules(folder: str, name: str, owner: int) -> list[CampaignAdmissionRule]:
     except StateError as error:
         raise ConfigError((str(error),)) from error
     except (Exception, SystemExit) as error:  # a site's code may raise any exception
-        words = f"{_at(error, path)}: {_described(error)}; {WHO_MENDS}"
-        raise ConfigError((words,)) from error
+        words = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
+        described = f"{type(error).__name__}: {words}"[:LONGEST].removesuffix(": ")
+        raise ConfigError((f"{_at(error, path)}: {described}; {WHO_MENDS}",)) from error
     return [
         CampaignAdmissionRule(name=f"{name}:{key}", judge=function)
         for key, function in namespace.items()
@@ -104,21 +104,12 @@ def _at(error: BaseException, path: str) -> str:
     return f"{path}:{line}" if line else path
 
 
-def _described(error: BaseException) -> str:
-    words = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{type(error).__name__}: {' '.join(words.split())}"[:LONGEST].removesuffix(": ")
-
-
 def apply_site_admission_rules(
     parsed: ParsedJdl, folder: str = ADMISSION, owner: int = safe_files.ROOT
 ) -> CampaignAdmissionResult:
-    """Apply the site's admission rules to the caller's campaign.
-
-    Raises FileWritableByOthers for rules that accounts other than root can write, and ConfigError for invalid Python.
-    """
-    return admission_decision.apply_campaign_admission_rules(
-        load_site_admission_rules(folder, owner), _candidate(parsed)
-    )
+    """Apply the site's admission rules to the caller's campaign; raises the errors of `load_site_admission_rules`."""
+    rules = load_site_admission_rules(folder, owner)
+    return admission_decision.apply_campaign_admission_rules(rules, _candidate(parsed))
 
 
 def admit_campaign_by_site_rules(
@@ -128,10 +119,7 @@ def admit_campaign_by_site_rules(
     path: str = CONFIG,
     published: str = PUBLISHED,
 ) -> ParsedJdl:
-    """Return the caller's campaign as changed by the admission rules.
-
-    Raises ConfigError if a rule refuses the campaign, or if a cluster does not support the requested host properties.
-    """
+    """Return the campaign as changed by admission rules; raises ConfigError for a refusal or unsupported properties."""
     admission = apply_site_admission_rules(parsed, folder, owner)
     if admission.refusal:
         raise ConfigError((admission.refusal,))
@@ -141,58 +129,50 @@ def admit_campaign_by_site_rules(
 
 def require_unchanged_by_site_rules(parsed: ParsedJdl, folder: str = ADMISSION, owner: int = safe_files.ROOT) -> None:
     """Raise ConfigError if admission rules would refuse or change the campaign with the added tasks."""
-    if problem := admission_decision.explain_admission_violation(
-        load_site_admission_rules(folder, owner), _candidate(parsed)
-    ):
+    rules = load_site_admission_rules(folder, owner)
+    if problem := admission_decision.explain_admission_violation(rules, _candidate(parsed)):
         raise ConfigError((problem,))
 
 
 def refuse_unsupported_properties(parsed: ParsedJdl, path: str = CONFIG, published: str = PUBLISHED) -> None:
     """Raise ConfigError for clusters that do not support the campaign's host properties."""
     clusters = parsed.jdl.clusters.items()
-    conditions = {name: cluster.properties for name, cluster in clusters if cluster.properties}
-    if not conditions:
+    requests = {
+        name: JobRequest(
+            hard=parse_required_host_properties(cluster.properties),
+            either=parse_alternative_host_properties(cluster.properties),
+        )
+        for name, cluster in clusters
+        if cluster.properties
+    }
+    if not requests:
         return
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
-    wrong = {
-        name: _unsupported_properties(policy, name, text) or _of_numbers(name, text, published)
-        for name, text in conditions.items()
-    }
-    if problems := {name: problem for name, problem in wrong.items() if problem}:
-        locations = {name: f"{location}: " for name, location in parsed.places.items() if location}
-        raise ConfigError(tuple(locations.get(name, "") + problems[name] for name in problems))
+    problems = []
+    for name, request in requests.items():
+        location = f"{parsed.places[name]}: " if parsed.places.get(name) else ""
+        if reason := _unsupported_properties(policy, name, request) or _of_numbers(name, request, published):
+            problems.append(f"{location}{name}.properties: {reason}")
+    if problems:
+        raise ConfigError(tuple(problems))
 
 
-def _unsupported_properties(policy: Policy, cluster: str, text: str) -> str:
-    """Say why a cluster does not support these host properties; empty if supported.
-
-    The cluster is not queried.
-    """
+def _unsupported_properties(policy: Policy, cluster: str, request: JobRequest) -> str:
+    """Say why a cluster's kind does not support these host properties; empty if supported."""
     from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
     from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 
     if cluster not in policy.clusters:
         return ""
-    required, either = parse_required_host_properties(text), parse_alternative_host_properties(text)
-    request = JobRequest(hard=required, either=either)
-    reason = batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).explain_request_refusal(request)
-    return f"{cluster}.properties: {reason}" if reason else ""
+    return batch_adapter_of_cluster(configured_cluster_address(policy, cluster)).explain_request_refusal(request)
 
 
-def _of_numbers(cluster: str, text: str, folder: str) -> str:
-    """Say which host conditions a Grid Engine cluster can't compare; empty if all are supported.
-
-    The types of the cluster's resources come from the last answer to the poller.
-    """
-    published = read_offered_names(cluster, folder)
-    request = JobRequest(hard=parse_required_host_properties(text), either=parse_alternative_host_properties(text))
-    odd = (
-        ", ".join(conditions_sge_cannot_express(names_offered_by_cluster.decode_offered_names(published), request))
-        if published
-        else ""
-    )
-    why = "not a string at this cluster, so only NAME = VALUE is supported"
-    return f"{cluster}.properties: {why}: {odd}" if odd else ""
+def _of_numbers(cluster: str, request: JobRequest, folder: str) -> str:
+    """Say which conditions a Grid Engine cluster can't compare, by the poller's last answer; empty if none."""
+    if not (published := read_offered_names(cluster, folder)):
+        return ""
+    odd = ", ".join(conditions_sge_cannot_express(names_offered_by_cluster.decode_offered_names(published), request))
+    return f"not a string at this cluster, so only NAME = VALUE is supported: {odd}" if odd else ""
 
 
 def _candidate(parsed: ParsedJdl) -> CampaignCandidate:
@@ -207,12 +187,8 @@ NEEDED = ("exec_file", "slots", "nodes", "walltime_s", "is_besteffort")
 May = Callable[[Any], bool]
 
 
-def _encodes(value: str) -> bool:
-    return not any("\ud800" <= letter <= "\udfff" for letter in value)
-
-
 def _is_of(form: "re.Pattern[str]") -> May:
-    return lambda value: bool(form.fullmatch(value)) and _encodes(value)
+    return lambda value: bool(form.fullmatch(value)) and not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def _is_none_or(form: "re.Pattern[str]") -> May:
@@ -260,10 +236,7 @@ def jdl_limit_violation(jdl: Jdl) -> str:
 
 
 def campaign_file_jdl_mismatch(header: Any, jdl: Jdl) -> str:
-    """Say which value of a campaign file differs from the parsed campaign; empty if no value does.
-
-    Root parses the file again, so the file must have the values that the admission rules checked.
-    """
+    """Say which value of a campaign file, which root parses again, differs from the parsed campaign."""
     if UNIQUE not in header:
         return f"{UNIQUE}: missing"
     for cluster, request in jdl.clusters.items():

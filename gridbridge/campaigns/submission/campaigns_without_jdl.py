@@ -63,10 +63,7 @@ class CampaignWithoutJdlOptions:
 
 
 def campaign_with_task_per_number(numbers: str, words: tuple[str, ...], typed: CampaignWithoutJdlOptions) -> ParsedJdl:
-    """Return a campaign that runs a command for each number.
-
-    Raises CommandLineMistake for a wrong option.
-    """
+    """Return a campaign that runs a command for each number; raises CommandLineMistake for a wrong option."""
     try:
         indices = parse_qsub_task_range(numbers)
     except ParseError as error:
@@ -156,10 +153,7 @@ def _script_line(text: str, arguments: tuple[str, ...], request: JobScriptReques
 
 
 def _redirected(request: JobScriptRequest) -> str:
-    """Return sh lines that redirect a task's output as a script's -o, -e and -j request.
-
-    Output is appended, as in Grid Engine, since the tasks of an array may share a file.
-    """
+    """Return sh lines that append a task's output to the files of a script's -o, -e and -j."""
     end = ".$SGE_TASK_ID" if request.array else ""
     lines = _to(">>", request.output, "o", end) if request.output else ""
     if request.is_joined:
@@ -168,10 +162,7 @@ def _redirected(request: JobScriptRequest) -> str:
 
 
 def _to(sign: str, path: str, letter: str, end: str) -> str:
-    """Return sh lines that redirect an output stream to a file; in a folder the file is named as in qsub(1).
-
-    The file is tested first, because sh would exit at a failed `exec` without naming the option.
-    """
+    """Return sh lines that append an output stream to a file, tested first, since `exec` names no option."""
     home, target, at = "~/", "", 0
     path = f"$HOME/{path.removeprefix(home)}" if path.startswith(home) else path
     for match in VARIABLE.finditer(path):
@@ -286,10 +277,7 @@ def _take_soft(table: dict[str, Any], request: JobScriptRequest) -> list[str]:
 
 
 def _absolute(folder: str) -> str:
-    """Return a folder as an absolute path; an empty folder is the current directory.
-
-    A path that begins with ~ or $HOME is kept, because the task's host expands it.
-    """
+    """Return a folder as an absolute path, except after ~ or $HOME, which the task's host expands."""
     if folder[:1] in ("~", "$"):
         return folder
     try:

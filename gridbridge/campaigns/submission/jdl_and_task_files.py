@@ -10,8 +10,9 @@ import os
 import re
 import stat
 from codecs import BOM_UTF8
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import count as counting
 from typing import BinaryIO
 
@@ -45,9 +46,7 @@ def campaign_to_jdl_table(jdl: Jdl, parameters: Iterable[str]) -> dict[str, obje
     if jdl.outputs:
         table["outputs"] = list(jdl.outputs)
     if jdl.datasets:
-        table["datasets"] = {
-            name: {"path": dataset.path, "replicas": dataset.replicas} for name, dataset in jdl.datasets.items()
-        }
+        table["datasets"] = {name: asdict(dataset) for name, dataset in jdl.datasets.items()}
     if not jdl.may_move:
         table["rebalance"] = False
     table["clusters"] = {name: dict(_cluster_keys(cluster)) for name, cluster in jdl.clusters.items()}
@@ -55,8 +54,9 @@ def campaign_to_jdl_table(jdl: Jdl, parameters: Iterable[str]) -> dict[str, obje
 
 
 def _cluster_keys(cluster: JdlClusterSettings) -> Iterator[tuple[str, object]]:
+    slots, nodes = cluster.slots, cluster.nodes
     yield "exec_file", cluster.exec_file
-    yield "resources", _levels(cluster)
+    yield "resources", f"/nodes={nodes}/core={slots // nodes}" if nodes else f"/core={slots}"
     yield "walltime", _clock(cluster.walltime_s)
     yield "type", BEST_EFFORT[0] if cluster.is_besteffort else "normal"
     texts = {
@@ -64,7 +64,8 @@ def _cluster_keys(cluster: JdlClusterSettings) -> Iterator[tuple[str, object]]:
         "project": cluster.project,
         "queue": cluster.queue,
         "pe": cluster.environment,
-        "properties": _conditions(cluster.properties),
+        # commas bind less than OR, so no parentheses are needed
+        "properties": ", ".join(map(_clause, cluster.properties.split(ALL))) if cluster.properties else "",
         "max_jobs": cluster.max_jobs,
     }
     yield from ((key, value) for key, value in texts.items() if value)
@@ -76,17 +77,6 @@ def _cluster_keys(cluster: JdlClusterSettings) -> Iterator[tuple[str, object]]:
 
 def _clock(seconds: int) -> str:
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-
-
-def _levels(cluster: JdlClusterSettings) -> str:
-    return (
-        f"/nodes={cluster.nodes}/core={cluster.slots // cluster.nodes}" if cluster.nodes else f"/core={cluster.slots}"
-    )
-
-
-def _conditions(text: str) -> str:
-    """Join clauses with commas, which bind less than OR, so no parentheses are needed."""
-    return ", ".join(map(_clause, text.split(ALL))) if text else ""
 
 
 def _clause(text: str) -> str:
@@ -107,7 +97,7 @@ class JdlKeyLines:
 
     lines: dict[Path, int] = field(default_factory=dict)
     written: dict[Path, str] = field(default_factory=dict)  # original spelling of each key
-    twice: list[tuple[Path, int]] = field(default_factory=list)
+    twice: list[tuple[Path, int]] = field(default_factory=list)  # repeated keys
 
     def of(self, *path: str) -> int:
         """Return the line of a key, else of the enclosing table; 0 if both are missing."""
@@ -118,21 +108,17 @@ class JdlKeyLines:
         """Return a key as it is spelled in the JDL."""
         return self.written.get(_low(path), path[-1])
 
-    def note(self, path: Path, line: int) -> None:
-        """Record a key's line; a repeated key is recorded as a duplicate."""
-        low = _low(path)
-        if low in self.lines:
-            self.twice.append((path, line))
-            return
-        self.lines[low], self.written[low] = line, path[-1]
-
 
 def locate_jdl_keys(text: str) -> JdlKeyLines:
     """Return the lines of all keys of a JDL in JSON or TOML."""
-    lines = JdlKeyLines()
+    keys = JdlKeyLines()
     for path, line in _of_json(text) if is_json_jdl(text) else _of_toml(text):
-        lines.note(path, line)
-    return lines
+        low = _low(path)
+        if low in keys.lines:
+            keys.twice.append((path, line))
+        else:
+            keys.lines[low], keys.written[low] = line, path[-1]
+    return keys
 
 
 def is_json_jdl(text: str) -> bool:
@@ -232,7 +218,7 @@ class TaskFileReader:
         once, because all lines of a large file may be wrong.
         """
         try:
-            with self._opened() as file:
+            with self._open() as file:
                 for number, line in self._bounded(file):
                     stripped = (line.removeprefix(BOM_UTF8) if number == 1 else line).strip()
                     if stripped and (text := self._text_of(number, stripped)):
@@ -243,10 +229,9 @@ class TaskFileReader:
             more = number_with_noun(self.untold, "more wrong line")
             self.problems.append(f"{self.path}: {more} after these")
 
-    def _opened(self) -> BinaryIO:
-        """Open the file; standard input is duplicated, because after sudo /dev/stdin can't be opened."""
+    def _open(self) -> BinaryIO:
         if self.path == STDIN:
-            return os.fdopen(os.dup(0), "rb")
+            return os.fdopen(os.dup(0), "rb")  # after sudo /dev/stdin can't be opened
         return open(self.path if self.path[:1] == "/" else f"{self.folder}/{self.path}", "rb")
 
     def _bounded(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -264,10 +249,9 @@ class TaskFileReader:
             if not line or remaining_bytes < 0:
                 return
             if len(line) > LINE_BYTES:
-                wrong = f"it has {len(line)} bytes; expected at most {LINE_BYTES}"
-                self._wrong_line(number, wrong)
-                continue
-            yield number, line
+                self._wrong_line(number, f"it has {len(line)} bytes; expected at most {LINE_BYTES}")
+            else:
+                yield number, line
 
     def _text_of(self, number: int, line: bytes) -> str:
         try:
@@ -289,37 +273,29 @@ class TaskFileReader:
 def make_task_names_unique(lines: tuple[str, ...], before: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Make the first word of each line unique in the campaign: the second `a` becomes `a#2`."""
     names = {first_task_parameter(line)[0] for line in before}
-    counts: dict[str, int] = {}
-    return tuple(_renamed(line, names, counts) for line in lines)
+    counts = defaultdict[str, int](lambda: 1)
+
+    def renamed(line: str) -> str:
+        first, end = first_task_parameter(line)
+        name = first
+        while name in names:
+            counts[first] += 1
+            name = f"{first}#{counts[first]}"
+        names.add(name)
+        return line[:end] + name.removeprefix(first) + line[end:]
+
+    return tuple(map(renamed, lines))
 
 
-def renamed_tasks_warning(lines: tuple[str, ...], named: tuple[str, ...]) -> str:
-    """Return a warning about tasks whose names were made unique; empty if no task was renamed."""
-    renamed = [new for line, new in zip(lines, named, strict=True) if new != line]
-    if not renamed:
-        return ""
-    tasks = number_with_noun(len(renamed), "task")
-    return f"{tasks} got a number, because the first word was not unique: {renamed[0]:.80}"
-
-
-def unclosed_quote_warning(lines: tuple[str, ...]) -> str:
-    """Return a warning about lines with an unclosed quotation mark; empty if all quotation marks are closed."""
-    open_lines = [line for line in lines if not has_closed_quotes(line) and len(line.split()) > 1]
-    if not open_lines:
-        return ""
-    tasks = number_with_noun(len(open_lines), "task")
-    wrong = "an unclosed quotation mark: each blank separates words"
-    return f"{tasks} with {wrong}, and quotation marks are kept: {open_lines[0]:.80}"
-
-
-def _renamed(line: str, names: set[str], counts: dict[str, int]) -> str:
-    first, end = first_task_parameter(line)
-    name = first
-    while name in names:
-        counts[first] = counts.get(first, 1) + 1
-        name = f"{first}#{counts[first]}"
-    names.add(name)
-    return line[:end] + name.removeprefix(first) + line[end:]
+def task_line_warnings(lines: tuple[str, ...], named: tuple[str, ...]) -> Iterator[str]:
+    """Yield warnings about tasks whose names were made unique, and about lines with an unclosed quotation mark."""
+    if renamed := [new for line, new in zip(lines, named, strict=True) if new != line]:
+        tasks = number_with_noun(len(renamed), "task")
+        yield f"{tasks} got a number, because the first word was not unique: {renamed[0]:.80}"
+    if open_lines := [line for line in lines if not has_closed_quotes(line) and len(line.split()) > 1]:
+        tasks = number_with_noun(len(open_lines), "task")
+        wrong = "an unclosed quotation mark: each blank separates words"
+        yield f"{tasks} with {wrong}, and quotation marks are kept: {open_lines[0]:.80}"
 
 
 READ, RIGHT = PARAMETERS["params"]
@@ -329,7 +305,11 @@ def read_added_task_file(path: str) -> tuple[str, ...]:
     """Return the parameters in a file of added tasks; raises the errors of `read_task_lines`."""
     lines = tuple(line for _, line in read_task_lines(path))
     text = "\n".join(lines)
-    return parse_added_tasks_json(path, text) if _is_list(text) else lines
+    try:
+        is_list = text.startswith("[") and text.endswith("]") and isinstance(json.loads(text), list)
+    except (ValueError, RecursionError):
+        is_list = False  # a task's parameters may begin like JSON
+    return parse_added_tasks_json(path, text) if is_list else lines
 
 
 def parse_added_tasks_json(source: str, text: str) -> tuple[str, ...]:
@@ -339,12 +319,3 @@ def parse_added_tasks_json(source: str, text: str) -> tuple[str, ...]:
     except (ValueError, TypeError, RecursionError) as error:
         raise ConfigError((f"{source} = {text:.40}: {error}; {RIGHT}",)) from error
     return parameters
-
-
-def _is_list(text: str) -> bool:
-    if not (text.startswith("[") and text.endswith("]")):
-        return False
-    try:
-        return isinstance(json.loads(text), list)
-    except (ValueError, RecursionError):
-        return False  # a task's parameters may begin like JSON

@@ -10,7 +10,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -21,8 +21,7 @@ from gridbridge.campaigns.submission.jdl_and_task_files import (
     is_json_jdl,
     locate_jdl_keys,
     make_task_names_unique,
-    renamed_tasks_warning,
-    unclosed_quote_warning,
+    task_line_warnings,
 )
 from gridbridge.campaigns.submission.jdl_value_parsers import (
     COMMANDS,
@@ -50,7 +49,7 @@ from gridbridge.campaigns.submission.jdl_value_parsers import (
     translate_cigri_macros,
 )
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings, JdlDataset
+from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.transfer_name import is_valid_cluster_name
 
@@ -60,12 +59,7 @@ ONCE = ("the same key stands there twice", "expected it once")
 AT_LINE = re.compile(r"\(at line (\d+), column \d+\)$")  # position in an error message of tomllib
 CLUSTERS, TEST = "clusters", "test_mode"
 MOST_SHOWN = 80  # at most this many characters shown of an unknown key
-WHOLE = (
-    "idempotent",
-    "outputs",
-    "datasets",
-    "rebalance",
-)  # gridbridge's own keys, which hold for the whole campaign, not for a cluster
+WHOLE = ("idempotent", "outputs", "datasets", "rebalance")  # gridbridge's own keys, for the whole campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +127,7 @@ class JdlReader:
             clusters=clusters,
             is_idempotent=is_idempotent,
             outputs=files,
-            datasets={key: self._placed(dataset) for key, dataset in data.items()},
+            datasets={key: replace(dataset, path=self._absolute(dataset.path)) for key, dataset in data.items()},
             may_move=may_move,
         )
         locations = {name: self._location(table, name) for name in clusters if clusters[name].properties}
@@ -146,10 +140,8 @@ class JdlReader:
         line = self._lines().of(*((CLUSTERS, name) if is_own else ()), "properties")
         return f"{self.path}:{line}" if line else self.path
 
-    def _placed(self, dataset: JdlDataset) -> JdlDataset:
-        """Return a dataset with an absolute path; relative paths start at the JDL's folder."""
-        path = os.path.join(self.folder, os.path.expanduser(dataset.path))
-        return replace(dataset, path=os.path.abspath(path))
+    def _absolute(self, path: str) -> str:
+        return os.path.abspath(os.path.join(self.folder, os.path.expanduser(path)))
 
     def _parsed(self) -> Mapping[str, Any]:
         if not self.text.strip():
@@ -238,23 +230,20 @@ class JdlReader:
 
     def _form(self, key: JdlClusterKey) -> Callable[[Any], Any]:
         """Return the parser of a key; the parsers of a JDL's commands expand CiGri's macros."""
-        if self.is_typed or key.field not in COMMANDS:
-            return key.read
-        return lambda value: translate_cigri_macros(key.read(value))
+        is_plain = self.is_typed or key.field not in COMMANDS
+        return key.read if is_plain else lambda value: translate_cigri_macros(key.read(value))
 
     def _parameters(self, table: Mapping[str, Any]) -> tuple[str, ...]:
         keys = [key for key in PARAMETERS if _is_said(table, key)]
         if len(keys) != 1:
-            wrong = "missing" if not keys else "more than one"
-            right = f"expected one of {', '.join(PARAMETERS)}"
+            wrong, right = "more than one" if keys else "missing", f"expected one of {', '.join(PARAMETERS)}"
             self._wrong(" and ".join(keys) or "params", None, wrong, right)
             return ()
-        lines = self._value(table, keys[0], PARAMETERS[keys[0]][0], PARAMETERS[keys[0]][1], ())
+        lines = self._value(table, keys[0], *PARAMETERS[keys[0]], ())
         if keys[0] == "param_file" and lines:
             lines = self._lines_of(str(lines))
         named = make_task_names_unique(lines)
-        notes = filter(None, (renamed_tasks_warning(lines, named), unclosed_quote_warning(lines)))
-        self.warnings += [f"{self._at(keys[0], '')}: {note}" for note in notes]
+        self.warnings += [f"{self._at(keys[0], '')}: {note}" for note in task_line_warnings(lines, named)]
         return named
 
     def _lines_of(self, path: str) -> tuple[str, ...]:
@@ -298,26 +287,22 @@ class JdlReader:
 
     def _wrong(self, key: str, value: Any, wrong: str, right: str, within: str = "") -> None:
         self.wrong.add(CLUSTERS if within == CLUSTERS else key)
-        if self.is_typed:
-            location = self._typed(key, within)
+        if self.is_typed and within == CLUSTERS:
+            location = f"{self.places.get(CLUSTERS, CLUSTERS)} {key}"
+        elif self.is_typed:
+            location = self.places.get(key, f"{self.path}: {key}")
         else:
             shown = "" if value is None else f" = {json.dumps(value, default=str):.80}"
             location = f"{self._at(key, within)}{shown}"
         self.problems.append(f"{location}: {replace_control_characters(wrong)}; {right}")
-
-    def _typed(self, key: str, within: str) -> str:
-        if within == CLUSTERS:
-            return f"{self.places.get(CLUSTERS, CLUSTERS)} {key}"
-        return self.places.get(key, f"{self.path}: {key}")
 
     def _at(self, key: str, within: str) -> str:
         above = (CLUSTERS, within) if within and within != CLUSTERS else (within,) * bool(within)
         line = self._lines().of(*above, key)
         word = replace_control_characters(self._lines().word(*above, key))[:MOST_SHOWN]
         location = f"{self.path}:{line}" if line else self.path
-        return (
-            f"{location}: {replace_control_characters(within)[:MOST_SHOWN]}.{word}" if within else f"{location}: {word}"
-        )
+        table = f"{replace_control_characters(within)[:MOST_SHOWN]}." if within else ""
+        return f"{location}: {table}{word}"
 
     def _lines(self) -> JdlKeyLines:
         if self.lines is None:
@@ -332,7 +317,7 @@ def _is_said(table: Mapping[str, Any], key: str) -> bool:
 
 def _defaults(own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the default values of fields whose keys a cluster sets to an empty value."""
-    default, of_resources = JdlClusterSettings(exec_file=""), ("slots", "nodes")
     names = [key.field for name, key in KEYS.items() if name in own and not _is_said(own, name)]
-    cluster_fields = [field for name in names for field in ((name,) if name else of_resources)]
-    return {name: getattr(default, name) for name in cluster_fields}
+    settings = asdict(JdlClusterSettings(exec_file=""))
+    is_of = {"slots": TOGETHER, "nodes": TOGETHER}
+    return {name: value for name, value in settings.items() if is_of.get(name, name) in names}

@@ -3,9 +3,8 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from gridbridge.campaigns.submission.jdl_host_conditions import parse_host_conditions
 from gridbridge.model.campaigns.jdl import JdlDataset
@@ -71,8 +70,7 @@ TYPES = (*BEST_EFFORT, "normal")
 LATER_TYPES = ("semi-best-effort", "nightly")  # types that CiGri documents and never implemented
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JdlClusterKey:
+class JdlClusterKey(NamedTuple):
     """A JDL key that holds for a cluster: the field that the key sets, and the parser of its value."""
 
     field: str
@@ -104,15 +102,7 @@ def parse_oar_resource_request(text: object) -> dict[str, int]:
     if not isinstance(text, str) or not RESOURCES.fullmatch(text):
         raise ValueError("wrong form")
     levels = [level.partition("=") for level in text.removeprefix("/").split("/")]
-    _check_levels([name for name, _, _ in levels])
-    counts = [int(count) for _, _, count in levels]
-    product = prod(counts)
-    if not 0 < product <= MOST_SLOTS:
-        raise ValueError("out of range")
-    return {"slots": product, "nodes": counts[0] if levels[0][0] in OF_NODES else 0}
-
-
-def _check_levels(names: list[str]) -> None:
+    names, counts = [name for name, _, _ in levels], [int(count) for _, _, count in levels]
     if unknown := [name for name in names if name not in LEVELS]:
         raise ValueError(f"unknown level {unknown[0]}")
     if names[-1] not in OF_SLOTS:
@@ -120,6 +110,9 @@ def _check_levels(names: list[str]) -> None:
     order = [0 if name in OF_NODES else 1 if name == "cpu" else 2 for name in names]
     if order != sorted(set(order)):
         raise ValueError("levels in a wrong order")
+    if not 0 < prod(counts) <= MOST_SLOTS:
+        raise ValueError("out of range")
+    return {"slots": prod(counts), "nodes": counts[0] if names[0] in OF_NODES else 0}
 
 
 def regex_text_parser(form: "re.Pattern[str]") -> Callable[[object], str]:
@@ -134,10 +127,7 @@ def regex_text_parser(form: "re.Pattern[str]") -> Callable[[object], str]:
 
 
 def parse_task_command(value: object) -> str:
-    """Parse a command, to whose last line each task's parameters are appended later.
-
-    Trailing blank lines are removed, because sh would run the parameters as a separate command.
-    """
+    """Parse a command to whose last line parameters are appended later, without trailing blank lines."""
     command = regex_text_parser(COMMAND)(value)
     bare = command.rstrip()
     if not bare:
@@ -179,10 +169,7 @@ def _encodable(text: str) -> str:
 
 
 def _directory(value: object) -> str:
-    """Parse a folder; $HOME, {HOME} and ~ are the owner's home at the cluster.
-
-    Other variables and macros are refused.
-    """
+    """Parse a folder; only $HOME, {HOME} and ~, the owner's home at the cluster, are expanded."""
     text = regex_text_parser(PATH)(value)
     home = re.match(r"(~|\$HOME|\$?\{HOME\})(/|$)", text)
     path = text[home.end() :] if home else text
@@ -224,10 +211,8 @@ def _count(low: int, high: int) -> Callable[[object], int]:
 
 
 def _is_besteffort(value: object) -> bool:
-    if value in LATER_TYPES:
-        raise ValueError("not supported yet")
     if value not in TYPES:
-        raise ValueError("unknown word")
+        raise ValueError("not supported yet" if value in LATER_TYPES else "unknown word")
     return value in BEST_EFFORT
 
 
@@ -281,15 +266,11 @@ def _texts(value: object) -> tuple[str, ...]:
         raise ValueError(NUL)
     _encodable(text)
     entries = tuple(map(str.strip, value))
-    if not all(entries):
-        raise ValueError(_empty([number for number, entry in enumerate(entries, start=1) if not entry]))
+    if empty := [number for number, entry in enumerate(entries, start=1) if not entry]:
+        listed = ", ".join(map(str, empty[:PLACES_TOLD]))
+        more = f" and {len(empty) - PLACES_TOLD} more" if len(empty) > PLACES_TOLD else ""
+        raise ValueError(f"entries {listed}{more} are empty" if empty[1:] else f"entry {listed} is empty")
     return entries
-
-
-def _empty(numbers: list[int]) -> str:
-    listed = ", ".join(map(str, numbers[:PLACES_TOLD]))
-    more = f" and {len(numbers) - PLACES_TOLD} more" if len(numbers) > PLACES_TOLD else ""
-    return f"entry {listed} is empty" if len(numbers) == 1 else f"entries {listed}{more} are empty"
 
 
 def _lines(value: object) -> str:
@@ -300,37 +281,29 @@ def _lines(value: object) -> str:
     return regex_text_parser(COMMAND)(text) if text.strip() else ""
 
 
-def _numbers(value: object) -> tuple[str, ...]:
-    return tuple(map(str, range(_count(1, MOST_TASKS)(value))))
-
-
 def join_choices_with_or(words: Iterable[str]) -> str:
     """Join alternatives with "or", for a message about expected words."""
     return " or ".join(words)
 
 
 KEYS: Mapping[str, JdlClusterKey] = {
-    "exec_file": JdlClusterKey(field="exec_file", read=parse_task_command, right="expected a command line"),
-    "exec_directory": JdlClusterKey(
-        field="exec_directory", read=_directory, right="expected a folder, $HOME/... or /..."
-    ),
-    "resources": JdlClusterKey(field=TOGETHER, read=parse_oar_resource_request, right=LAYOUT),
-    "walltime": JdlClusterKey(field="walltime_s", read=parse_walltime_s, right=TIME),
-    "type": JdlClusterKey(field="is_besteffort", read=_is_besteffort, right=f"expected {join_choices_with_or(TYPES)}"),
-    "project": JdlClusterKey(field="project", read=regex_text_parser(WORD), right="expected a project's name"),
-    "queue": JdlClusterKey(field="queue", read=regex_text_parser(WORD), right="expected a queue's name"),
-    "pe": JdlClusterKey(
-        field="environment", read=regex_text_parser(WORD), right="expected a parallel environment of Grid Engine"
-    ),
-    "properties": JdlClusterKey(field="properties", read=parse_host_conditions, right=PROPERTIES),
-    "prologue": JdlClusterKey(field="prologue", read=_lines, right=LINES),
-    "prologue_walltime": JdlClusterKey(field="prologue_walltime_s", read=parse_walltime_s, right=TIME),
-    "epilogue": JdlClusterKey(field="epilogue", read=_lines, right=LINES),
-    "epilogue_walltime": JdlClusterKey(field="epilogue_walltime_s", read=parse_walltime_s, right=TIME),
-    "max_jobs": JdlClusterKey(field="max_jobs", read=_count(1, MOST_TASKS), right=TASKS),
+    "exec_file": JdlClusterKey("exec_file", parse_task_command, "expected a command line"),
+    "exec_directory": JdlClusterKey("exec_directory", _directory, "expected a folder, $HOME/... or /..."),
+    "resources": JdlClusterKey(TOGETHER, parse_oar_resource_request, LAYOUT),
+    "walltime": JdlClusterKey("walltime_s", parse_walltime_s, TIME),
+    "type": JdlClusterKey("is_besteffort", _is_besteffort, f"expected {join_choices_with_or(TYPES)}"),
+    "project": JdlClusterKey("project", regex_text_parser(WORD), "expected a project's name"),
+    "queue": JdlClusterKey("queue", regex_text_parser(WORD), "expected a queue's name"),
+    "pe": JdlClusterKey("environment", regex_text_parser(WORD), "expected a parallel environment of Grid Engine"),
+    "properties": JdlClusterKey("properties", parse_host_conditions, PROPERTIES),
+    "prologue": JdlClusterKey("prologue", _lines, LINES),
+    "prologue_walltime": JdlClusterKey("prologue_walltime_s", parse_walltime_s, TIME),
+    "epilogue": JdlClusterKey("epilogue", _lines, LINES),
+    "epilogue_walltime": JdlClusterKey("epilogue_walltime_s", parse_walltime_s, TIME),
+    "max_jobs": JdlClusterKey("max_jobs", _count(1, MOST_TASKS), TASKS),
 }
 PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
-    "nb_jobs": (_numbers, TASKS),
+    "nb_jobs": (lambda value: tuple(map(str, range(_count(1, MOST_TASKS)(value)))), TASKS),
     "params": (_texts, TEXTS),
     "param_file": (regex_text_parser(PATH), "expected a file with one line for each task"),
 }

@@ -113,10 +113,7 @@ def fewest_slots_of_ranges(text: str) -> int:
 
 
 def output_path_for_any_host(text: str, *, may_lack: bool = False) -> tuple[str, list[str]]:
-    """Return the path of a `-o` list that holds for all hosts, and warnings about ignored paths.
-
-    Raises ParseError for a list that has no path for all hosts, unless `may_lack`.
-    """
+    """Return the path of a `-o` list for all hosts, which `may_lack`, and warnings about the other paths."""
     entries = [entry for entry in text.split(",") if entry]
     at_one = [entry for entry in entries if entry.find(":") > 0]
     at_any = [entry.removeprefix(":") for entry in entries if entry not in at_one]

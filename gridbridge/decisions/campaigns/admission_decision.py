@@ -20,10 +20,7 @@ from gridbridge.model.campaigns.jdl import Jdl
 def apply_campaign_admission_rules(
     rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate
 ) -> CampaignAdmissionResult:
-    """Apply admission rules to a campaign, rule by rule, until a rule refuses the campaign.
-
-    A rule that raises an exception refuses the campaign. A campaign is refused if the rules remove all of its clusters.
-    """
+    """Apply admission rules, until a rule refuses the campaign, raises an exception or removes the last cluster."""
     jdl, fired, removals = candidate.jdl, list[AdmissionRuleChanges](), list[str]()
     for rule in rules:
         answer = _judged(rule, replace(candidate, jdl=jdl))

@@ -95,9 +95,8 @@ class ArrayWithMissingTasks:
 class MissingAttemptJudge:
     """Decides what became of attempts that are missing in the job lists of their clusters.
 
-    An accounting record shows that a missing task has ended. A task that was deleted before its start
-    has no record, and counts as ended after `forgotten_s`; if the task was held before its deletion, it
-    counts as ended at once. A started task without a record was lost by its cluster, and may still run.
+    A task that was deleted before its start has no accounting record, and counts as ended after `forgotten_s`; a held
+    task counts as ended at once. A started task without a record was lost by its cluster, and may still run.
     """
 
     def __init__(
@@ -164,10 +163,7 @@ class MissingAttemptJudge:
         )
 
     def doubts(self, array: CampaignArray, attempts: Iterable[TaskAttempt]) -> bool:
-        """Say whether gridbridge may have killed attempts itself without a stored deletion mark.
-
-        A state file restored from a backup lacks the marks that were stored after the backup.
-        """
+        """Say whether gridbridge may have killed attempts itself, by marks that a restored state file lacks."""
         is_killed = any(attempt.outcome in DELETION_OUTCOMES for attempt in attempts)
         return is_killed and not self._is_cancelled(array)
 
@@ -195,10 +191,7 @@ def _corrected(attempt: TaskAttempt, most_s: float, lost_job: int, *, is_cancell
 def close_attempts_without_end(
     attempts: Iterable[TaskAttempt], outcome: TaskAttemptOutcome, marks: Mapping[int, TaskDeletionMark]
 ) -> tuple[TaskAttempt, ...]:
-    """Give an outcome to attempts whose end was never reported; `marks` are nikita's, by array index.
-
-    An attempt that its owner cancelled gets outcome UNWANTED, so that the task does not run again.
-    """
+    """Give an outcome to attempts without a reported end, or UNWANTED by nikita's `marks` if the owner cancelled."""
     unwanted = {index for index, mark in marks.items() if mark.wiped_for is NikitaDeletionReason.UNWANTED}
     return tuple(
         replace(attempt, outcome=TaskAttemptOutcome.UNWANTED if attempt.place in unwanted else outcome)

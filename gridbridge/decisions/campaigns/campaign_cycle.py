@@ -225,10 +225,7 @@ def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
 
 
 def describe_campaign_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
-    """Describe a cycle of the runner, in one sentence for each kind of act.
-
-    A campaign sends no task in a cycle in which arrays of root's ledger are recovered.
-    """
+    """Describe a cycle of the runner; a campaign whose arrays are restored from root's ledger sends no task."""
     plan = replace(
         plan,
         sends=tuple(send for send in plan.sends if send.campaign not in plan.behind),
@@ -281,10 +278,7 @@ ENDS_PER_TRANSACTION = 2000  # task ends per transaction; storing them takes les
 def split_cycle_plan_by_transaction(
     plan: CampaignCyclePlan, most: int = ENDS_PER_TRANSACTION
 ) -> tuple[CampaignCyclePlan, ...]:
-    """Split a cycle's plan into one plan per transaction; the last plan has all acts except task ends.
-
-    All attempts of a task and the task's retry are in the same transaction.
-    """
+    """Split a plan by transactions, of which the last has all acts except task ends; a task is never divided."""
     again = {(retry.campaign, retry.task): retry for retry in plan.again}
     *first, last = [
         (group, tuple(again[task] for task in dict.fromkeys(map(_task_of, group)) if task in again))

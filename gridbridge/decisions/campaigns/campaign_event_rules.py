@@ -58,10 +58,7 @@ def update_events_and_successes(
     finished: Iterable[int],
     book: OpenCampaignEventsInCycle | None = None,
 ) -> tuple[OpenCampaignEventsInCycle, tuple[CampaignSuccessAtCluster, ...]]:
-    """Return the open events after a cycle, and the changed success records.
-
-    `book` has the open events, with the changes that the cycle has made before this call.
-    """
+    """Return the open events after a cycle, and the changed success records; `book` has earlier changes."""
     book = book or OpenCampaignEventsInCycle(situation.events)
     alive = situation.uncancelled
     ended_alive = (attempt for attempt in situation.ended if attempt.campaign in alive)
@@ -158,11 +155,7 @@ def _note_campaigns(
 
 
 def update_conflicting_end_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
-    """Open, update or close the event for tasks whose accounting records contradict each other.
-
-    Each campaign has one event for each cluster. A contradicting record is ignored, since it may be
-    forged. The task has ended with an unknown outcome.
-    """
+    """Update the event of each campaign and cluster with contradicting accounting records, which may be forged."""
     of, code = defaultdict[CampaignCluster, list[int]](list), CampaignEventCode.DISPUTED
     for attempt in situation.disputed:
         of[attempt.campaign, attempt.cluster].append(attempt.task)

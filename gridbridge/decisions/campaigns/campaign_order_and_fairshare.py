@@ -55,10 +55,7 @@ def rank_campaigns_for_clusters(situation: CampaignCycleSituation) -> tuple[tupl
 
 
 def max_test_campaigns_served_first(situation: CampaignCycleSituation, cluster: str) -> int:
-    """Return how many test campaigns of one owner a cluster serves first.
-
-    Without this limit a person could block all others by splitting work into test campaigns.
-    """
+    """Return how many test campaigns of one owner a cluster serves first, so that no owner blocks all others."""
     return max(MIN_PRIOR_TESTS, situation.room[cluster].max_slots // SLOTS_PER_PRIOR_TEST)
 
 
@@ -203,10 +200,7 @@ def _serve(
     granted: dict[int, int],
     most: Mapping[str, int],
 ) -> int:
-    """Give slot after slot to the user, project or group with the least usage; return how many slots are left.
-
-    `most` limits the tasks of each user, project or group. `levels` and `granted` are updated.
-    """
+    """Give slot after slot to the user, project or group with the least usage; return how many slots are left."""
     queues = {name: deque[FairShareRequest]() for name in levels}
     for request in requests:
         queues[request.claimant].append(request)

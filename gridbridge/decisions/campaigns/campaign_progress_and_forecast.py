@@ -120,10 +120,7 @@ def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list
 
 
 def _with_tail(times: list[float], shares: list[float], count: int, young_s: float) -> RunTimeSurvivalCurve:
-    """Extend a survival curve: with n ended tasks a share of 2 / (n + 2) may run longer than all known tasks.
-
-    If a larger share still runs, the tail has the length `young_s`.
-    """
+    """Extend a curve: a share of 2 / (n + 2) may run longer than n ended tasks, a larger share for `young_s`."""
     beyond = 2 / (count + 2)
     last, last_share = (times[-1], shares[-1]) if times else (0.0, 1.0)
     curve = RunTimeSurvivalCurve(tuple(times), tuple(shares), count)
@@ -149,10 +146,7 @@ Weighed = tuple[RunTimeSurvivalCurve, float, float]  # survival curve, elapsed t
 
 
 def forecast_campaign_end(progress: CampaignProgressForForecast) -> CampaignForecast:
-    """Forecast when a campaign's last task ends, and how many tasks end per second now.
-
-    A value that can't be forecast is None.
-    """
+    """Forecast when a campaign's last task ends, and the rate of ended tasks now; unknown values are None."""
     services = [throughput for throughput in progress.services if throughput.elapsed_s or throughput.durations_s]
     if not any(throughput.durations_s for throughput in services):
         return CampaignForecast()
@@ -186,10 +180,7 @@ def _expected(
 
 
 def forecast_error_share(stored: HalfwayForecast) -> float | None:
-    """Return the error of a P50 forecast, divided by the time that the campaign took after the forecast.
-
-    Negative if the campaign ended before P50; None if the campaign is unfinished.
-    """
+    """Return the error of P50, divided by the time from the forecast to the end; None without an end."""
     if stored.ended_at is None:
         return None
     took_s = (stored.ended_at - stored.made_at).total_seconds()

@@ -53,10 +53,7 @@ class TaskPerClusterScheduler:
 
 
 class WorkqueueScheduler:
-    """Scheduler of usual campaigns, which fills free slots (CiGri's workqueue scheduling).
-
-    The flood rate limits all tasks that wait, including the campaign's tasks that already wait at the cluster.
-    """
+    """Scheduler of usual campaigns: fill free slots, and let more tasks wait (CiGri's workqueue scheduling)."""
 
     def to_start(self, offer: ClusterOfferToScheduler, /) -> int:
         """Return the number of tasks that the job ratio gives; 0 without a job ratio."""

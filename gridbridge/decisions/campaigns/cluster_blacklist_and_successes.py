@@ -94,10 +94,7 @@ def derive_cluster_blacklist(
 
 
 def is_cluster_probe_due(event: CampaignEvent, at: datetime, policy: CampaignFailuresSection) -> bool:
-    """Say whether the pause after an event is over, so that a task may probe the cluster again.
-
-    A pause longer than `probe_max_s` is over at once: a clock that ran fast has stored the pause's end.
-    """
+    """Say whether the pause after an event is over; a pause above `probe_max_s` is over (a clock ran fast)."""
     longest = timedelta(seconds=policy.probe_max_s)
     return event.until is not None and not at < event.until <= at + longest
 
@@ -139,10 +136,7 @@ def repeat_event_with_longer_pause(
     at: datetime,
     policy: CampaignFailuresSection,
 ) -> CampaignEvent:
-    """Return an event that happened again, with a doubled pause before the next probe.
-
-    A failure during the pause does not change the pause, since the failed task was sent before the pause began.
-    """
+    """Return an event that happened again, with a doubled pause before the next probe unless the pause still lasts."""
     if earlier and earlier.until and not is_cluster_probe_due(earlier, at, policy):
         return replace(earlier, last_at=at)
     event = earlier or new_campaign_event(CampaignEventSubject.CAMPAIGN, code, *pair, at)
@@ -243,10 +237,7 @@ def update_success_records(
     ended: Iterable[tuple[TaskAttempt, str]],
     untimed: Container[tuple[int, int]] = (),
 ) -> tuple[CampaignSuccessAtCluster, ...]:
-    """Return the success records that a cycle's ended tasks change.
-
-    Run times of tasks in arrays of `untimed` are ignored.
-    """
+    """Return the success records that ended tasks change, without the run times of arrays in `untimed`."""
     by_pair = {(record.campaign, record.cluster): record for record in records}
     of = defaultdict[CampaignCluster, list[TaskAttempt]](list)
     for attempt, cluster in ended:

@@ -210,10 +210,7 @@ def drop_future_subscription_times(
 
 
 def pause_before_next_notification(tries: int, policy: NotificationsSection) -> timedelta:
-    """Return the pause before a subscription's next message: fixed after a success, doubled after each failure.
-
-    `tries` counts the failures in a row.
-    """
+    """Return the pause before a subscription's next message, doubled after each of `tries` failures in a row."""
     if not tries:
         return timedelta(seconds=policy.pause_s)
     return timedelta(seconds=policy.retry_s * 2 ** min(tries - 1, MAX_DOUBLINGS))

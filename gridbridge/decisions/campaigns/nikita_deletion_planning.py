@@ -176,10 +176,7 @@ def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings)
 
 
 def shift_past_time_by_clock_jumps(since: datetime, leaps: Iterable[ClockJump]) -> datetime:
-    """Return a stored time as the present clock would have recorded it.
-
-    A time stored before a forward jump of the clock looks too old by the length of the jump.
-    """
+    """Return a stored time as the present clock would have recorded it, after all forward jumps."""
     later_s = sum(jump.by_s for jump in leaps if jump.at > since)
     return since + timedelta(seconds=later_s)
 

@@ -92,20 +92,14 @@ class PrologueAndEpilogueProgress:
     def first(
         self, sends: Iterable[PlannedCampaignTaskSend]
     ) -> tuple[tuple[PlannedCampaignTaskSend, ...], tuple[CampaignPrologueOrEpilogueStart, ...]]:
-        """Split the tasks to send into tasks to send now, and prologues to start first.
-
-        Tasks wait until their campaign's prologue has succeeded at the cluster.
-        """
+        """Split tasks into tasks to send now, and tasks whose campaign's prologue starts first at the cluster."""
         going, early = list[PlannedCampaignTaskSend](), list[PlannedCampaignTaskSend]()
         for send in sends:
             (going if self._is_ready(send.campaign, send.cluster) else early).append(send)
         return tuple(going), tuple(self._next(send.campaign, send.cluster, PROLOGUE) for send in early)
 
     def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[CampaignPrologueOrEpilogueStart, ...]]:
-        """Return the campaigns that end now, and the epilogues to start for the remaining campaigns.
-
-        A running prologue is awaited, even if no task needs the prologue any more.
-        """
+        """Return the campaigns that end now, and the epilogues to start; a running prologue is awaited."""
         ending, steps = [], []
         for number in campaigns:
             unfinished = [name for name in self._epilogues(number) if not self._is_over(number, name)]

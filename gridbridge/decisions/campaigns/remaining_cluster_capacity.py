@@ -34,10 +34,7 @@ class FreeClusterSlots:
 
 
 class RemainingArraysByCluster:
-    """The number of further arrays that each cluster accepts from each owner and from all owners.
-
-    Arrays of users who submit without gridbridge are not counted.
-    """
+    """The number of further arrays of gridbridge that each cluster accepts from each owner and from all owners."""
 
     def __init__(
         self,
@@ -74,10 +71,7 @@ def max_waiting_tasks(max_slots: int, flood_rate: float) -> int:
 
 
 def may_multislot_task_wait(max_slots: int, flood_rate: float, slots: int) -> bool:
-    """Say whether a multi-slot task may wait at a cluster, however many tasks wait already.
-
-    Slots become free one after another. If other tasks took each free slot, a multi-slot task would never start.
-    """
+    """Say whether a multi-slot task may wait at a cluster in any case, as other tasks would take each free slot."""
     return flood_rate > 0 and 1 < slots <= max_slots
 
 

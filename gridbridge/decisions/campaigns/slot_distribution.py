@@ -84,10 +84,7 @@ class TaskAllotmentToClusters:
                 self._give(campaign, cluster, self._matching.to_start(campaign, cluster))
 
     def let_wait(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        """Send more tasks of campaigns of equal rank, to wait at clusters without free slots.
-
-        A multi-slot task of a later campaign must not delay an earlier campaign.
-        """
+        """Send tasks of campaigns of equal rank to wait; multi-slot tasks must not delay an earlier campaign."""
         for campaign, clusters in turn:
             for cluster in self._best_first(campaign, clusters):
                 allotted = self.given[campaign.number, cluster]

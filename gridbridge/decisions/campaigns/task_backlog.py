@@ -12,10 +12,7 @@ EMPTY_BLACKLIST: Mapping[CampaignCluster, ClusterClosureOrProbe] = {}
 
 
 class TaskClusterExclusions(NamedTuple):
-    """The clusters that a task avoids while another cluster is open, and clusters that never get the task.
-
-    A task avoids clusters where it failed. A cluster where the task overran its walltime never gets the task again.
-    """
+    """The clusters that a task avoids after a failure, and the clusters where the task overran its walltime."""
 
     avoid: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
@@ -25,10 +22,7 @@ NO_EXCLUSIONS = TaskClusterExclusions()
 
 
 class UnsentTaskBacklog:
-    """The unsent tasks of campaigns, by the clusters that the tasks avoid.
-
-    Tasks that avoid most clusters are sent first. Among equal tasks the state file takes the most urgent first.
-    """
+    """The unsent tasks of campaigns, by the clusters that the tasks avoid; tasks that avoid most go first."""
 
     def __init__(
         self,
@@ -82,10 +76,7 @@ class UnsentTaskBacklog:
                 self._tasks_taken[campaign, cluster][kind] += tasks_taken
 
     def _going(self, campaign: int, cluster: str) -> list[TaskClusterExclusions]:
-        """Return the groups of unsent tasks that may go to a cluster.
-
-        A probe costs the task an attempt, so tasks that failed at the cluster are probes only if no other task is left.
-        """
+        """Return the groups of tasks for a cluster; a probe takes tasks that failed there last."""
         unsent = self._unsent.get(campaign, {})
         able = [kind for kind in unsent if unsent[kind] and cluster not in kind.never]
         gladly = [kind for kind in able if cluster not in kind.avoid]
@@ -114,10 +105,7 @@ def count_unsent_tasks_by_exclusions(
 def has_unplaceable_tasks(
     campaign: Campaign, situation: CampaignCycleSituation, barred: Mapping[CampaignCluster, ClusterClosureOrProbe]
 ) -> bool | None:
-    """Say whether a campaign has waiting tasks that none of its clusters may take.
-
-    None if a cluster gives no answer or is stressed, since the cluster may take the tasks later.
-    """
+    """Say whether no cluster may take some of a campaign's waiting tasks; None if a cluster may take them later."""
     if campaign.state is not CampaignState.IN_TREATMENT or not situation.waiting.get(campaign.number):
         return False
     waiting = [kind for kind, tasks in count_unsent_tasks_by_exclusions(situation, campaign.number).items() if tasks]

@@ -32,10 +32,7 @@ PREEMPTION_GRACE_S = 300.0  # time for preempted tasks to end and for the schedu
 
 
 def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> frozenset[LocalRequestId]:
-    """Return the local requests that must wait now, because tasks were preempted for the requests recently.
-
-    Each wait is twice as long as the last, since an unknown cause keeps the request from starting.
-    """
+    """Return the local requests that wait after a preemption, each time for twice as long."""
     return frozenset(
         request
         for request, ended_at in tried.items()
@@ -46,10 +43,7 @@ def requests_with_recent_preemption(tried: PreemptionHistory, now: datetime) -> 
 def find_blocked_local_requests(
     cluster: str, cell: CellRequestsAndResources, ours: ArrayJobsById, recent: Set[LocalRequestId] = frozenset()
 ) -> tuple[BlockedLocalRequest, ...]:
-    """Return the first local requests that would start if tasks of campaigns were preempted.
-
-    Requests in `recent` are left out: they may be starting, or another job has taken the resources.
-    """
+    """Return the first local requests, except those in `recent`, that would start if tasks were preempted."""
     tasks = tuple(_tasks(cell, ours))
     strangers = [holder for holder in cell.holders if not _is_ours(holder, ours)]
     shut = {holder.host for holder in strangers if holder.alone}
@@ -207,10 +201,7 @@ def _cost(choice: VictimChoice) -> tuple[int, list[float], str]:
 
 
 def _missing(request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks) -> ResourceAmounts | None:
-    """Return the amounts that a request lacks at a queue instance, after all deletions that are under way.
-
-    None if the queue instance has too few slots or lacks a resource altogether.
-    """
+    """Return what a request lacks at a queue instance after all deletions; None if it can never start there."""
     free = {**request.free, **host.free}
     demanded = {name: n for name, n in request.asked.defaults.items() if name in free}
     demanded |= {name: n for name, n in request.asked.amounts.items() if n > host.own.get(name, 0)}
@@ -223,11 +214,7 @@ def _missing(request: BlockedLocalRequest, host: QueueInstanceResources, tasks: 
 
 
 def _barring(request: BlockedLocalRequest, host: QueueInstanceResources, tasks: _Tasks) -> list[PreemptibleTask] | None:
-    """Return the tasks to preempt because the request, or one of the tasks, needs the host alone.
-
-    None if the request can't get the host alone: jobs without gridbridge run on the host, or the host lacks the
-    resource for exclusive use.
-    """
+    """Return the tasks to preempt because a host is needed alone; None if the request can't get the host alone."""
     on_host, alone = tasks.on[host.host], request.asked.alone
     if not alone:
         return [task for task in on_host if task.alone]

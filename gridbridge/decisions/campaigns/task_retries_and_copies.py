@@ -35,10 +35,7 @@ def may_retry_task(
     clusters: Set[str],
     policy: CampaignFailuresSection,
 ) -> bool:
-    """Say whether a task runs again after an ended attempt; `earlier` are the task's other attempts.
-
-    A task that overran its walltime is retried only at clusters where it has not overrun the walltime.
-    """
+    """Say whether a task runs again after an ended attempt; `earlier` are the task's other attempts."""
     attempts = [now, *earlier]
     if now.outcome in NEVER_STARTED_OUTCOMES:
         return True
@@ -184,11 +181,7 @@ def assign_retry_numbers_above_attempts(again: Iterable[TaskRetry], rivals: Atte
 def find_superseded_attempts(
     ended: Iterable[TaskAttempt], rivals: AttemptsByTask, arrays: Iterable[CampaignArray]
 ) -> tuple[SupersededAttempts, ...]:
-    """Return, by array, the live attempts of tasks that have succeeded.
-
-    An attempt is returned in each cycle until it has ended. An array that is not released yet is left out
-    while one of its tasks is needed.
-    """
+    """Return, by array, the live attempts of tasks that have succeeded, in each cycle until the attempts end."""
     by_number = {array.key: array for array in arrays}
     now = {(attempt.campaign, attempt.task, attempt.attempt): attempt.outcome for attempt in ended}
     live = Counter[tuple[int, int]]()  # number of live attempts by campaign and array

@@ -86,10 +86,7 @@ def _submitted_for_each_running(old: float, terms: JobRatioInputs) -> float:
 
 
 def _one_step_up(old: float, terms: JobRatioInputs) -> float:
-    """Return the next higher job ratio if a slot is free and tasks start, else the old job ratio.
-
-    While tasks wait although slots look free, or nikita deletes them, more tasks would only be sent and deleted.
-    """
+    """Return the next higher job ratio if a slot is free, tasks start and no task of any campaign waits."""
     does_begin = terms.running or terms.ended
     is_held = terms.waiting or terms.others or terms.is_wiped
     return old + RATIO_STEP if terms.free and does_begin and not is_held else old
@@ -110,10 +107,7 @@ INCREASES: Mapping[JobRatioRule, RatioChange] = {
 
 
 def predict_job_ratios(situation: CampaignCycleSituation) -> dict[CampaignCluster, JobRatioUpdate]:
-    """Return the job ratio of each campaign with unsent tasks at each cluster that answered.
-
-    Test campaigns have no job ratio, since they send one task to each cluster.
-    """
+    """Return the job ratio of each campaign with unsent tasks, except tests, at each cluster that answered."""
     predictor = _CyclePredictor(situation)
     sending = (campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT)
     return {

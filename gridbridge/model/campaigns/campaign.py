@@ -52,11 +52,7 @@ class TaskAttemptOutcome(StrEnum):
 
 
 def is_task_cancelled_by_owner(outcome: TaskAttemptOutcome, state: "CampaignState | None") -> bool:
-    """Say whether an owner cancelled a task, alone or with the whole campaign.
-
-    Outcome CANCELLED in a campaign that was not cancelled means that someone deleted the task at the
-    cluster; the task counts as failed.
-    """
+    """Say whether an owner cancelled a task, alone or with the campaign, and nobody else at the cluster."""
     is_with_campaign = state is CampaignState.CANCELLED and outcome is TaskAttemptOutcome.CANCELLED
     return is_with_campaign or outcome is TaskAttemptOutcome.UNWANTED
 

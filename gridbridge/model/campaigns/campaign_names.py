@@ -77,10 +77,7 @@ def split_task_parameters(line: str) -> tuple[str, ...]:
 
 
 def has_closed_quotes(line: str) -> bool:
-    """Say whether every quotation mark in a line of task parameters is closed.
-
-    sh and `split_task_parameters` split a line with an open quotation mark differently.
-    """
+    """Say whether every quotation mark in a line of task parameters is closed."""
     if SPECIAL.isdisjoint(line):
         return True
     import shlex

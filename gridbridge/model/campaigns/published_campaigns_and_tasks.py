@@ -220,10 +220,7 @@ def counts_of_one_ended_task(
 def sum_task_end_counts_by_cluster(
     ends: Iterable[CampaignTaskEndCounts], at: datetime
 ) -> tuple[CampaignTaskEndCounts, ...]:
-    """Add up the numbers of ended tasks by cluster, sorted by cluster; sums of 0 are left out.
-
-    `at` becomes the time of the sums.
-    """
+    """Add up the numbers of ended tasks by cluster, at the time `at`; sums of 0 are left out."""
     sums: dict[str, dict[str, int]] = {}
     for end in ends:
         of_cluster = sums.setdefault(end.cluster, dict.fromkeys(COUNTS, 0))

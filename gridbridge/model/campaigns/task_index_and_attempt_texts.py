@@ -101,10 +101,7 @@ def is_prologue_or_epilogue_task(task: int) -> bool:
 
 
 def prologue_or_epilogue_task_number(step: str, cluster: str, clusters: "Iterable[str]") -> int:
-    """Return the task number of a campaign's prologue or epilogue at a cluster.
-
-    Prologues and epilogues need task numbers, because root's ledger of submitted tasks records tasks by number.
-    """
+    """Return the task number by which root's ledger records a campaign's prologue or epilogue at a cluster."""
     return FIRST_PROLOGUE_TASK + 2 * sorted(clusters).index(cluster) + STEPS.index(step)
 
 

@@ -7,7 +7,7 @@ import pytest
 from gridbridge.campaigns.submission import jdl_and_task_files
 from gridbridge.campaigns.submission.jdl_and_task_files import (
     make_task_names_unique,
-    renamed_tasks_warning,
+    task_line_warnings,
 )
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign_names import split_task_parameters
@@ -113,7 +113,7 @@ def test_it_is_told_which_names_got_a_number() -> None:
     """It is what the command gets for its first word."""
     lines = ("-n 5", "-n 6", "-n 7", "x")
 
-    told_of = renamed_tasks_warning(lines, make_task_names_unique(lines))
+    (told_of,) = task_line_warnings(lines, make_task_names_unique(lines))
 
     assert told_of == "2 tasks got a number, because the first word was not unique: -n#2 6"
-    assert renamed_tasks_warning(("a", "b"), make_task_names_unique(("a", "b"))) == ""
+    assert not [*task_line_warnings(("a", "b"), ("a", "b"))]
