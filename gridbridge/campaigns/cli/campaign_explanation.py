@@ -74,7 +74,6 @@ ORDERS = {
     CampaignPrecedenceReason.AGE: "went to {before}, which {are} older; this campaign gets the remaining slots",
 }
 NOT_TAKEN = "{sent_to_it} to be sent there, and the cluster accepted none: event {refusal} says why"
-OTHERS = "go to other campaigns first; when they have enough, this campaign is next"
 STATES = {
     CampaignState.PAUSED: "{who} is paused; griddel -r resumes the campaign",
     CampaignState.TERMINATED: "{who} has ended",
@@ -119,8 +118,7 @@ def _of_campaign(campaign: ShownCampaign, folder: str) -> CampaignExplanation:
 
 def _of_task(campaign: ShownCampaign, task: PublishedCampaignTask, folder: str) -> CampaignExplanation:
     explanation = _explain(campaign, task, _state(task), folder, does_wait=task.is_waiting)
-    more = (*_of_copies(task), *_of_ways(task), *_of_moves(task), *_of_output(campaign, task))
-    return replace(explanation, sentences=(*explanation.sentences, *more))
+    return replace(explanation, sentences=(*explanation.sentences, *_of_attempts(campaign, task)))
 
 
 def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
@@ -137,19 +135,14 @@ def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
         yield f"{failed_tasks} failed: gridstat {campaign.number} --failed shows how{again}"
 
 
-def _of_output(campaign: ShownCampaign, task: PublishedCampaignTask) -> Iterator[str]:
-    if task.has_failed and task.outcome not in NEVER_STARTED_OUTCOMES and task.job_id:
-        yield f"gridstat -j {campaign.number}.{task.number} -E shows the task's standard error to the owner"
-
-
 def _explain(
     campaign: ShownCampaign, task: PublishedCampaignTask | None, head: str, folder: str, *, does_wait: bool
 ) -> CampaignExplanation:
     events = tuple(event for event in campaign_client.published_events(folder) if not event.closed_at)
     if not does_wait or campaign.state is not CampaignState.IN_TREATMENT:
         subject = f"campaign {campaign.number}" if task else "it"
-        at = ", ".join(campaign.ending_at)
-        ending = f"{subject} is being cancelled: tasks at {at} have not ended yet" if at else ""
+        places = ", ".join(campaign.ending_at)
+        ending = f"{subject} is being cancelled: tasks at {places} have not ended yet" if places else ""
         state = ending or STATES.get(campaign.state, "").format(who=subject)
         is_good = task is not None and task.has_ended and not task.has_failed
         clusters = ("", task.cluster) if task and task.has_ended else None
@@ -157,14 +150,11 @@ def _explain(
         sentences = (head, state, *(() if is_good else _open(campaign, about)))
         return CampaignExplanation(campaign=campaign, task=task, sentences=tuple(filter(None, sentences)))
     last = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, folder)
-    reasons = tuple(reason for reason in last.reasons if reason.campaign == campaign.number) if last else ()
-    return CampaignExplanation(
-        campaign=campaign,
-        task=task,
-        at=last.at if last else None,
-        reasons=reasons,
-        sentences=(head, *_sentences(reasons, events), *_open(campaign, events)),
-    )
+    published = last.reasons if last else ()
+    reasons = tuple(reason for reason in published if reason.campaign == campaign.number)
+    sentences = (head, *_sentences(reasons, events), *_open(campaign, events))
+    at = last.at if last else None
+    return CampaignExplanation(campaign=campaign, task=task, at=at, reasons=reasons, sentences=sentences)
 
 
 def _sentences(reasons: tuple[TaskSendExplanation, ...], events: tuple[CampaignEvent, ...]) -> Iterator[str]:
@@ -218,7 +208,7 @@ def _counted(reason: TaskSendExplanation) -> dict[str, object]:
 
 def _served_before(reason: TaskSendExplanation) -> str:
     if not reason.order:
-        return OTHERS
+        return "go to other campaigns first; when they have enough, this campaign is next"
     several, are = ("campaigns", "are") if len(reason.before) > 1 else ("campaign", "is")
     numbers = {"own": reason.own, "theirs": reason.theirs}
     before = f"{several} {', '.join(map(str, reason.before))}"
@@ -247,25 +237,21 @@ def _state(task: PublishedCampaignTask) -> str:
     return f"it ended at {task.cluster} ({job}): {task.word}{ended}"
 
 
-def _of_copies(task: PublishedCampaignTask) -> Iterator[str]:
+def _of_attempts(campaign: ShownCampaign, task: PublishedCampaignTask) -> Iterator[str]:
     if task.beyond_s is not None:
         yield f"this attempt is a copy{_made_for(task.beyond_s)}"
     for copy in task.copies:
         kind = "another attempt" if copy.beyond_s is None else "a copy"
         state = f"is at {copy.cluster}" if copy.is_live else f"was at {copy.cluster}, and did not count"
         yield f"{kind} of the task {state} (attempt {copy.attempt}){_made_for(copy.beyond_s)}"
-
-
-def _of_ways(task: PublishedCampaignTask) -> Iterator[str]:
     for preemption in task.made_way:
         whom = f"job {preemption.job}, which lacked {', '.join(preemption.lacked)}"
         yield f"attempt {preemption.attempt} was preempted at {preemption.cluster} for {whom}"
-
-
-def _of_moves(task: PublishedCampaignTask) -> Iterator[str]:
     for move in task.moved:
         to = f"the next attempt went to {move.to}" if move.to else "the task is sent again"
         yield f"attempt {move.attempt} was moved from {move.cluster}, where it waited: {to}"
+    if task.has_failed and task.outcome not in NEVER_STARTED_OUTCOMES and task.job_id:
+        yield f"gridstat -j {campaign.number}.{task.number} -E shows the task's standard error to the owner"
 
 
 def _made_for(beyond_s: int | None) -> str:

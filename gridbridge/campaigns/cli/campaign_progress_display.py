@@ -120,7 +120,6 @@ class _Lines:
 
 mpl.use("Agg")
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
-FAILED = "#B22222"
 SEEN = 0.02
 SIZE_INCHES, DOTS = (9.0, 5.0), 110
 
@@ -162,7 +161,7 @@ def _stacks(axes: Axes, campaign: ShownCampaign, ends: Sequence[CampaignTaskEndC
     if any(end.failed for end in ends):
         failed = _sums(times, [replace(end, tasks=end.failed) for end in ends])
         label = f"failed, of all: {failed[-1]}"
-        axes.step(at, failed, where="post", color=FAILED, linestyle="--", label=label)
+        axes.step(at, failed, where="post", color="#B22222", linestyle="--", label=label)
 
 
 def _sums(times: Sequence[datetime], ends: Sequence[CampaignTaskEndCounts]) -> list[int]:

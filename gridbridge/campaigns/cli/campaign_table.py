@@ -27,9 +27,7 @@ LETTERS = {
 }
 SUMMARY_HEAD = ("Id", "User", "Status", "Type", "Waiting", "Running", "Finished", "ToFix Err")
 CLUSTER_HEAD = ("Cluster", "Waiting", "Running", "Ended", "Failed", "Tasks/h", "Mean s")
-NEVER_SENT = "(never sent)"  # shown as the cluster of tasks that were cancelled before they were sent
 TASK_HEAD = "Task       State           Cluster      Attempt Exit Seconds  Parameters"
-TASK_ROW = "{:<10} {:<15} {:<12} {:>7} {:>4} {:>7}  {}"
 COPY_ROW = "{:<10} {:<15} {:<12} {:>7}"
 CSV_HEAD = ("id", "name", "user", "submission_time", "state", "ended", "failed", "waiting", "tasks")
 TASK_CSV_HEAD = ("task", "state", "cluster", "attempt", "exit_status", "seconds", "parameters")
@@ -66,7 +64,8 @@ def end_forecast_error_text(forecast_errors: ShownForecastErrors) -> str:
 
 def campaign_summary_row(campaign: ShownCampaign) -> tuple[str, ...]:
     """Return the row of a campaign in the summary table."""
-    numbers = (campaign.tasks_waiting, campaign.tasks_running, campaign.ended, campaign.tasks_to_fix)
+    to_fix = 0 if campaign.state is CampaignState.CANCELLED else campaign.failed
+    numbers = (campaign.tasks_waiting, campaign.tasks_running, campaign.ended, to_fix)
     return (str(campaign.number), campaign.owner, campaign.state, campaign.type, *map(str, numbers))
 
 
@@ -75,7 +74,7 @@ def cluster_progress_rows(campaign: ShownCampaign) -> list[tuple[str, ...]]:
     live = (campaign.tasks_waiting, campaign.tasks_running)
     of_all = ("all", *live, campaign.ended, campaign.failed, campaign.ended_per_h, campaign.mean_s)
     rows = [
-        (at.cluster or NEVER_SENT, at.waiting, at.running, at.ended or 0, at.failed or 0, at.ended_per_h, at.mean_s)
+        (at.cluster or "(never sent)", at.waiting, at.running, at.ended or 0, at.failed or 0, at.ended_per_h, at.mean_s)
         for at in campaign.at
     ]
     return [tuple(map(_figure, row)) for row in (*rows, of_all)]
@@ -102,7 +101,7 @@ def parse_campaign_range(text: str) -> Callable[[int], bool]:
 
 def format_task_for_display(task: PublishedCampaignTask, parameters: Sequence[str]) -> str:
     """Return a task's line of text, with the task's parameters if `parameters` has them."""
-    return TASK_ROW.format(*_cells(task, parameters)).rstrip()
+    return "{:<10} {:<15} {:<12} {:>7} {:>4} {:>7}  {}".format(*_cells(task, parameters)).rstrip()
 
 
 def print_task_lines(

@@ -16,7 +16,6 @@ from gridbridge.state import drains
 from gridbridge.state.published_json import to_json_types
 
 BAR = 80  # width of a bar in columns, as in CiGri
-NOT_ASKED = "not queried: no campaign uses the cluster"
 USED, OURS, FREE, AWAY = "#", "o", ".", "x"
 
 
@@ -68,7 +67,7 @@ def _info(cluster: ShownCampaignCluster, events: tuple[CampaignEvent, ...], *, i
     is_down, numbers = campaign_client.cluster_silence_and_closures(events, cluster.name)
     words = [cluster.kind, f"free:{_text(cluster.free)}/{_text(cluster.slots)}"]
     words += ["BLACKLISTED"] if is_down else []
-    words += [NOT_ASKED] if cluster.slots is None and not is_down else []
+    words += ["not queried: no campaign uses the cluster"] if cluster.slots is None and not is_down else []
     words += ["drained"] if is_drained else []
     words += [f"closed to campaigns {','.join(map(str, numbers))}"] if numbers else []
     return f" ({', '.join(words)})"

@@ -20,8 +20,6 @@ NOT_DONE = {
     CampaignOwnerRequestReply.WRONG: "the service refuses this subscription",
 }
 NO_PROGRAM = "you can't execute {} on this host; the transfer host, which runs the program, needs it"
-ONE_WAY = "give one of -m ADDRESS, -j IDENTITY, -p PROGRAM and -l"
-WHICH = "give -s low, medium or high: the least severity of notifications"
 TYPED = {NotificationChannel.MAIL: "-m", NotificationChannel.JABBER: "-j", NotificationChannel.PROGRAM: "-p"}
 
 
@@ -62,7 +60,7 @@ def gridnotify(
     identities = zip(TYPED, (address, name, path), strict=True)
     chosen = [(way, text) for way, text in identities if text is not None]
     if len(chosen) + is_list != 1:
-        raise click.UsageError(ONE_WAY)
+        raise click.UsageError("give one of -m ADDRESS, -j IDENTITY, -p PROGRAM and -l")
     return relay_and_runner_wait.exit_status_of_request(
         "gridnotify", lambda: _list(is_json) if is_list else _change(*chosen[0], severity, is_end, is_verbose)
     )
@@ -90,7 +88,7 @@ def _change(way: NotificationChannel, identity: str, severity: str | None, is_en
         raise click.UsageError(f"{TYPED[way]} {error}") from error
     if (severity or not is_end) and severity not in [level.value for level in NotificationSeverity]:
         wrong = f"-s {severity}: no severity; " if severity is not None else ""
-        raise click.UsageError(f"{wrong}{WHICH}")
+        raise click.UsageError(f"{wrong}give -s low, medium or high: the least severity of notifications")
     verb = CampaignOwnerRequestVerb.UNSUBSCRIBE if is_end else CampaignOwnerRequestVerb.SUBSCRIBE
     answer = campaign_client.change_own_subscription(
         verb, way, identity, NotificationSeverity(severity or NotificationSeverity.LOW)

@@ -26,12 +26,8 @@ LAST_BYTES, LAST_LINES = 2000, 5  # at most this much of a failed task's standar
 MOST_FAILED = 1000  # the standard error of at most this many failed tasks is read
 
 
-class UnknownCampaignOrTask(GridbridgeError):
-    """The campaign or task does not exist."""
-
-
-class NoEndedTaskToPlot(GridbridgeError):
-    """No task of the campaign has ended yet, so there is nothing to plot."""
+class NothingToShow(GridbridgeError):
+    """The campaign or task does not exist, or no task has ended that a plot could show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +40,7 @@ class GridstatOutputOptions:
     is_csv: bool = False
 
 
-def show_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputOptions, *, is_summary: bool) -> None:
-    """Print one line for each campaign, or the summary table, as text, JSON or CSV."""
+def _print_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputOptions, *, is_summary: bool) -> None:
     if view.is_json:
         output_and_errors.print_json([_plain(campaign) for campaign in campaigns])
     elif view.is_csv:
@@ -59,10 +54,9 @@ def show_campaigns(campaigns: Sequence[ShownCampaign], view: GridstatOutputOptio
             output_and_errors.print_line(line)
 
 
-def show_campaign_with_clusters(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
-    """Print a campaign and its progress at each cluster; with -H, JSON or CSV print the campaign alone."""
+def _print_campaign_with_clusters(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
     campaign = campaign_client.campaign_with_cluster_progress(campaign, view.folder)
-    show_campaigns([campaign], view, is_summary=False)
+    _print_campaigns([campaign], view, is_summary=False)
     if not (view.is_json or view.is_csv or view.is_headless):
         head = campaign_table.CLUSTER_HEAD
         output_and_errors.print_table(head, campaign_table.cluster_progress_rows(campaign), numbers=head[1:])
@@ -74,8 +68,7 @@ def _plain(campaign: ShownCampaign) -> dict[str, object]:
     return fields | {"running": campaign.tasks_running}
 
 
-def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: GridstatOutputOptions) -> None:
-    """Print a campaign and its tasks, beginning with task number `first`."""
+def _print_campaign_with_tasks(campaign: ShownCampaign, first: int, view: GridstatOutputOptions) -> None:
     parameters = campaign_client.own_task_parameters(campaign.number)
     tasks = campaign_client.list_published_tasks(campaign, first, view.folder)
     counted = campaign_client.campaign_with_cluster_progress(campaign, view.folder)
@@ -86,15 +79,14 @@ def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: Gridstat
     elif view.is_csv:
         campaign_table.print_tasks_csv(tasks, parameters, view.is_headless)
     else:
-        show_campaign_with_clusters(campaign, view)
+        _print_campaign_with_clusters(campaign, view)
         output_and_errors.print_line(campaign_table.campaign_end_forecast_text(counted))
         if campaign.state.is_alive and (errors := campaign_client.published_forecast_errors(view.folder)):
             output_and_errors.print_line(campaign_table.end_forecast_error_text(errors))
         campaign_table.print_task_lines(tasks, parameters, view.is_headless)
 
 
-def show_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
-    """Print a campaign's failed tasks, with the end of their standard error if the caller owns the campaign."""
+def _print_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
     bad = campaign_client.finally_failed_tasks(campaign, view.folder)
     tasks = tuple(task for task in bad if not is_task_cancelled_by_owner(task.outcome, campaign.state))
     parameters = campaign_client.own_task_parameters(campaign.number)
@@ -105,8 +97,8 @@ def show_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> N
     elif view.is_csv:
         campaign_table.print_tasks_csv(tasks, parameters, view.is_headless)
     else:
-        for head in () if view.is_headless else (campaign_table.TASK_HEAD,):
-            output_and_errors.print_line(head)
+        if not view.is_headless:
+            output_and_errors.print_line(campaign_table.TASK_HEAD)
         for task in tasks:
             output_and_errors.print_line(campaign_table.format_task_for_display(task, parameters))
             for line in texts.get(task.number, "").splitlines()[-LAST_LINES:]:
@@ -115,23 +107,21 @@ def show_failed_tasks(campaign: ShownCampaign, view: GridstatOutputOptions) -> N
         output_and_errors.print_error(f"gridstat: {problem}")
 
 
-def show_open_events(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
-    """Print the open events of a campaign."""
+def _print_open_events(campaign: ShownCampaign, view: GridstatOutputOptions) -> None:
     published = campaign_client.published_events(view.folder)
     chosen = campaign_client.select_published_events(published, campaign.number, None, is_global=False, is_all=False)
     gridevents.print_events(chosen, {campaign.number: campaign.state}, view.is_json)
 
 
-def show_task_or_its_output(
+def _print_task_or_output(
     number: int, task: int, view: GridstatOutputOptions, is_there: bool, is_output: bool, is_error: bool
 ) -> int:
-    """Print a task, its job at the cluster, or its output, which only the owner may read."""
     campaign = campaign_client.find_published_campaign(number, view.folder)
     published_task = campaign_client.find_published_task(campaign, task, view.folder) if campaign else None
     if not published_task:
-        raise UnknownCampaignOrTask(f"no job {number}.{task}")
+        raise NothingToShow(f"no job {number}.{task}")
     if (is_there or is_output or is_error) and not published_task.job_id:
-        raise UnknownCampaignOrTask(f"job {number}.{task} has no job at a cluster yet")
+        raise NothingToShow(f"job {number}.{task} has no job at a cluster yet")
     if is_output or is_error:
         return _stream(number, published_task, is_error=is_error)
     parameters = campaign_client.own_task_parameters(number)
@@ -148,11 +138,10 @@ def show_task_or_its_output(
     return 0
 
 
-def plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutputOptions) -> None:
-    """Write a plot of the ends of a campaign's tasks into a file."""
+def _plot_campaign_task_ends(shown: ShownCampaign, path: str, view: GridstatOutputOptions) -> None:
     ends = campaign_client.task_end_times_and_clusters(shown, view.folder)
     if not ends:
-        raise NoEndedTaskToPlot(f"campaign {shown.number}: none of its tasks has ended yet")
+        raise NothingToShow(f"campaign {shown.number}: none of its tasks has ended yet")
     band = (shown.p50_at, shown.p90_at) if shown.p50_at and shown.p90_at else ()
     _display().write_campaign_progress_plot(shown, ends, datetime.now(UTC), band, path)
     output_and_errors.print_line(path)
@@ -192,9 +181,6 @@ def _errors(number: int, tasks: Sequence[PublishedCampaignTask]) -> tuple[dict[i
 
 
 OF_ONE = "-f, -e, -J, --failed"
-OF_CAMPAIGN = ("is_full", "is_events", "is_jdl", "is_failed", "picture")
-OF_TASK = ("is_there", "is_output", "is_error")
-NO_TABLE = ("is_events", "is_jdl", "picture")
 Look = Callable[[], list[ShownCampaign]]
 
 
@@ -280,9 +266,9 @@ def gridstat(
     campaign_client.require_published_files(folder)
     try:
         if job is not None:
-            return show_task_or_its_output(*parse_campaign_dot_task(job), view, is_there, is_output, is_error)
+            return _print_task_or_output(*parse_campaign_dot_task(job), view, is_there, is_output, is_error)
         _show(context.params, look, chosen, view)
-    except (ForeignOrMissingCampaignFile, NoEndedTaskToPlot, UnknownCampaignOrTask) as error:
+    except (ForeignOrMissingCampaignFile, NothingToShow) as error:
         output_and_errors.print_error(f"gridstat: {error}")
         return REFUSED
     return 0
@@ -291,27 +277,27 @@ def gridstat(
 def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: GridstatOutputOptions) -> None:
     campaigns, range_ = look(), options["range_"]
     if not campaigns and (chosen is not None or (range_ and range_.isdigit())):
-        raise UnknownCampaignOrTask(f"no campaign {range_ if chosen is None else chosen}")
+        raise NothingToShow(f"no campaign {range_ if chosen is None else chosen}")
     picture, offset = options["picture"], options["offset"]
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
         (options["is_watch"], lambda: _display().watch_campaigns_until_end(look)),
-        (picture, lambda: plot_campaign_task_ends(campaigns[0], picture, view)),
+        (picture, lambda: _plot_campaign_task_ends(campaigns[0], picture, view)),
         (options["is_jdl"], lambda: output_and_errors.print_json(campaign_client.read_own_jdl(campaigns[0].number))),
-        (options["is_failed"], lambda: show_failed_tasks(campaigns[0], view)),
-        (options["is_full"], lambda: show_campaign_with_tasks(campaigns[0], offset or 0, view)),
-        (options["is_events"], lambda: show_open_events(campaigns[0], view)),
-        (chosen is not None and range_ is None, lambda: show_campaign_with_clusters(campaigns[0], view)),
-        (True, lambda: show_campaigns(campaigns, view, is_summary=range_ is not None)),
+        (options["is_failed"], lambda: _print_failed_tasks(campaigns[0], view)),
+        (options["is_full"], lambda: _print_campaign_with_tasks(campaigns[0], offset or 0, view)),
+        (options["is_events"], lambda: _print_open_events(campaigns[0], view)),
+        (chosen is not None and range_ is None, lambda: _print_campaign_with_clusters(campaigns[0], view)),
+        (True, lambda: _print_campaigns(campaigns, view, is_summary=range_ is not None)),
     )
     next(act for is_wanted, act in acts if is_wanted)()
 
 
 def _problem(options: Mapping[str, Any]) -> str:
     numbers = {options["number"], options["campaign"]} - {None}
-    of_task = sum(options[option] for option in OF_TASK)
-    of_one = sum(bool(options[option]) for option in OF_CAMPAIGN)
+    of_task = sum(options[option] for option in ("is_there", "is_output", "is_error"))
+    of_one = sum(bool(options[option]) for option in ("is_full", "is_events", "is_jdl", "is_failed", "picture"))
     is_table = options["is_json"] or options["is_csv"]
-    has_no_table = of_task or any(options[option] for option in NO_TABLE)
+    has_no_table = of_task or any(options[option] for option in ("is_events", "is_jdl", "picture"))
     wrong = (
         (len(numbers) > 1, "give one campaign: ID or -c ID"),
         (of_task and options["job"] is None, "-C, -O and -E are of one task: gridstat -j 12.0 -O"),

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, gridsub_campaign_source, gridwait, relay_and_runner_wait
-from gridbridge.campaigns.cli.gridsub_campaign_source import CampaignSourceOptions, GridsubCampaignOptions
+from gridbridge.campaigns.cli.gridsub_campaign_source import CampaignSourceOptions
 from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_client import (
     CampaignSubmissionRefusal,
@@ -17,6 +17,7 @@ from gridbridge.campaigns.store.campaign_client import (
 )
 from gridbridge.campaigns.store.campaign_files_of_owners import ForeignOrMissingCampaignFile
 from gridbridge.campaigns.submission import campaign_admission, qsub_directives
+from gridbridge.campaigns.submission.campaigns_without_jdl import CampaignWithoutJdlOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import VERSION
@@ -166,11 +167,11 @@ def gridsub(
       gridsub --retry-failed 12
       gridsub -c 12 -F more.txt
     """
-    requested = GridsubCampaignOptions(
-        clusters=clusters,
+    requested = CampaignWithoutJdlOptions(
+        clusters=tuple(dict.fromkeys(filter(None, map(str.strip, clusters.split(","))))),
         resources=resources,
         name=name,
-        type_=type_ or CampaignType.DEFAULT.value,
+        type_=CampaignType(type_ or CampaignType.DEFAULT),
         is_idempotent=is_idempotent,
         is_normal=kind == "normal",
     )

@@ -31,18 +31,6 @@ from gridbridge.program import configuration_in_force
 from gridbridge.program.model_values_as_json import model_value_from_json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GridsubCampaignOptions:
-    """Options of gridsub for a campaign without a JDL."""
-
-    clusters: str = ""  # names such as a,b; empty for all clusters
-    resources: tuple[str, ...] = ()
-    name: str = ""
-    type_: str = CampaignType.DEFAULT.value
-    is_idempotent: bool = False
-    is_normal: bool = False
-
-
 def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJdl:
     """Read a JDL; raises ConfigError with all mistakes, which on a login node exclude unknown clusters."""
     folder = os.path.dirname(path) or "."
@@ -107,15 +95,15 @@ def _site_clusters(path: str) -> tuple[str, ...]:
         return ()
 
 
-def choose_clusters_of_campaign(options: GridsubCampaignOptions, path: str = CONFIG) -> CampaignWithoutJdlOptions:
-    """Return options with the named clusters, or else all clusters with array jobs; raises CommandLineMistake."""
-    chosen = tuple(dict.fromkeys(filter(None, (word.strip() for word in options.clusters.split(",")))))
+def choose_clusters_of_campaign(options: CampaignWithoutJdlOptions, path: str = CONFIG) -> CampaignWithoutJdlOptions:
+    """Return options with all clusters that accept array jobs, if none is named; raises CommandLineMistake."""
+    chosen = options.clusters
     try:
         kinds = _cluster_kinds(path)
     except ConfigError as error:
         if not chosen:
             raise ConfigError((*error.problems, "or name the clusters: --clusters a,b")) from error
-        kinds = {}
+        kinds = {}  # the batch systems of clusters are unknown on a login node
     if unknown := [name for name in chosen if kinds and name not in kinds]:
         listing = ", ".join(sorted(kinds))
         raise CommandLineMistake((f"--clusters: no cluster {', '.join(unknown)} here; the clusters are {listing}",))
@@ -123,21 +111,11 @@ def choose_clusters_of_campaign(options: GridsubCampaignOptions, path: str = CON
         from gridbridge.batch.batch_adapter_table import ADAPTERS
 
         chosen = tuple(name for name, kind in kinds.items() if ADAPTERS[kind].array_ends)
-    return CampaignWithoutJdlOptions(
-        clusters=chosen,
-        by_resource=frozenset(name for name in chosen if name in kinds and not OF_KIND[kinds[name]].asks_by_rule),
-        resources=options.resources,
-        name=options.name,
-        type_=CampaignType(options.type_),
-        is_idempotent=options.is_idempotent,
-        is_normal=options.is_normal,
-    )
+    by_resource = frozenset(name for name in chosen if name in kinds and not OF_KIND[kinds[name]].asks_by_rule)
+    return replace(options, clusters=chosen, by_resource=by_resource)
 
 
 CHECK = "--check"
-OURS_ALONE = ("--wait", "--clusters", "--type")
-ENDINGS = (".json", ".toml", ".jdl")  # file name endings of a JDL, in upper or lower case
-JSON_TEXT = "the JDL of -j"
 SOURCES = "give one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"
 STANDARD_INPUT = "-"
 USAGE = "-c ID goes with -F FILE or -J JSON, and with no other campaign"
@@ -155,13 +133,13 @@ class CampaignSourceOptions:
     lines: str | None
     retried: int | None
     words: tuple[str, ...]
-    wishes: GridsubCampaignOptions
+    wishes: CampaignWithoutJdlOptions
     type_: str | None = None  # campaign's type; None if not given
 
     @property
     def is_nothing(self) -> bool:
         """Whether the command line has no option about the source or the properties of a campaign."""
-        return not self.words and self._sources == 0 and self.wishes == GridsubCampaignOptions()
+        return not self.words and self._sources == 0 and self.wishes == CampaignWithoutJdlOptions()
 
     @property
     def _sources(self) -> int:
@@ -188,7 +166,7 @@ class CampaignSourceOptions:
         if self.words and self.words[0] != STANDARD_INPUT:
             file = self.words[0]
             text = read_jdl_or_script(file)
-            if file.lower().endswith(ENDINGS) or looks_like_jdl(text):  # sh would run the JDL
+            if file.lower().endswith((".json", ".toml", ".jdl")) or looks_like_jdl(text):  # sh would run the JDL
                 raise click.UsageError(f"{file}: it is a JDL and no job script; expected gridsub -f {file}")
             _weigh_options(file, self.words[1:])
             options = choose_clusters_of_campaign(self.wishes)
@@ -198,7 +176,7 @@ class CampaignSourceOptions:
         self._refuse_wishes()
         if self.retried is not None:
             return campaign_of_failed_tasks(self.retried, self.type_ or "")
-        source = JSON_TEXT if self.text is not None else self.path or STANDARD_INPUT
+        source = "the JDL of -j" if self.text is not None else self.path or STANDARD_INPUT
         text = self.text if self.text is not None else read_jdl_or_script(source)
         return read_jdl(source, text, self.wishes.type_)
 
@@ -217,7 +195,7 @@ class CampaignSourceOptions:
         return campaigns_without_jdl.campaign_with_task_per_line(file, self.words, options)
 
     def _refuse_wishes(self) -> None:
-        if self.wishes != GridsubCampaignOptions(type_=self.wishes.type_):
+        if self.wishes != CampaignWithoutJdlOptions(type_=self.wishes.type_):
             raise click.UsageError("--clusters, -l, -N, --type and --idempotent exclude a JDL, whose keys say this")
 
 
@@ -228,7 +206,7 @@ def _weigh_options(file: str, words: tuple[str, ...]) -> None:
             f"{CHECK} after {file} would be an argument of the script; expected gridsub {CHECK} {file}, or"
             f" gridsub --array 1 -- {file} {CHECK} {{}} for a script that has such an option"
         )
-    for word in OURS_ALONE:
+    for word in ("--wait", "--clusters", "--type"):
         if word in words:
             output_and_errors.print_error(
                 f"gridsub: {word} after the script is an argument of the script; expected options of gridsub first"

@@ -32,7 +32,6 @@ from gridbridge.state import drains, published_file_formats, published_json
 
 BESTEFFORT = "gb-be"  # prefix of the names of best-effort queues
 NEVER = datetime.max.replace(tzinfo=UTC)  # a previewed campaign counts as submitted last, at this time
-TOO_SMALL = "for ever: no cluster of the campaign is large enough for a task"
 NOWHERE = "for ever: no cluster of the campaign has what its tasks request"
 SPREAD = (
     "{}: its parallel environments are not known yet, so a task's slots may lie on other hosts"
@@ -190,7 +189,7 @@ def print_submission_check(parsed: ParsedJdl) -> int:
 
 def _for_what(clusters: Sequence[CampaignPreviewAtCluster]) -> str:
     if all(cluster.lacks for cluster in clusters):
-        return TOO_SMALL
+        return "for ever: no cluster of the campaign is large enough for a task"
     return NOWHERE if all(cluster.lacks or cluster.unknown for cluster in clusters) else "for free slots"
 
 

@@ -1,7 +1,6 @@
 """Reads or fetches the outputs of the calling user's tasks, with the user's permissions.
 
-Standard output and error of a task are files in the folder `campaign.NUMBER` of the campaign's exec_directory
-(batch/task.sh). A cluster without an ssh login shares its files with this host.
+Standard output and error of a task are files in `campaign.NUMBER` of the campaign's exec_directory (batch/task.sh).
 """
 
 import os

@@ -1,8 +1,7 @@
 """Relays users' commands from login nodes to the transfer host by ssh, and reports late answers of the runner.
 
 The spool and the published files are on the transfer host; a host that mounts these files relays no command. Calls for
-help, for the version or for other published files run on the login node. Files that a relayed command writes are copied
-to the login node.
+help, for the version or for other published files run on the login node.
 """
 
 import json

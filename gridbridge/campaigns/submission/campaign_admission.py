@@ -12,22 +12,9 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
+from gridbridge.campaigns.submission import jdl_value_parsers
 from gridbridge.campaigns.submission.jdl_and_task_files import STEPS
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.campaigns.submission.jdl_value_parsers import (
-    COMMAND,
-    DATASETS,
-    MOST_OUTPUTS,
-    MOST_REPLICAS,
-    MOST_SLOTS,
-    MOST_TASKS,
-    NAME,
-    OUTPUT,
-    OUTPUTS,
-    PATH,
-    WORD,
-    YEAR_S,
-)
 from gridbridge.decisions.campaigns import admission_decision
 from gridbridge.decisions.transfer.request_mapping import conditions_sge_cannot_express
 from gridbridge.errors import ConfigError, StateError
@@ -48,7 +35,6 @@ from gridbridge.program import configuration_in_force
 from gridbridge.shell import local_host_facts, safe_files
 from gridbridge.state.published_file_formats import read_offered_names
 
-MAX_BYTES = 1 << 20
 ENDING = ".py"
 WHO_MENDS = "the administrator must correct this admission rule, which refuses every campaign"
 LONGEST = 200  # at most this many characters of an error message
@@ -77,7 +63,7 @@ def _rules(folder: str, name: str, owner: int) -> list[CampaignAdmissionRule]:
     namespace: dict[str, object] = {"__name__": name.removesuffix(ENDING), "__file__": path}
     try:
         safe_files.require_trusted_path(path, owner=owner)
-        text, _ = safe_files.read_file_only_owner_writes(path, MAX_BYTES)
+        text, _ = safe_files.read_file_only_owner_writes(path, 1 << 20)
         exec(compile(text, path, "exec"), namespace)  # noqa: S102 - root alone wrote it
     except ConfigError:
         raise
@@ -200,29 +186,31 @@ def _is_within(low: int, high: int) -> May:
 
 
 FIELDS: Mapping[str, May] = {  # checks of a cluster's settings in a campaign, by field
-    "exec_file": _is_of(COMMAND),
-    "exec_directory": _is_of(PATH),
-    "slots": _is_within(1, MOST_SLOTS),
-    "nodes": _is_within(0, MOST_SLOTS),
-    "environment": _is_none_or(WORD),
-    "walltime_s": _is_within(1, YEAR_S),
-    "project": _is_none_or(WORD),
-    "queue": _is_none_or(WORD),
-    "properties": _is_of(PATH),
-    "prologue": _is_none_or(COMMAND),
-    "prologue_walltime_s": _is_within(1, YEAR_S),
-    "epilogue": _is_none_or(COMMAND),
-    "epilogue_walltime_s": _is_within(1, YEAR_S),
-    "max_jobs": _is_within(0, MOST_TASKS),
+    "exec_file": _is_of(jdl_value_parsers.COMMAND),
+    "exec_directory": _is_of(jdl_value_parsers.PATH),
+    "slots": _is_within(1, jdl_value_parsers.MOST_SLOTS),
+    "nodes": _is_within(0, jdl_value_parsers.MOST_SLOTS),
+    "environment": _is_none_or(jdl_value_parsers.WORD),
+    "walltime_s": _is_within(1, jdl_value_parsers.YEAR_S),
+    "project": _is_none_or(jdl_value_parsers.WORD),
+    "queue": _is_none_or(jdl_value_parsers.WORD),
+    "properties": _is_of(jdl_value_parsers.PATH),
+    "prologue": _is_none_or(jdl_value_parsers.COMMAND),
+    "prologue_walltime_s": _is_within(1, jdl_value_parsers.YEAR_S),
+    "epilogue": _is_none_or(jdl_value_parsers.COMMAND),
+    "epilogue_walltime_s": _is_within(1, jdl_value_parsers.YEAR_S),
+    "max_jobs": _is_within(0, jdl_value_parsers.MOST_TASKS),
 }
 
 
 def jdl_limit_violation(jdl: Jdl) -> str:
     """Say which value of a campaign is outside the limits of a JDL; empty if all values are within."""
-    if not _is_of(NAME)(jdl.name):
+    if not _is_of(jdl_value_parsers.NAME)(jdl.name):
         return f"name = {jdl.name!a:.80}: 1 to 255 printable characters"
-    if len(jdl.outputs) > MOST_OUTPUTS or not all(map(OUTPUT.fullmatch, jdl.outputs)):
-        return f"outputs = {jdl.outputs!a:.80}: {OUTPUTS}"
+    if len(jdl.outputs) > jdl_value_parsers.MOST_OUTPUTS or not all(
+        map(jdl_value_parsers.OUTPUT.fullmatch, jdl.outputs)
+    ):
+        return f"outputs = {jdl.outputs!a:.80}: {jdl_value_parsers.OUTPUTS}"
     if wrong := _wrong_dataset(jdl):
         return wrong
     for cluster, request in jdl.clusters.items():
@@ -252,8 +240,8 @@ def campaign_file_jdl_mismatch(header: Any, jdl: Jdl) -> str:
 
 def _wrong_dataset(jdl: Jdl) -> str:
     for name, dataset in jdl.datasets.items():
-        if not (DATASET_NAME.holds(name) and dataset.path[:1] == "/" and _is_of(PATH)(dataset.path)):
-            return f"datasets.{name!a:.80} = {dataset.path!a:.80}: {DATASETS}"
-        if not 1 <= dataset.replicas <= MOST_REPLICAS:
-            return f"datasets.{name}.replicas = {dataset.replicas!a:.80}: 1 to {MOST_REPLICAS}"
+        if not (DATASET_NAME.holds(name) and dataset.path[:1] == "/" and _is_of(jdl_value_parsers.PATH)(dataset.path)):
+            return f"datasets.{name!a:.80} = {dataset.path!a:.80}: {jdl_value_parsers.DATASETS}"
+        if not 1 <= dataset.replicas <= jdl_value_parsers.MOST_REPLICAS:
+            return f"datasets.{name}.replicas = {dataset.replicas!a:.80}: 1 to {jdl_value_parsers.MOST_REPLICAS}"
     return ""

@@ -11,20 +11,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from gridbridge.campaigns.submission import jdl_reader
+from gridbridge.campaigns.submission import jdl_reader, qsub_directives
 from gridbridge.campaigns.submission.jdl_and_task_files import read_task_lines
 from gridbridge.campaigns.submission.jdl_host_conditions import parse_host_conditions
 from gridbridge.campaigns.submission.jdl_reader import CLUSTERS, ParsedJdl
 from gridbridge.campaigns.submission.jdl_value_parsers import LEVELS, MOST_TASKS
-from gridbridge.campaigns.submission.qsub_directives import (
-    RESOURCE_RIGHT,
-    SOFT,
-    JobScriptParser,
-    JobScriptRequest,
-    JobScriptResourceRequest,
-    parse_qsub_resource_option,
-    parse_qsub_task_range,
-)
 from gridbridge.errors import CommandLineMistake, ConfigError, ParseError
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.published_status_and_reports import number_with_noun
@@ -43,7 +34,6 @@ VARIABLES = {
     "HOSTNAME": '"$(uname -n)"',
     "TASK_ID": '"$SGE_TASK_ID"',
 }
-OF_OARSUB = (*LEVELS, "walltime")
 NEAR = 0.88  # cutoff of get_close_matches: one wrong letter in walltime, one extra letter in core
 AMOUNT = re.compile(r"[\w.:/@*|+!&()?\[\]^=-]{1,254}", re.ASCII)  # a resource value or expression (sge_types(5))
 VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)})\}})")
@@ -53,7 +43,7 @@ VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)
 class CampaignWithoutJdlOptions:
     """Options of a campaign that has a command or a job script in place of a JDL."""
 
-    clusters: tuple[str, ...]
+    clusters: tuple[str, ...] = ()  # empty: all clusters
     by_resource: frozenset[str] = frozenset()  # clusters at which resources have the names of qsub -l
     resources: tuple[str, ...] = ()  # values of the option -l
     name: str = ""
@@ -65,7 +55,7 @@ class CampaignWithoutJdlOptions:
 def campaign_with_task_per_number(numbers: str, words: tuple[str, ...], typed: CampaignWithoutJdlOptions) -> ParsedJdl:
     """Return a campaign that runs a command for each number; raises CommandLineMistake for a wrong option."""
     try:
-        indices = parse_qsub_task_range(numbers)
+        indices = qsub_directives.parse_qsub_task_range(numbers)
     except ParseError as error:
         raise CommandLineMistake((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
     if len(indices) > MOST_TASKS:
@@ -91,7 +81,7 @@ def campaign_of_job_script(
 
     Raises CommandLineMistake if the script is valid and an option beside the script is wrong.
     """
-    read = JobScriptParser(path)
+    read = qsub_directives.JobScriptParser(path)
     read.read(text)
     problems, request = read.problems, read.asked
     if len(text.encode("utf-8", "surrogateescape")) > SCRIPT_BYTES or "\0" in text:
@@ -111,7 +101,7 @@ def campaign_of_job_script(
     return ParsedJdl(jdl=parsed.jdl, parameters=parameters, warnings=(*read.warnings, *parsed.warnings))
 
 
-def _wrong_limit(request: JobScriptRequest, clusters: int) -> str:
+def _wrong_limit(request: qsub_directives.JobScriptRequest, clusters: int) -> str:
     if 0 < request.most < clusters:
         return (
             f"{clusters} clusters share this limit;"
@@ -131,7 +121,7 @@ def shell_command_with_task_words(words: tuple[str, ...], word: str) -> str:
     return f"gb_run() {{ {command}; }}; gb_run"
 
 
-def _script_line(text: str, arguments: tuple[str, ...], request: JobScriptRequest, name: str) -> str:
+def _script_line(text: str, arguments: tuple[str, ...], request: qsub_directives.JobScriptRequest, name: str) -> str:
     first = text.partition("\n")[0]
     interpreter = [request.shell] if request.shell else first[2:].split() if first[:2] == "#!" else []
     end = "gb-end"
@@ -152,7 +142,7 @@ def _script_line(text: str, arguments: tuple[str, ...], request: JobScriptReques
     )
 
 
-def _redirected(request: JobScriptRequest) -> str:
+def _redirected(request: qsub_directives.JobScriptRequest) -> str:
     """Return sh lines that append a task's output to the files of a script's -o, -e and -j."""
     end = ".$SGE_TASK_ID" if request.array else ""
     lines = _to(">>", request.output, "o", end) if request.output else ""
@@ -183,9 +173,9 @@ def _campaign(
     name: str,
     parameters: tuple[str, ...],
     typed: CampaignWithoutJdlOptions,
-    request: JobScriptRequest | None = None,
+    request: qsub_directives.JobScriptRequest | None = None,
 ) -> ParsedJdl:
-    request = request or JobScriptRequest()
+    request = request or qsub_directives.JobScriptRequest()
     table: dict[str, Any] = {"name": typed.name or name, "exec_file": line}
     table["idempotent"] = typed.is_idempotent
     table |= {"type": "normal"} if typed.is_normal else {}
@@ -214,7 +204,9 @@ def _campaign(
     return ParsedJdl(jdl=parsed.jdl, parameters=parameters, warnings=(*warnings, *parsed.warnings))
 
 
-def _add_clusters(table: dict[str, Any], typed: CampaignWithoutJdlOptions, request: JobScriptRequest) -> list[str]:
+def _add_clusters(
+    table: dict[str, Any], typed: CampaignWithoutJdlOptions, request: qsub_directives.JobScriptRequest
+) -> list[str]:
     conditions = [_condition(resource) for resource in request.resources]
     own = {"properties": ",".join(conditions)} if conditions else {}
     table["clusters"] = {cluster: own if cluster in typed.by_resource else {} for cluster in typed.clusters}
@@ -223,7 +215,7 @@ def _add_clusters(table: dict[str, Any], typed: CampaignWithoutJdlOptions, reque
     return [f"{resource.place}: -l {resource.text}: changes nothing at {unaffected}" for resource in ignored]
 
 
-def _condition(resource: JobScriptResourceRequest) -> str:
+def _condition(resource: qsub_directives.JobScriptResourceRequest) -> str:
     """Return a resource of qsub -l as a host condition of a JDL; a name without a value must be true."""
     name, is_set, value = resource.text.partition("=")
     if is_set and not AMOUNT.fullmatch(value):
@@ -236,12 +228,14 @@ def _condition(resource: JobScriptResourceRequest) -> str:
     return text
 
 
-def _no_resource(resource: JobScriptResourceRequest) -> ConfigError:
-    wrong = f"{resource.place}: -l {resource.text}: {RESOURCE_RIGHT}"
+def _no_resource(resource: qsub_directives.JobScriptResourceRequest) -> ConfigError:
+    wrong = f"{resource.place}: -l {resource.text}: {qsub_directives.RESOURCE_RIGHT}"
     return (CommandLineMistake if resource.place == COMMAND_LINE else ConfigError)((wrong,))
 
 
-def _add_resources(table: dict[str, Any], words: tuple[str, ...], request: JobScriptRequest) -> list[str]:
+def _add_resources(
+    table: dict[str, Any], words: tuple[str, ...], request: qsub_directives.JobScriptRequest
+) -> list[str]:
     """Parse option -l in the form of oarsub (/core=2,walltime=1:0:0) or of qsub (h_rt=600)."""
     idle: list[str] = []
     request.place, request.is_soft = COMMAND_LINE, False
@@ -255,24 +249,24 @@ def _add_resources(table: dict[str, Any], words: tuple[str, ...], request: JobSc
             request.places["walltime"] = f"{COMMAND_LINE}: -l {word}"
         else:
             try:
-                idle += parse_qsub_resource_option(request, word)
+                idle += qsub_directives.parse_qsub_resource_option(request, word)
             except ParseError as error:
                 raise CommandLineMistake((f"{COMMAND_LINE}: -l {word}: {error}",)) from error
     warnings = [f"{COMMAND_LINE}: -l {word}" for word in idle]
     return warnings + [
         f"{resource.place}: -l {resource.text}: read as a resource of Grid Engine; expected {near}?"
         for resource in request.resources
-        for near in get_close_matches(resource.text.partition("=")[0], OF_OARSUB, 1, NEAR)
+        for near in get_close_matches(resource.text.partition("=")[0], (*LEVELS, "walltime"), 1, NEAR)
     ]
 
 
-def _take_soft(table: dict[str, Any], request: JobScriptRequest) -> list[str]:
+def _take_soft(table: dict[str, Any], request: qsub_directives.JobScriptRequest) -> list[str]:
     """Use the soft time limit s_rt as walltime if the script has no other time limit; otherwise warn."""
     if not request.soft_walltime_s:
         return []
     if request.walltime_s or "walltime" in table:
-        return [f"{request.places[SOFT]}: changes nothing yet"]
-    request.walltime_s, request.places["walltime"] = request.soft_walltime_s, request.places[SOFT]
+        return [f"{request.places[qsub_directives.SOFT]}: changes nothing yet"]
+    request.walltime_s, request.places["walltime"] = request.soft_walltime_s, request.places[qsub_directives.SOFT]
     return []
 
 

@@ -1,8 +1,6 @@
 """Writes a campaign as a JDL, finds the lines of a JDL's keys, and reads files with one task on each line.
 
-Each wrong line is reported with its number. The size of a file is limited, because a device may be endless. The first
-word of a task's parameters names the task, and is made unique in the campaign. A file of added tasks may be a JSON
-list, as for CiGri's option -F.
+The size of a file is limited, because a device may be endless. The first word of a task's parameters names the task.
 """
 
 import json
@@ -181,8 +179,6 @@ FILE_BYTES = 256 << 20  # at most this many bytes of all tasks' parameters
 MOST_TOLD = 1000  # at most this many wrong lines of a file are reported; further lines are only counted
 STDIN = "/dev/stdin"
 NO_LINE = ("all of its lines are blank", "expected one line for each task")
-NOT_PLAIN = ("it is no plain file", "expected a file with one line for each task")
-READABLE = "expected a readable file"
 
 
 def read_task_lines(path: str) -> tuple[tuple[int, str], ...]:
@@ -224,7 +220,7 @@ class TaskFileReader:
                     if stripped and (text := self._text_of(number, stripped)):
                         yield number, text
         except OSError as error:
-            self.unread = (str(error.strerror), READABLE)
+            self.unread = (str(error.strerror), "expected a readable file")
         if self.untold:
             more = number_with_noun(self.untold, "more wrong line")
             self.problems.append(f"{self.path}: {more} after these")
@@ -237,7 +233,7 @@ class TaskFileReader:
     def _bounded(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         mode = os.fstat(file.fileno()).st_mode
         if self.path != STDIN and not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-            self.unread = NOT_PLAIN
+            self.unread = ("it is no plain file", "expected a file with one line for each task")
             return
         remaining_bytes = FILE_BYTES
         for number in counting(1):

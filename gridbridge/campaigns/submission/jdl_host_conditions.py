@@ -1,8 +1,6 @@
-"""Parses the host conditions of a campaign's tasks, as in `oarsub -p` or `qsub -l`.
+"""Parses the host conditions of a campaign's tasks, as in `oarsub -p` or `qsub -l`, into validated words.
 
-Conditions are kept in conjunctive form: every clause must hold, and a clause holds if one of its
-conditions holds. `AND`, `OR`, `NOT` and parentheses are supported. Names and values are validated
-words, never SQL or sh.
+Conditions are kept in conjunctive form: every clause must hold, and a clause holds if one of its conditions holds.
 """
 
 import re
@@ -12,7 +10,6 @@ from itertools import product
 from gridbridge.model.campaigns.requested_host_properties import ALL, ANY
 from gridbridge.model.job_request import IS_NULL, LIKE, NOT_LIKE, NOT_NULL, is_home_only_resource
 
-QUOTE = "'"
 QUOTED = r"'(?:[A-Za-z0-9_*%!(?^./+\[-][^\x00-\x1f\x7f',;\\]{0,254})?'"
 BARE = r"(?:[A-Za-z0-9_*]|[-.](?=[0-9]))[A-Za-z0-9_.:/@*|+-]{0,254}"
 VALUE = rf"(?:{QUOTED}|{BARE})"
@@ -38,7 +35,8 @@ Tokens = list[str | Condition]
 
 
 def _host_condition(name: str, relation: str, value: str = "") -> Condition:
-    return lambda is_not: [(f"{name}{OPPOSITE[relation] if is_not else relation}{value.strip(QUOTE)}",)]
+    word = value.strip("'")
+    return lambda is_not: [(f"{name}{OPPOSITE[relation] if is_not else relation}{word}",)]
 
 
 def _negated(condition: Condition) -> Condition:

@@ -1,8 +1,7 @@
 """Parses a campaign's JDL, in JSON or TOML, and reports all mistakes at once.
 
 Each mistake is one line: `FILE:LINE: key = value: what is wrong; expected WHAT`. Keys are CiGri's, in upper or lower
-case. A global key holds for each cluster that does not set the key. CiGri's keys without effect give warnings; unknown
-keys are refused.
+case. A global key holds for each cluster that does not set the key.
 """
 
 import json
@@ -14,40 +13,8 @@ from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-from gridbridge.campaigns.submission.jdl_and_task_files import (
-    NO_LINE,
-    JdlKeyLines,
-    TaskFileReader,
-    is_json_jdl,
-    locate_jdl_keys,
-    make_task_names_unique,
-    task_line_warnings,
-)
-from gridbridge.campaigns.submission.jdl_value_parsers import (
-    COMMANDS,
-    DATASETS,
-    IDLE,
-    JOBS_TYPES,
-    KEYS,
-    LATER,
-    LEAVE_OUT,
-    NAME,
-    NOT_SAID,
-    OUTPUTS,
-    PARAMETERS,
-    TOGETHER,
-    TRUTHS,
-    JdlClusterKey,
-    expand_local_path,
-    is_empty_jdl_value,
-    join_choices_with_or,
-    parse_jdl_boolean,
-    parse_jdl_datasets,
-    parse_output_file_list,
-    regex_text_parser,
-    require_normal_cigri_jobs_type,
-    translate_cigri_macros,
-)
+from gridbridge.campaigns.submission import jdl_and_task_files, jdl_value_parsers
+from gridbridge.campaigns.submission.jdl_value_parsers import KEYS, TOGETHER, JdlClusterKey
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.published_status_and_reports import replace_control_characters
@@ -98,7 +65,7 @@ class JdlReader:
     folder: str
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    lines: JdlKeyLines | None = None
+    lines: jdl_and_task_files.JdlKeyLines | None = None
     is_typed: bool = False  # whether the campaign has no JDL: CiGri's macros are not expanded
     places: Mapping[str, str] = field(default_factory=dict)  # command-line option that sets each key
     wrong: set[str] = field(default_factory=set)  # wrong keys; `clusters` for a wrong cluster name
@@ -110,15 +77,15 @@ class JdlReader:
         self.is_typed = bool(parameters)
         clusters = self._clusters(table)
         parameters = parameters or self._parameters(table)
-        name = self._value(table, "name", regex_text_parser(NAME), "expected 1 to 255 printable characters", "")
-        is_idempotent = self._value(table, "idempotent", parse_jdl_boolean, TRUTHS, False)
-        files = self._value(table, "outputs", parse_output_file_list, OUTPUTS, ())
+
+        def value(key: str) -> Any:
+            return self._value(table, key, *jdl_value_parsers.CAMPAIGN_KEYS[key])
+
+        name, is_idempotent, files = map(value, ("name", "idempotent", "outputs"))
         if files and _is_said(table, "idempotent") and not is_idempotent:
             self._wrong("idempotent", False, "it contradicts outputs", "expected one of the two")
-        data = self._value(table, "datasets", parse_jdl_datasets, DATASETS, {})
-        may_move = self._value(table, "rebalance", parse_jdl_boolean, TRUTHS, True)
-        self._value(table, "jobs_type", require_normal_cigri_jobs_type, f"expected {JOBS_TYPES}", None)
-        self._check_keys(table, {"name", "clusters", *WHOLE, *PARAMETERS, "jobs_type", *KEYS})
+        data, may_move, _ = map(value, ("datasets", "rebalance", "jobs_type"))
+        self._check_keys(table, {CLUSTERS, *jdl_value_parsers.CAMPAIGN_KEYS, *jdl_value_parsers.PARAMETERS, *KEYS})
         if self.problems:
             raise ConfigError(tuple(self.problems))
         jdl = Jdl(
@@ -147,7 +114,7 @@ class JdlReader:
         if not self.text.strip():
             raise ConfigError((f"{self.path}: it is empty; expected a JDL in JSON or TOML",))
         try:
-            table = self._json() if is_json_jdl(self.text) else tomllib.loads(self.text)
+            table = self._json() if jdl_and_task_files.is_json_jdl(self.text) else tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:
             location = f"{self.path}{self._line_of(error)}"
             raise ConfigError((f"{location}: {error}; expected JSON or TOML",)) from error
@@ -201,7 +168,7 @@ class JdlReader:
     def _at_cluster(self, name: str, table: Any, for_all: Mapping[str, Any], has_command: bool) -> JdlClusterSettings:
         """Return a cluster's settings; `has_command` says that exec_file is set for all clusters."""
         if self.known and name not in self.known:
-            right = f"expected {join_choices_with_or(self.known)}"
+            right = f"expected {jdl_value_parsers.join_choices_with_or(self.known)}"
             self._wrong(name, None, "there is no such cluster here", right, CLUSTERS)
         elif not is_valid_cluster_name(name):
             self._wrong(name, None, "it is not the name of a cluster", A_CLUSTER, CLUSTERS)
@@ -230,29 +197,34 @@ class JdlReader:
 
     def _form(self, key: JdlClusterKey) -> Callable[[Any], Any]:
         """Return the parser of a key; the parsers of a JDL's commands expand CiGri's macros."""
-        is_plain = self.is_typed or key.field not in COMMANDS
-        return key.read if is_plain else lambda value: translate_cigri_macros(key.read(value))
+        is_plain = self.is_typed or key.field not in jdl_value_parsers.COMMANDS
+        return key.read if is_plain else lambda value: jdl_value_parsers.translate_cigri_macros(key.read(value))
 
     def _parameters(self, table: Mapping[str, Any]) -> tuple[str, ...]:
-        keys = [key for key in PARAMETERS if _is_said(table, key)]
+        keys = [key for key in jdl_value_parsers.PARAMETERS if _is_said(table, key)]
         if len(keys) != 1:
-            wrong, right = "more than one" if keys else "missing", f"expected one of {', '.join(PARAMETERS)}"
+            wrong, right = (
+                "more than one" if keys else "missing",
+                f"expected one of {', '.join(jdl_value_parsers.PARAMETERS)}",
+            )
             self._wrong(" and ".join(keys) or "params", None, wrong, right)
             return ()
-        lines = self._value(table, keys[0], *PARAMETERS[keys[0]], ())
+        lines = self._value(table, keys[0], *jdl_value_parsers.PARAMETERS[keys[0]], ())
         if keys[0] == "param_file" and lines:
             lines = self._lines_of(str(lines))
-        named = make_task_names_unique(lines)
-        self.warnings += [f"{self._at(keys[0], '')}: {note}" for note in task_line_warnings(lines, named)]
+        named = jdl_and_task_files.make_task_names_unique(lines)
+        self.warnings += [
+            f"{self._at(keys[0], '')}: {note}" for note in jdl_and_task_files.task_line_warnings(lines, named)
+        ]
         return named
 
     def _lines_of(self, path: str) -> tuple[str, ...]:
-        file = TaskFileReader(expand_local_path(path), self.folder)
+        file = jdl_and_task_files.TaskFileReader(jdl_value_parsers.expand_local_path(path), self.folder)
         lines = tuple(line for _, line in file.numbered())
         if file.unread:
             self._wrong("param_file", path, *file.unread)
         elif not (lines or file.problems):
-            self._wrong("param_file", path, *NO_LINE)
+            self._wrong("param_file", path, *jdl_and_task_files.NO_LINE)
         self.problems += file.problems
         return lines
 
@@ -271,10 +243,12 @@ class JdlReader:
 
     def _check_keys(self, table: Mapping[str, Any], keys: Any, within: str = "") -> None:
         for key in table:
-            if key in IDLE or (key in (*LATER, TEST) and is_empty_jdl_value(table[key])):
+            if key in jdl_value_parsers.IDLE or (
+                key in (*jdl_value_parsers.LATER, TEST) and jdl_value_parsers.is_empty_jdl_value(table[key])
+            ):
                 self.warnings.append(f"{self._at(key, within)}: changes nothing yet")
-            elif key in LATER:
-                self._wrong(key, table[key], "not supported yet", LEAVE_OUT, within)
+            elif key in jdl_value_parsers.LATER:
+                self._wrong(key, table[key], "not supported yet", jdl_value_parsers.LEAVE_OUT, within)
             elif key == TEST:
                 self._wrong(key, table[key], "no key of a JDL", "expected gridsub -t test", within)
             elif within and key in WHOLE:
@@ -304,15 +278,15 @@ class JdlReader:
         table = f"{replace_control_characters(within)[:MOST_SHOWN]}." if within else ""
         return f"{location}: {table}{word}"
 
-    def _lines(self) -> JdlKeyLines:
+    def _lines(self) -> jdl_and_task_files.JdlKeyLines:
         if self.lines is None:
-            self.lines = locate_jdl_keys(self.text)
+            self.lines = jdl_and_task_files.locate_jdl_keys(self.text)
         return self.lines
 
 
 def _is_said(table: Mapping[str, Any], key: str) -> bool:
     """Say whether a key is present with a value; CiGri's rule says which values are empty."""
-    return table.get(key) not in NOT_SAID
+    return table.get(key) not in jdl_value_parsers.NOT_SAID
 
 
 def _defaults(own: Mapping[str, Any]) -> dict[str, Any]:

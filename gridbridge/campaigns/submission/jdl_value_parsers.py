@@ -36,7 +36,6 @@ OUTPUTS = 'expected ["FILE", "FOLDER/FILE"], relative paths of letters, digits a
 PROPERTIES = "expected NAME = VALUE, with AND, OR and ( ), and '...' around a value of several words"
 LINES = 'expected ["LINE OF SH", "LINE OF SH"]'
 TRUTHS = "expected true or false"
-TEXTS = 'expected ["FIRST TASK", "SECOND TASK"]'
 LEAVE_OUT = "expected a JDL without it"
 NUL, UTF_8 = "it has a NUL byte", "expected text in UTF-8"
 PLACES_TOLD = 10  # at most this many positions of empty entries in one message
@@ -49,9 +48,7 @@ LATER = (  # keys that are not supported yet: a campaign with one of the keys is
     *("data_to_transfer", "dependencies", "masters"),
     "inputs",  # gridbridge's own key: datasets that a task reads
 )
-NOTHING = ("false", "no", "none", "")  # words that count as an absent key
 NOT_SAID: tuple[object, ...] = ("", None, [])  # values for which CiGri uses the default of a key
-TRUTH = {"true": True, "false": False}
 NUMBER = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
 TIMED = re.compile(r"(?P<levels>.*?)\s*,\s*walltime\s*=\s*(?P<time>.*)", re.DOTALL)
 WORD_ENDS = " \t\n;&|()"  # word separators of sh: a # after a separator begins a comment
@@ -219,7 +216,7 @@ def _is_besteffort(value: object) -> bool:
 def parse_jdl_boolean(value: object) -> bool:
     """Parse a boolean, which CiGri also accepts as text."""
     if isinstance(value, str):
-        value = TRUTH.get(value.strip().lower())
+        value = {"true": True, "false": False}.get(value.strip().lower())
     if not isinstance(value, bool):
         raise TypeError("it is no boolean")
     return value
@@ -302,13 +299,22 @@ KEYS: Mapping[str, JdlClusterKey] = {
     "epilogue_walltime": JdlClusterKey("epilogue_walltime_s", parse_walltime_s, TIME),
     "max_jobs": JdlClusterKey("max_jobs", _count(1, MOST_TASKS), TASKS),
 }
+# keys for the whole campaign: parser, expected value, and default; an empty text as default: the key is needed
+CAMPAIGN_KEYS: Mapping[str, tuple[Callable[[Any], Any], str, Any]] = {
+    "name": (regex_text_parser(NAME), "expected 1 to 255 printable characters", ""),
+    "idempotent": (parse_jdl_boolean, TRUTHS, False),
+    "outputs": (parse_output_file_list, OUTPUTS, ()),
+    "datasets": (parse_jdl_datasets, DATASETS, {}),
+    "rebalance": (parse_jdl_boolean, TRUTHS, True),
+    "jobs_type": (require_normal_cigri_jobs_type, f"expected {JOBS_TYPES}", None),
+}
 PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
     "nb_jobs": (lambda value: tuple(map(str, range(_count(1, MOST_TASKS)(value)))), TASKS),
-    "params": (_texts, TEXTS),
+    "params": (_texts, 'expected ["FIRST TASK", "SECOND TASK"]'),
     "param_file": (regex_text_parser(PATH), "expected a file with one line for each task"),
 }
 
 
 def is_empty_jdl_value(value: object) -> bool:
     """Say whether a JDL key with this value counts as absent."""
-    return value.lower() in NOTHING if isinstance(value, str) else not value
+    return value.lower() in ("false", "no", "none", "") if isinstance(value, str) else not value

@@ -1,11 +1,9 @@
-"""Parses the `#$` lines of a job script as qsub does (qsub(1), OPTIONS and -C).
-
-Each value must have the form of qsub(1) or sge_types(5); qsub of Grid Engine 8.1.9 refuses other values.
-"""
+"""Parses the `#$` lines of a job script as qsub of Grid Engine 8.1.9 does (qsub(1), -C; sge_types(5))."""
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from gridbridge.campaigns.submission.jdl_value_parsers import YEAR_S
 from gridbridge.errors import ParseError
@@ -15,7 +13,6 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 
 WORD = re.compile(r"""(?:[^ \t"']|"[^"]*"?|'[^']*'?)+""")
 YES, NO = ("y", "yes"), ("n", "no")
-YES_OR_NO = r"(?i:y|yes|n|no)"
 ANY, SOME = r"(?s:.*)", r"(?s:.+)"
 DATE = r"(?:\d\d)?(?:\d\d)?(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d(?:\.[0-5]\d)?"
 VARIABLES = r"[^=,]+(?:=[^,]*)?(?:,[^=,]+(?:=[^,]*)?)*"
@@ -25,7 +22,7 @@ IDLE: Mapping[str, str | None] = {
     **dict.fromkeys(("-V", "-h", "-notify", "-terse", "-verify", "-clear")),
     **dict.fromkeys(("-A", "-C", "-P", "-ckpt", "-jsv", "-u"), ANY),
     **dict.fromkeys(("-M", "-masterq", "-q"), SOME),
-    **dict.fromkeys(("-now", "-pty", "-R", "-r", "-shell", "-sync"), YES_OR_NO),
+    **dict.fromkeys(("-now", "-pty", "-R", "-r", "-shell", "-sync"), r"(?i:y|yes|n|no)"),
     **dict.fromkeys(("-a", "-dl"), DATE),
     **dict.fromkeys(("-ac", "-sc"), VARIABLES),
     "-binding": r"(?:linear|striding:\d+:\d+|explicit:\d+,\d+)(?:[:,]\w+)*",
@@ -43,7 +40,6 @@ NAMED = "1 to 512 ASCII characters without blanks and /:@*?\\, the first not a d
 RANGE = re.compile(r"(\d{1,9})(?:[-:](\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 RANGE_RIGHT = "expected N, N-M or N-M:STEP, from 1 to 999999999"
 SLOT_RANGE = re.compile(r"(?=.*\d)(\d{0,9})(?:([-:])(\d{0,9}))?", re.ASCII)
-SLOT_RANGE_RIGHT = "expected N, N-M, N- or -M, from 1"
 MOST = 9_999_999  # at most this many running tasks, and slots of a task
 TIME = "expected h_rt=H:M:S or seconds, from 1 second"
 OCTAL = re.compile(r"0\d+$", re.ASCII)
@@ -106,7 +102,7 @@ def fewest_slots_of_ranges(text: str) -> int:
     for part in filter(None, text.split(",")):
         match = SLOT_RANGE.fullmatch(part)
         if not match:
-            raise ParseError(f"it is not a range of slots; {SLOT_RANGE_RIGHT}")
+            raise ParseError("it is not a range of slots; expected N, N-M, N- or -M, from 1")
         ends = (match[1] or "1", match[3] or str(MOST) if match[2] else match[1])
         least = min(least, *(parse_number_at_least(end.lstrip("0") or "0", 1) for end in ends))
     return parse_number_at_least(str(least), 1)
@@ -259,12 +255,20 @@ def _name(request: JobScriptRequest, text: str) -> None:
     request.name = text
 
 
-def _array(request: JobScriptRequest, text: str) -> None:
-    request.array = parse_qsub_task_range(text, may_fall=True)
+Setter = Callable[..., list[str] | None]
 
 
-def _most(request: JobScriptRequest, text: str) -> None:
-    request.most = parse_number_at_least(text, 0)
+def _field_setter(name: str, parse: Callable[[str], object]) -> Setter:
+    return lambda request, text: setattr(request, name, parse(text))
+
+
+def _path_setter(name: str) -> Setter:
+    def set_path(request: JobScriptRequest, text: str) -> list[str]:
+        path, notes = output_path_for_any_host(text)
+        setattr(request, name, path)
+        return notes
+
+    return set_path
 
 
 def _environment(request: JobScriptRequest, name: str, slots: str) -> list[str]:
@@ -273,26 +277,12 @@ def _environment(request: JobScriptRequest, name: str, slots: str) -> list[str]:
     return [f"{name} {slots}: each task gets the smallest number, {number_with_noun(request.slots, 'slot')}"] * is_range
 
 
-def _folder(request: JobScriptRequest, path: str = "") -> None:
-    request.folder = path
-
-
 def _given_folder(request: JobScriptRequest, path: str) -> None:
     home = re.match(r"(?:~|\$HOME|\$\{HOME\})(?=/|$)", path)
     if match := ABROAD.search(path, home.end() if home else 0):
         raise ParseError(f"{match[0]} is not expanded there; expected /FOLDER, ~/FOLDER or a folder")
     if path:
         request.folder = path
-
-
-def _output(request: JobScriptRequest, text: str) -> list[str]:
-    request.output, notes = output_path_for_any_host(text)
-    return notes
-
-
-def _error(request: JobScriptRequest, text: str) -> list[str]:
-    request.error, notes = output_path_for_any_host(text)
-    return notes
 
 
 def _input(_: JobScriptRequest, text: str) -> list[str]:
@@ -305,18 +295,6 @@ def _input(_: JobScriptRequest, text: str) -> list[str]:
 def _binary(_: JobScriptRequest, word: str) -> None:
     if parse_qsub_boolean(word):
         raise ParseError(f"{NOT_YET}; expected a script without it")
-
-
-def _hard(request: JobScriptRequest) -> None:
-    request.is_soft = False
-
-
-def _soft(request: JobScriptRequest) -> None:
-    request.is_soft = True
-
-
-def _joined(request: JobScriptRequest, word: str) -> None:
-    request.is_joined = parse_qsub_boolean(word)
 
 
 def _shell(request: JobScriptRequest, text: str) -> list[str]:
@@ -338,21 +316,21 @@ def _variables(request: JobScriptRequest, text: str) -> list[str]:
     return notes
 
 
-READ: Mapping[str, Callable[..., list[str] | None]] = {
+READ: Mapping[str, Setter] = {
     "-N": _name,
     "-b": _binary,
     "-i": _input,
-    "-t": _array,
-    "-tc": _most,
+    "-t": _field_setter("array", partial(parse_qsub_task_range, may_fall=True)),
+    "-tc": _field_setter("most", partial(parse_number_at_least, least=0)),
     "-l": parse_qsub_resource_option,
-    "-hard": _hard,
-    "-soft": _soft,
+    "-hard": lambda request: setattr(request, "is_soft", False),
+    "-soft": lambda request: setattr(request, "is_soft", True),
     "-pe": _environment,
-    "-o": _output,
-    "-e": _error,
-    "-j": _joined,
+    "-o": _path_setter("output"),
+    "-e": _path_setter("error"),
+    "-j": _field_setter("is_joined", parse_qsub_boolean),
     "-wd": _given_folder,
-    "-cwd": _folder,
+    "-cwd": lambda request: setattr(request, "folder", ""),
     "-S": _shell,
     "-v": _variables,
 }

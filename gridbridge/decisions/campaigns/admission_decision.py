@@ -1,8 +1,4 @@
-"""Apply a site's admission rules to each submitted campaign.
-
-A rule may change or refuse the campaign. Each rule sees the changes of the rules before it. Source: CiGri
-scheduler specification, admission rules.
-"""
+"""Apply a site's admission rules to each submitted campaign (CiGri scheduler specification, admission rules)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -20,7 +16,7 @@ from gridbridge.model.campaigns.jdl import Jdl
 def apply_campaign_admission_rules(
     rules: Sequence[CampaignAdmissionRule], candidate: CampaignCandidate
 ) -> CampaignAdmissionResult:
-    """Apply admission rules, until a rule refuses the campaign, raises an exception or removes the last cluster."""
+    """Apply admission rules until a rule refuses or fails; a campaign without clusters is refused, too."""
     jdl, fired, removals = candidate.jdl, list[AdmissionRuleChanges](), list[str]()
     for rule in rules:
         answer = _judged(rule, replace(candidate, jdl=jdl))

@@ -1,7 +1,6 @@
-"""Decide which attempts of campaign tasks have ended, and with which outcome.
+"""Decide by job lists and accounting records which attempts of campaign tasks have ended, and with which outcome.
 
-The inputs are the job lists and accounting records of the clusters. Exit statuses 66 and 67 request
-another run, as in CiGri. If the cluster killed or deleted a task, the task's exit status is ignored.
+Exit statuses 66 and 67 request another run, as in CiGri, unless the cluster killed or deleted the task.
 """
 
 from collections.abc import Iterable, Mapping, Set
@@ -132,8 +131,13 @@ class MissingAttemptJudge:
         return ends
 
     def late(self, missing: Mapping[TaskAttempt, float], ends: ReportedEnds) -> tuple[TaskAttempt, ...]:
-        """Return the attempts that were missing for longer than `forgotten_s` and have no record."""
-        return attempts_long_without_record(missing, ends, self._forgotten_s)
+        """Return attempts that are missing too long, without an accounting record or with a record from the future."""
+        return tuple(
+            attempt
+            for attempt, missed_s in missing.items()
+            if (missed_s > self._forgotten_s and attempt.place not in ends)
+            or (missed_s > MAX_WAIT_FOR_FUTURE_END_S and isinstance(ends.get(attempt.place), FutureDatedJobEnd))
+        )
 
     def ended(
         self,
@@ -237,17 +241,6 @@ def outcomes_of_missing_attempts(
         for attempt, missed_s in missing.items()
     )
     return tuple(_with_outcome(attempt, end, walltime_s, marks.get(attempt.place)) for attempt, end in judged if end)
-
-
-def attempts_long_without_record(
-    missing: Mapping[TaskAttempt, float], ends: ReportedEnds, forgotten_s: float
-) -> tuple[TaskAttempt, ...]:
-    """Return attempts that are missing too long, without an accounting record or with a record from the future."""
-    untold = {attempt: missed_s for attempt, missed_s in missing.items() if attempt.place not in ends}
-    late = [attempt for attempt, missed_s in untold.items() if missed_s > forgotten_s]
-    future = {index for index, end in ends.items() if isinstance(end, FutureDatedJobEnd)}
-    late += [attempt for attempt in missing if attempt.place in future and missing[attempt] > MAX_WAIT_FOR_FUTURE_END_S]
-    return tuple(late)
 
 
 def select_attempts_still_alive(

@@ -1,8 +1,7 @@
 """Decide which events of clusters, campaigns and tasks a cycle of the runner opens and closes.
 
-CiGri closes a cluster to a campaign at the first program error (module Colombo, scheduler 3.2); gridbridge
-waits for several errors in a row. A closed cluster that may recover gets one task as a probe, after ever
-longer pauses. Only the owner closes events of program errors and black holes.
+CiGri closes a cluster to a campaign at the first program error (module Colombo, scheduler 3.2), gridbridge after
+several errors in a row. Only the owner closes events of program errors and black holes.
 """
 
 from collections import defaultdict

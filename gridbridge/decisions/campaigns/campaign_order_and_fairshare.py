@@ -158,8 +158,6 @@ def _clusters(campaign: Campaign, situation: CampaignCycleSituation, is_affine: 
 
 COMMITTED_USE_S = 900.0  # usage assumed for each newly granted slot
 
-NO_FIRST_TASKS: Mapping[str, int] = {}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FairShareRequest:
@@ -176,7 +174,7 @@ def fair_share_tasks_by_campaign(
     free_slots: int,
     requests: Sequence[FairShareRequest],
     used_s: Mapping[str, float],
-    ahead: Mapping[str, int] = NO_FIRST_TASKS,
+    ahead: Mapping[str, int] = {},
 ) -> dict[int, int]:
     """Return how many tasks each campaign gets from a cluster's free slots.
 

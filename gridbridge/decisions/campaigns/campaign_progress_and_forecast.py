@@ -1,7 +1,6 @@
 """Count the ended tasks of a campaign, and forecast when the campaign ends.
 
-A forecast has two times: the campaign ends by P50 with a probability of 50 %, by P90 with 90 %. CiGri
-forecast a single time without an error.
+The campaign ends by P50 with a probability of 50 %, by P90 with 90 %. CiGri forecast a single time without an error.
 """
 
 from bisect import bisect_right

@@ -1,7 +1,4 @@
-"""Decide which clusters are closed to which campaigns, from the failed and successful tasks.
-
-A cluster is closed if the cluster is a black hole, can't start tasks, or fails at its commands.
-"""
+"""Decide which clusters fail, are black holes or can't start tasks, and so are closed to which campaigns."""
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence

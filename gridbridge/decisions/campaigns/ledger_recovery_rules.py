@@ -1,7 +1,4 @@
-"""Restore arrays of campaigns that root's ledger of submitted tasks has and the state file lacks.
-
-An older copy of the state file, restored from a backup, lacks the arrays that were submitted after the backup.
-"""
+"""Restore campaign arrays that root's ledger has and an older state file, restored from a backup, lacks."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict

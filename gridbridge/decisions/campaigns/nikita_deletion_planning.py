@@ -1,7 +1,4 @@
-"""Plan which tasks of campaigns nikita deletes, and correct the ages of tasks for jumps of the clock.
-
-Source of the rules: CiGri scheduler specification, note on step 9; CiGri v3.
-"""
+"""Plan which tasks of campaigns nikita deletes (CiGri v3; scheduler specification, step 9), and correct their ages."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -156,7 +153,6 @@ def _cancel(
 
 
 MIN_JUMP_S = 60.0  # shorter jumps of the clock are ignored, since no timeout is that precise
-JUMP_RETENTION = timedelta(days=30)  # jumps are forgotten after this time, which no array lives
 
 
 def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings) -> HostClockReadings:
@@ -169,7 +165,7 @@ def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings)
         return now
     passed_s = now.steady_s - (before.steady_s if now.boot == before.boot else 0.0)
     by_s = (now.wall - before.wall).total_seconds() - passed_s
-    jumps = tuple(jump for jump in before.leaps if now.wall - jump.at < JUMP_RETENTION)
+    jumps = tuple(jump for jump in before.leaps if now.wall - jump.at < timedelta(days=30))
     if by_s >= MIN_JUMP_S:
         jumps = (*jumps, ClockJump(at=now.wall, by_s=by_s))
     return replace(now, leaps=_without(jumps, -by_s) if by_s <= -MIN_JUMP_S else jumps)

@@ -1,7 +1,4 @@
-"""Decide when a campaign's prologue and epilogue run at a cluster: once each, before and after the tasks.
-
-Prologues and epilogues are keys of CiGri's JDL (v3).
-"""
+"""Decide when a campaign's prologue and epilogue (CiGri's JDL, v3) run once each at a cluster."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -100,15 +97,11 @@ class PrologueAndEpilogueProgress:
 
     def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[CampaignPrologueOrEpilogueStart, ...]]:
         """Return the campaigns that end now, and the epilogues to start; a running prologue is awaited."""
-        ending, steps = [], []
+        ending, steps, preparing = [], [], self.preparing()
         for number in campaigns:
             unfinished = [name for name in self._epilogues(number) if not self._is_over(number, name)]
             ending += [] if unfinished else [number]
-            steps += [
-                self._next(number, name, EPILOGUE)
-                for name in unfinished
-                if not any(self._is_pending(number, name, step) for step in STEPS)
-            ]
+            steps += [self._next(number, name, EPILOGUE) for name in unfinished if (number, name) not in preparing]
         return tuple(ending), tuple(steps)
 
     def unneeded(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
@@ -185,10 +178,6 @@ class PrologueAndEpilogueProgress:
         epilogue = self._last.get((campaign, cluster, EPILOGUE))
         last = self._situation.last_arrays[campaign][cluster]
         return epilogue is not None and _is_over(epilogue) and epilogue.array >= last
-
-    def _is_pending(self, campaign: int, cluster: str, step: str) -> bool:
-        phase = self._last.get((campaign, cluster, step))
-        return phase is not None and phase.outcome is TaskAttemptOutcome.PENDING
 
 
 def _is_over(phase: LastPrologueOrEpilogueAttempt) -> bool:

@@ -1,7 +1,4 @@
-"""Explain to users why a cycle of the runner sent a campaign's tasks to a cluster, or sent none.
-
-All numbers in an explanation are from the cycle that decided.
-"""
+"""Explain to users, by a cycle's numbers, why the cycle sent a campaign's tasks to a cluster, or sent none."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping

@@ -1,9 +1,8 @@
 """Plan speculative attempts: second attempts of the long-running tasks of campaigns that are near their end.
 
-CiGri's scheduler specification plans this as finalize scheduling ("the replication of remaining jobs"). Two limits are
-gridbridge's own: a task must run beyond the 95th percentile of ended tasks, and it gets two speculative attempts at
-most, since most of the last tasks end without help. Speculative attempts take only slots that the ordinary tasks of
-all campaigns have left.
+CiGri's scheduler specification plans this as finalize scheduling. Two limits are gridbridge's own, since most of the
+last tasks end without help: a task must run beyond the 95th percentile of ended tasks, and gets two speculative
+attempts at most, on slots that the ordinary tasks of all campaigns have left.
 """
 
 from collections import Counter, defaultdict

@@ -1,8 +1,7 @@
 """Decide whether a campaign task runs again, which clusters the task avoids, and which attempt counts.
 
-Each kind of failure has its own limit of retries. CiGri had no limit, and killed and resubmitted the same task
-for ever (scheduler 3.2, walltime). A task may have several attempts at once (CiGri scheduler specification,
-finalize scheduling).
+Each kind of failure has its own limit of retries, unlike in CiGri (scheduler 3.2, walltime). A task may have several
+attempts at once (CiGri scheduler specification, finalize scheduling).
 """
 
 from collections import Counter, defaultdict

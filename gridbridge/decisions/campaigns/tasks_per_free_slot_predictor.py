@@ -1,8 +1,7 @@
 """Predict job ratios: the number of a campaign's tasks that a cluster gets for each free slot.
 
-The CiGri scheduler specification has three laws: slow-start, two-way adaptive, and adaptive-down with
-exponential-up. The law `measured` is gridbridge's own. The job ratios follow from counts of sent, waiting and
-running tasks (steps 7 and 8 of the specification).
+The laws slow-start, two-way adaptive, and adaptive-down with exponential-up are CiGri's (scheduler specification, steps
+7 and 8). The law `measured` is gridbridge's own.
 """
 
 from collections import Counter

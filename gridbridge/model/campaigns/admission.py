@@ -1,7 +1,4 @@
-"""Values of admission rules: the campaign that a rule judges, and the rule's answer.
-
-A rule is a function in a Python file of the site. Authors of rules import this module and `jdl`.
-"""
+"""Values of admission rules, whose authors import this module and `jdl`: the judged campaign, and the answer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

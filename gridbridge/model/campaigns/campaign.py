@@ -111,8 +111,7 @@ class CampaignArray:
     job_id: int = 0
     intended_at: datetime
     is_repeated: bool = False  # submitted again, because the answer of the cluster was lost
-    # tasks that ran longer than this got speculative attempts; None: no speculative attempts
-    copies_beyond_s: int | None = None
+    copies_beyond_s: int | None = None  # run time after which tasks got speculative attempts; None: ordinary tasks
 
     @property
     def key(self) -> tuple[int, int]:

@@ -1,7 +1,6 @@
-"""Events of clusters, campaigns and tasks: failures, and the closing of clusters.
+"""Events of clusters, campaigns and tasks, with CiGri's codes if CiGri knows the event.
 
-Equal failures are counted in one event, so a million tasks that fail alike make one event. Events that CiGri knows have
-CiGri's event codes.
+Equal failures are counted in one event, so a million tasks that fail alike make one event.
 """
 
 from dataclasses import dataclass
@@ -44,21 +43,14 @@ class CampaignEventCode(StrEnum):
     RESUBMIT = "RESUBMIT"  # tasks requested too many reruns by exit status 66 or 67
 
 
-ROOT_EVENTS = (
-    CampaignEventCode.OWNER_UNKNOWN,
-    CampaignEventCode.NO_LEDGER,
-)  # root can't submit or delete arrays for the owner
+# root can't submit or delete arrays for the owner
+ROOT_EVENTS = (CampaignEventCode.OWNER_UNKNOWN, CampaignEventCode.NO_LEDGER)
 PAUSING_EVENTS = (CampaignEventCode.SUBMIT_JOB, CampaignEventCode.NO_FILE, *ROOT_EVENTS)
-SUBMISSION_EVENTS = (
-    *PAUSING_EVENTS,
-    CampaignEventCode.RUNNER_SUBMIT_ERROR,
-)  # events that end when the cluster accepts an array
+# events that end when the cluster accepts an array
+SUBMISSION_EVENTS = (*PAUSING_EVENTS, CampaignEventCode.RUNNER_SUBMIT_ERROR)
 SELF_HEALING_EVENTS = (*SUBMISSION_EVENTS, CampaignEventCode.SETUP_ERROR)
-BLACKLISTING_EVENTS = (
-    *SELF_HEALING_EVENTS,
-    CampaignEventCode.BLACKLIST,
-    CampaignEventCode.SINK,
-)  # events that close a cluster to a campaign
+# events that close a cluster to a campaign
+BLACKLISTING_EVENTS = (*SELF_HEALING_EVENTS, CampaignEventCode.BLACKLIST, CampaignEventCode.SINK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

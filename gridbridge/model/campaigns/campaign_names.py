@@ -1,7 +1,7 @@
-"""Names of campaign files and arrays, and the split of a line of task parameters.
+"""Names of campaign files and arrays, and the split of a line of task parameters; hot programs import this module.
 
-A held array has the job name `gc.<site>.<campaign>.<array>`. After the array's release the accounting field
-(`qsub -A`) keeps this name. Each part has letters, digits and `-`. Frequently started programs import this module.
+A held array has the job name `gc.<site>.<campaign>.<array>`, with letters, digits and `-` in each part. After the
+release the accounting field (`qsub -A`) keeps this name.
 """
 
 from gridbridge.errors import ParseError

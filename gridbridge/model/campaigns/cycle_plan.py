@@ -48,13 +48,11 @@ class FairShareInputs:
     """The priorities, groups and past usage by which campaigns share free slots."""
 
     priorities: str = ""  # USER=NUMBER and @GROUP=NUMBER, with blanks between
-    # Unix groups of each owner, the primary Unix group first
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # Unix groups by owner, the primary first
     by: FairShareUnit = FairShareUnit.NONE
     first_tasks: int = 0  # tasks that each user, project or group gets before all shares
     used_s: Mapping[str, float] = field(default_factory=dict)  # decayed slot-seconds by user, project or group
-    # mean run time of a task, by campaign and cluster
-    mean_s: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    mean_s: Mapping[int, Mapping[str, float]] = field(default_factory=dict)  # mean run times by campaign and cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +97,6 @@ class JobRatioUpdate:
 
 
 NO_LIMITS = ClusterArrayLimits()
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +104,7 @@ class ClusterCapacityForCampaigns:
     """The slots of a cluster and the cluster's limits for tasks of campaigns."""
 
     free_slots: int  # free slots for ordinary tasks, which preempt best-effort tasks
-    # free slots for best-effort tasks; None: the cluster has only ordinary jobs
-    besteffort_slots: int | None = None
+    besteffort_slots: int | None = None  # free slots for best-effort tasks; None: the cluster has only ordinary jobs
     max_slots: int = 0  # slots on hosts where jobs can start
     law: JobRatioRule = JobRatioRule.MEASURED
     flood_rate: float = 0.0  # waiting tasks allowed for each slot
@@ -233,38 +229,30 @@ class CampaignCycleSituation:
     # numbers of unsent tasks that avoid clusters, by campaign
     kept_off: Mapping[int, tuple[TaskCountByExclusions, ...]] = field(default_factory=dict)
     there: tuple[ListedCampaignTaskCounts, ...] = ()
-    # clusters to which each test campaign has sent its task
-    tried: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    tried: Mapping[int, frozenset[str]] = field(default_factory=dict)  # clusters with a task, by test campaign
     ended: tuple[TaskAttempt, ...] = ()  # attempts whose end this cycle has found
     over: tuple[CampaignArray, ...] = ()  # arrays whose tasks have all ended
     ratios: tuple[JobRatio, ...] = ()
-    # campaigns and clusters whose waiting tasks nikita deletes
-    wiped: frozenset[tuple[int, str]] = frozenset()
+    wiped: frozenset[tuple[int, str]] = frozenset()  # campaigns and clusters whose waiting tasks nikita deletes
     disputed: tuple[AttemptOutcomeAtCluster, ...] = ()  # attempts with contradicting accounting records
     missed: tuple[TaskMissingSince, ...] = ()  # tasks that have disappeared from a job list, or appeared again
     sharing: FairShareInputs = field(default_factory=FairShareInputs)
-    at: datetime = EPOCH
+    at: datetime = datetime(1970, 1, 1, tzinfo=UTC)
     asked: frozenset[str] = frozenset()  # clusters that were queried
-    # error messages of clusters that did not answer, by cluster
-    silent: Mapping[str, str] = field(default_factory=dict)
-    # times at which unreachable clusters answered again, by cluster
-    back_at: Mapping[str, datetime] = field(default_factory=dict)
-    # clusters that have tasks and were removed from gridbridge.toml
-    dropped: frozenset[str] = frozenset()
+    silent: Mapping[str, str] = field(default_factory=dict)  # error messages of clusters that did not answer
+    back_at: Mapping[str, datetime] = field(default_factory=dict)  # when unreachable clusters answered again
+    dropped: frozenset[str] = frozenset()  # clusters that have tasks and were removed from gridbridge.toml
     earlier: tuple[AttemptOutcomeAtCluster, ...] = ()  # earlier attempts of tasks whose end this cycle has found
     events: tuple[CampaignEvent, ...] = ()
     records: tuple[CampaignSuccessAtCluster, ...] = ()  # success records of unfinished campaigns
     failures: CampaignFailuresSection = field(default_factory=CampaignFailuresSection)
-    # all attempts of tasks that have a speculative attempt and may still run
-    rivals: tuple[CompetingAttempt, ...] = ()
-    # campaigns near their ends that may get speculative attempts
-    tails: tuple[CampaignStragglers, ...] = ()
+    rivals: tuple[CompetingAttempt, ...] = ()  # all attempts of unfinished tasks with speculative attempts
+    tails: tuple[CampaignStragglers, ...] = ()  # campaigns near their ends that may get speculative attempts
     finalize: FinalizeSpeculationSection = field(default_factory=FinalizeSpeculationSection)
     arrays_at_once: int = 1  # arrays that a campaign may send to a cluster in one cycle
     steps: tuple[LastPrologueOrEpilogueAttempt, ...] = ()  # last attempts of prologues and epilogues before this cycle
     stepped: tuple[TaskAttempt, ...] = ()  # prologues and epilogues whose end this cycle has found
-    # campaigns and arrays of waiting prologues and epilogues
-    idle_steps: frozenset[tuple[int, int]] = frozenset()
+    idle_steps: frozenset[tuple[int, int]] = frozenset()  # campaigns and arrays of waiting prologues and epilogues
     # number of the last array by campaign and cluster; only campaigns with prologues
     last_arrays: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     behind: tuple[int, ...] = ()  # campaigns with arrays in root's ledger that the state file lacks
@@ -313,8 +301,7 @@ class CampaignCyclePlan:
     unneeded: tuple[CampaignArray, ...] = ()  # waiting prologues that no task needs any more
     unsent: tuple[CampaignArray, ...] = ()  # prologues that no task needs any more and no cluster has accepted
     gone: int = 0  # number of arrays to delete that have no task in the job list
-    # live attempts of tasks of which another attempt has succeeded
-    losers: tuple[SupersededAttempts, ...] = ()
+    losers: tuple[SupersededAttempts, ...] = ()  # live attempts of tasks of which another attempt has succeeded
     resumed: tuple[CampaignArray, ...] = ()  # arrays whose interrupted submission is continued
     sends: tuple[PlannedCampaignTaskSend, ...] = ()
     stepped: tuple[TaskAttempt, ...] = ()

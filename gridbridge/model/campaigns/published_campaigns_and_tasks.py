@@ -69,11 +69,6 @@ class ShownCampaign:
         """The number of waiting tasks, unsent or at a cluster."""
         return self.tasks - self.ended - self.tasks_running if self.state.is_alive else 0
 
-    @property
-    def tasks_to_fix(self) -> int:
-        """The number of failed tasks that may be retried; 0 for a cancelled campaign."""
-        return 0 if self.state is CampaignState.CANCELLED else self.failed
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCampaigns:
@@ -94,8 +89,7 @@ class ShownCampaignCluster:
     slots: int | None = None
     used: int | None = None
     free: int | None = None  # free slots for best-effort tasks
-    # free slots for ordinary tasks, which preempt best-effort tasks
-    free_for_normal: int | None = None
+    free_for_normal: int | None = None  # free slots for ordinary tasks, which preempt best-effort tasks
     waiting: int = 0  # number of waiting tasks of campaigns
     running: int = 0  # number of running tasks of campaigns
     used_by_campaigns: int = 0  # slots of running tasks of campaigns
@@ -110,9 +104,7 @@ class ShownCampaignClusters:
 
 
 WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # states of tasks without an outcome
-OUTCOME_WORDS = {
-    outcome: outcome.value for outcome in TaskAttemptOutcome
-}  # computed once, since lists show 100,000 tasks at once
+OUTCOME_WORDS = {outcome: outcome.value for outcome in TaskAttemptOutcome}  # computed once for 100,000 tasks
 OUTCOME_WORDS |= {TaskAttemptOutcome.PENDING: SENT, TaskAttemptOutcome.UNWANTED: TaskAttemptOutcome.CANCELLED.value}
 
 

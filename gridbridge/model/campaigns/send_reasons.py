@@ -73,8 +73,7 @@ class ShownTaskSendExplanations:
     """The reasons for sends in the last cycle, as published for all users."""
 
     at: datetime
-    # free slots of the clusters that answered
-    free_slots: Mapping[str, int] = field(default_factory=dict)
+    free_slots: Mapping[str, int] = field(default_factory=dict)  # free slots of the clusters that answered
     besteffort_slots: Mapping[str, int] = field(default_factory=dict)  # free slots for best-effort tasks
     reasons: tuple[TaskSendExplanation, ...] = ()
     stressed: tuple[str, ...] = ()  # clusters whose stress is above the limit

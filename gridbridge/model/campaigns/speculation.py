@@ -38,8 +38,7 @@ class CampaignStragglers:
     sent_s: float  # time since the campaign's last task was sent
     durations_s: tuple[float, ...]  # run times of ended tasks
     live: tuple[LiveAttempt, ...]
-    # clusters at which each task failed
-    failed_at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    failed_at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # clusters at which each task failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,4 @@
-"""The facts from which nikita decides, and the deletions of tasks that nikita decides on.
-
-Amounts are of consumable resources: of a host, such as memory, or of the whole cluster, such as licences.
-"""
+"""The facts from which nikita decides, and the deletions of tasks that nikita decides on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,8 +18,7 @@ class WaitingLocalRequest:
     task: int = 0  # first waiting task of the array job; 0: no array job
     slots: int = 1  # requested slots; the smallest number of a range
     amounts: Amounts = field(default_factory=dict)  # amounts for all slots of a task
-    # default requests, which count only at hosts that have the resource
-    defaults: Amounts = field(default_factory=dict)
+    defaults: Amounts = field(default_factory=dict)  # default requests, which count only where the resource exists
     alone: frozenset[str] = frozenset()  # requested resources for exclusive use of a host
     pe: str = ""  # parallel environment, possibly with wildcards
     queues: tuple[str, ...] = ()  # acceptable queues; empty: any queue
@@ -140,10 +136,7 @@ class NikitaDeletionReason(StrEnum):
 REASONS_OF_WAITING = (NikitaDeletionReason.OVERFLOW, NikitaDeletionReason.WAITED, NikitaDeletionReason.NEVER_BEGAN)
 REASONS_OF_MOVES = (NikitaDeletionReason.MOVED, NikitaDeletionReason.UNNEEDED, NikitaDeletionReason.LEFT)
 REASONS_ONLY_WAITING = (*REASONS_OF_WAITING, *REASONS_OF_MOVES)  # only waiting tasks are deleted for these reasons
-REASONS_HELD_FIRST = (
-    NikitaDeletionReason.LEFT,
-    NikitaDeletionReason.NEVER_BEGAN,
-)  # the task was held before the deletion
+REASONS_HELD_FIRST = (NikitaDeletionReason.LEFT, NikitaDeletionReason.NEVER_BEGAN)  # held before the deletion
 REASONS_IF_STILL_WAITING = tuple(  # a task that has started meanwhile is not deleted
     wiped_for for wiped_for in REASONS_ONLY_WAITING if wiped_for not in REASONS_HELD_FIRST
 )
@@ -243,8 +236,7 @@ class NikitaDeletionPlan:
     """The deletions that one cycle of nikita decides on."""
 
     wipes: tuple[ArrayTaskDeletion, ...] = ()
-    # tasks that were deleted before, but are still in the job list
-    repeated: tuple[ArrayTaskDeletion, ...] = ()
+    repeated: tuple[ArrayTaskDeletion, ...] = ()  # tasks that were deleted before, but are still in the job list
     moved: tuple[ArrayTaskDeletion, ...] = ()  # waiting tasks to start at another cluster
     cancelled: tuple[ArrayTaskDeletion, ...] = ()  # tasks that their owners cancelled
     spared: tuple[ArrayTaskDeletion, ...] = ()  # tasks that have started since they were marked for deletion

@@ -1,7 +1,6 @@
-"""Convert task attempts and array indices to short texts and back; number prologues and epilogues as tasks.
+"""Convert task attempts and array indices to short texts and back; hot programs import this module.
 
-`0-9:1,12:2` means the first attempts of tasks 0 to 9 and the second attempt of task 12. `1-5,9` are six indices
-of an array. Frequently started programs import this module.
+`0-9:1,12:2` means the first attempts of tasks 0 to 9 and the second attempt of task 12.
 """
 
 from gridbridge.errors import ParseError
@@ -35,7 +34,7 @@ def format_attempt_ranges(attempts: Attempts) -> str:
             parts[-1][1] = task
         else:
             parts.append([task, task, attempt])
-    return ",".join(_write(*part) for part in parts)
+    return ",".join(f"{first}:{n}" if first == last else f"{first}-{last}:{n}" for first, last, n in parts)
 
 
 def parse_array_index_ranges(text: str) -> tuple[range, ...]:
@@ -71,10 +70,6 @@ def _span(part: str) -> range:
     if not (span and span[0]):
         raise ParseError(f"{part[:40]!r}: an invalid range; expected indices from 1, the smaller index first")
     return span
-
-
-def _write(first: int, last: int, attempt: int) -> str:
-    return f"{first}:{attempt}" if first == last else f"{first}-{last}:{attempt}"
 
 
 def _read(part: str) -> tuple[range, int]:

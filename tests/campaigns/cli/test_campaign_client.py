@@ -52,12 +52,10 @@ class Killed(Thread):
 
 
 def bring(places: tuple[str, str]) -> int:
-    """Bring a campaign."""
     return campaign_client.submit_campaign(SAID, *places)
 
 
 def pause(places: tuple[str, str]) -> dict[int, CampaignOwnerRequestReply]:
-    """Pause one."""
     return campaign_client.ask_runner_to_act_on_campaigns(CampaignOwnerRequestVerb.PAUSE, (7,), *places)
 
 
@@ -66,7 +64,6 @@ DO = pytest.mark.parametrize("do", [bring, pause])
 
 @DO
 def test_what_nobody_takes_is_taken_back(places: tuple[str, str], do: Callable[[tuple[str, str]], object]) -> None:
-    """So that it may be repeated."""
     with pytest.raises(NoRunnerForRequest):
         do(places)
 
@@ -88,7 +85,6 @@ def test_what_nobody_takes_is_taken_back(places: tuple[str, str], do: Callable[[
 def test_who_only_asks_is_not_told_that_nothing_was_stored(
     places: tuple[str, str], verb: CampaignOwnerRequestVerb, told: str
 ) -> None:
-    """A question stores nothing anyway."""
     with pytest.raises(NoRunnerForRequest, match=told):
         campaign_client.send_request_to_runner(verb, (), *places)
 

@@ -72,7 +72,6 @@ def test_what_is_no_folder_takes_no_outputs(tmp_path: Path, is_file: bool) -> No
 
 
 def test_a_folder_of_anothers_takes_no_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is told before a cluster is asked."""
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
 
     with pytest.raises(StateError, match="you may not write there"):
@@ -107,7 +106,6 @@ def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
 
 
 def test_the_outputs_of_successes_are_fetched(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
-    """From the cluster of the attempt that counts."""
     for number in (0, 1):
         (Path(beta.folder) / f"{number}/logs").mkdir(parents=True)
         (Path(beta.folder) / f"{number}/logs/run").write_text("done\n")
@@ -207,7 +205,6 @@ def test_a_folder_of_anothers_is_not_used_unless_it_is_chosen(tmp_path: Path, mo
 
 
 def test_a_cluster_by_ssh_is_fetched_as_oneself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """One that does not answer is told."""
     asked: list[tuple[str, list[str], str]] = []
 
     def pull(login: SshLogin, names: list[str], source: str, _to: str, *_: object, **__: object) -> bool:
@@ -225,7 +222,6 @@ def test_a_cluster_by_ssh_is_fetched_as_oneself(monkeypatch: pytest.MonkeyPatch,
 
 
 def bring(folder: Path, number: int, jdl: Jdl, *parameters: str) -> None:
-    """Have a campaign's file of ours."""
     path = folder / f"c.{number}"
     path.write_bytes(campaign_files_of_owners.encode_campaign_file(asdict(jdl), parameters))
     path.chmod(0o640)
@@ -308,7 +304,6 @@ def test_gridfetch_tells_what_it_fetched_from_each_cluster(
 def test_gridfetch_of_anothers_campaign_is_refused(
     published: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """In one line."""
     monkeypatch.setattr(own_task_outputs.own_campaign_output_folders, "__defaults__", (str(tmp_path), "/none"))
 
     theirs = CliRunner().invoke(gridfetch, ["7", "--published", published], standalone_mode=False)
@@ -321,7 +316,6 @@ def test_gridfetch_of_anothers_campaign_is_refused(
 
 
 def test_failed_tasks_are_brought_again_as_a_campaign(published: str, tmp_path: Path) -> None:
-    """With the JDL and the parameters that they had."""
     jdl = Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run", slots=2)})
     bring(tmp_path, 7, jdl, "a 1", "b 'it is'", "c")
 
@@ -335,7 +329,6 @@ def test_failed_tasks_are_brought_again_as_a_campaign(published: str, tmp_path: 
 def test_failed_tasks_are_brought_as_the_type_that_is_asked_for(
     published: str, tmp_path: Path, before: CampaignType
 ) -> None:
-    """Else as that of their campaign."""
     clusters = {"beta": JdlClusterSettings(exec_file="run")}
     bring(tmp_path, 7, Jdl(name="sweep", type=before, clusters=clusters), "a", "b", "c")
 
@@ -364,7 +357,6 @@ def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path:
 def test_tasks_that_root_refused_to_send_have_failed(
     tmp_path: Path, state: CampaignState, again: tuple[str, ...]
 ) -> None:
-    """Those that their owner's cancellation dropped have not."""
     folder = f"{tmp_path}/published"
     os.mkdir(folder)
     published_campaign_files.publish_campaign_value_by_class(
@@ -409,7 +401,6 @@ def test_another_persons_campaign_is_told_as_that(tmp_path: Path, monkeypatch: p
 
 
 def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
-    """Whatever stands in a file that root reads."""
     names = ("../../.bashrc", "/etc/passwd", "a/../../b", "fine/one.txt")
     clusters = {"alpha": JdlClusterSettings(exec_file="run", exec_directory="/tmp")}
     bring(tmp_path, 7, Jdl(name="n", clusters=clusters, outputs=names), "a")

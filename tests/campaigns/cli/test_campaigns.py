@@ -36,7 +36,6 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def shown(number: int, ended: int, state: CampaignState, **other: object) -> ShownCampaign:
-    """Return a campaign of 300 tasks as it is published."""
     known: dict[str, object] = {"name": "sweep", "owner": "alice", "tasks": 300, "failed": 0}
     return ShownCampaign(
         number=number,
@@ -63,7 +62,6 @@ def _published(tmp_path: Path) -> str:
 
 
 def stat(published: str, *options: str) -> Result:
-    """Run gridstat over what is published, in UTC."""
     return CliRunner().invoke(gridstat, [*options, "--published", published], standalone_mode=False)
 
 
@@ -99,7 +97,6 @@ def test_a_line_is_cigris_to_the_letter(published: str) -> None:
 def test_what_can_not_be_read_is_told_in_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], folder: str, said: str
 ) -> None:
-    """It is no empty list."""
     (tmp_path / "published").mkdir()
     (tmp_path / "published/campaigns.json").write_text('{"at": 7, "campaigns": "none"}')
 
@@ -115,7 +112,6 @@ def test_what_can_not_be_read_is_told_in_a_line(
 
 
 def test_gridstat_tells_how_good_earlier_forecasts_were(tmp_path: Path) -> None:
-    """Below the forecast of a campaign that goes on."""
     listed = (shown(1, 3, CampaignState.IN_TREATMENT), shown(2, 3, CampaignState.CANCELLED))
     errors = ShownForecastErrors(forecasts=12, p90_held=11, median_error=0.08)
     known = ShownCampaigns(at=NOON, campaigns=listed, errors=errors)
@@ -130,14 +126,12 @@ def test_gridstat_tells_how_good_earlier_forecasts_were(tmp_path: Path) -> None:
 
 
 def test_gridstat_shows_one_campaign_or_those_of_one_user(published: str) -> None:
-    """-H leaves the header out."""
     assert stat(published, "-H", "2").output.split()[0] == "2"
     assert len(stat(published, "-u", "alice").output.splitlines()) == 4
     assert stat(published, "-H", "-u", "nobody").output == ""
 
 
 def test_gridstat_of_an_unknown_campaign_ends_with_1(published: str) -> None:
-    """And says so."""
     done = stat(published, "99")
 
     assert done.return_value == 1
@@ -153,14 +147,12 @@ def test_gridstat_of_an_unknown_campaign_ends_with_1(published: str) -> None:
     ],
 )
 def test_options_that_do_not_go_together_are_told(published: str, options: list[str], words: str) -> None:
-    """In a sentence."""
     done = stat(published, *options)
 
     assert str(done.exception) == words
 
 
 def test_a_site_without_campaigns_shows_none(tmp_path: Path) -> None:
-    """Not a word but the header."""
     assert stat(str(tmp_path)).output.splitlines() == [HEAD]
 
 
@@ -215,7 +207,6 @@ def test_gridsub_says_what_is_wrong(options: list[str], status: int, words: str)
 
 @pytest.fixture(name="no_host")
 def _no_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Be on a host without a spool."""
     for function in (campaign_client.submit_campaign, campaign_client.ask_runner_to_act_on_campaigns):
         defaults = function.__defaults__
         assert defaults
@@ -234,7 +225,6 @@ def test_a_campaign_is_of_a_type(type_: str) -> None:
 
 
 def test_a_campaign_that_was_taken_is_told_in_cigris_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its scripts read the number behind the sign."""
     text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
     monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
 
@@ -339,7 +329,6 @@ def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
     ],
 )
 def test_a_number_beyond_all_is_told_at_once(options: list[str], told: str) -> None:
-    """Nobody has to answer."""
     done = CliRunner().invoke(griddel, options, standalone_mode=False)
 
     assert (done.return_value, done.output) == (1, f"griddel: {told}\n")
@@ -386,7 +375,6 @@ def test_griddel_does_what_its_option_says_to_each_campaign(
 
 
 def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its CIGRI_JOB_ID."""
     asked: list[object] = []
     done = {1: CampaignOwnerRequestReply.DONE}
     monkeypatch.setattr(
@@ -455,7 +443,6 @@ def test_our_options_behind_a_script_are_told(
 
 
 def test_a_jdl_in_the_place_of_a_script_is_refused(tmp_path: Path) -> None:
-    """The shell would run it, once at some cluster."""
     path = tmp_path / "sweep.json"
     path.write_text('{"name": "a"}')
 

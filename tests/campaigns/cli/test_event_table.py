@@ -113,7 +113,6 @@ def _published(tmp_path: Path) -> str:
 
 
 def run(command: object, published: str, *options: str) -> Result:
-    """Run a command over what is published, in UTC."""
     return CliRunner().invoke(
         command,  # type: ignore[arg-type]
         [*options, "--published", published],
@@ -142,7 +141,6 @@ def test_open_events_show_behind_the_letter_of_the_state(published: str) -> None
 def test_events_are_those_of_a_campaign_of_clusters_or_one(
     published: str, options: list[str], numbers: list[int]
 ) -> None:
-    """Closed ones where they are asked for."""
     done = run(gridevents, published, *options, "--json")
 
     assert [one["number"] for one in json.loads(done.output)] == numbers
@@ -208,7 +206,6 @@ def test_a_sink_stays_open_when_tasks_run_again(
 def test_that_nothing_is_tried_again_is_told(
     published: str, monkeypatch: pytest.MonkeyPatch, answer: CampaignOwnerRequestReply, instead: str
 ) -> None:
-    """With what there is instead; nothing is done."""
     monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", lambda *_, **__: {3: answer})
 
     done = run(gridevents, published, "-e", "3", "-r")
@@ -299,7 +296,6 @@ def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
 
 
 def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None:
-    """Its parameters stand in a file of their own."""
     header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
     (tmp_path / "campaign.12").mkdir()
     (tmp_path / "c.12").write_bytes(campaign_files_of_owners.encode_campaign_file(header, ("a",)))
@@ -315,7 +311,6 @@ def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None
 
 
 def test_only_the_owner_reads_where_tasks_could_not_start(tmp_path: Path) -> None:
-    """As the JDL says it."""
     header = {"clusters": {"beta": {"exec_directory": "$HOME/a\x1bb"}}}
     (tmp_path / "c.12").write_bytes(campaign_files_of_owners.encode_campaign_file(header, ("a",)))
     event = replace(FAILED, kind=CampaignEventSubject.CAMPAIGN, code=CampaignEventCode.SETUP_ERROR)

@@ -44,7 +44,6 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *wo
 def test_a_jdl_that_was_typed_without_f_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, text: str
 ) -> None:
-    """The shell would run it, once at some cluster."""
     Path(name).write_text(text)
 
     assert run(monkeypatch, capsys, "--clusters", "beta", name) == (
@@ -67,7 +66,6 @@ def test_a_near_name_is_one_that_people_may_type(
 def test_a_check_behind_the_script_submits_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Who asks for it wants nothing to be stored."""
     Path("job.sh").write_text("echo $1\n")
 
     assert run(monkeypatch, capsys, "--clusters", "beta", "job.sh", "a", "--check") == (
@@ -112,7 +110,6 @@ def test_what_is_typed_wrongly_is_2_and_what_is_refused_is_1(
 
 
 def test_gridsub_alone_says_what_it_wants(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """In a sentence."""
     assert run(monkeypatch, capsys) == (
         2,
         ["gridsub: give one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"],

@@ -26,7 +26,6 @@ SITE = '[site]\ncluster = "alpha"\n{}[cluster.alpha]\nqmaster_port = 1\nexecd_po
 
 
 def configured(folder: Path, line: str = 'transfer_host = "alpha-master"\n') -> str:
-    """Return a gridbridge.toml."""
     path = folder / "gridbridge.toml"
     path.write_text(SITE.format(line))
     return str(path)
@@ -57,7 +56,6 @@ def test_a_command_goes_where_the_service_is(tmp_path: Path) -> None:
 
 
 def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path) -> None:
-    """A file of parameters is read where it is."""
     (tmp_path / "lines").write_text("a 1\nb \u00e9\n")
     (tmp_path / "n.json").write_text('{"name": "n", "param_file": "lines", "exec_file": "x", "clusters": {"beta": {}}}')
 
@@ -74,7 +72,6 @@ def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path
 
 
 def test_what_is_added_goes_with_its_lines(asked: list[Any], tmp_path: Path) -> None:
-    """They are named where the campaign is."""
     (tmp_path / "more").write_text("c\n")
 
     CliRunner().invoke(gridsub_command, ["-c", "12", "-F", str(tmp_path / "more")], standalone_mode=False)
@@ -103,7 +100,6 @@ def test_a_mistake_beside_failed_tasks_is_told_here(asked: list[Any], more: list
 
 @pytest.mark.parametrize("data", [b"", b"[]\na\n", b"{}\n", b"\xff\n"])
 def test_what_gridsub_does_not_send_is_told(data: bytes) -> None:
-    """In a line."""
     with pytest.raises(ConfigError, match=r"^standard input: not what gridsub sends: "):
         gridsub_campaign_source.decode_jdl_from_login_node(data)
 
@@ -122,7 +118,6 @@ def test_what_only_reads_goes_as_it_is(asked: list[Any], monkeypatch: pytest.Mon
 def test_help_and_mistakes_are_told_here(
     asked: list[Any], monkeypatch: pytest.MonkeyPatch, words: list[str], status: int
 ) -> None:
-    """Wherever the service is."""
     monkeypatch.setattr("sys.argv", ["gridstat", *words])
 
     with pytest.raises(SystemExit) as ended:

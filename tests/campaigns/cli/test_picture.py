@@ -29,13 +29,11 @@ BAND = (BEGAN + timedelta(minutes=60), BEGAN + timedelta(minutes=90))
 
 
 def axes(band: tuple[datetime, ...] = BAND, ended: int = 60) -> Axes:
-    """Return what is drawn."""
     (found,) = campaign_progress_display.campaign_progress_figure(replace(ONE, ended=ended), ENDS, NOW, band).axes
     return found
 
 
 def names(found: Axes) -> list[str]:
-    """Return the labels of the legend, the uppermost stack first."""
     return [one.get_text() for one in found.get_legend().get_texts()]
 
 
@@ -71,7 +69,6 @@ def test_without_a_forecast_or_after_the_end_there_is_no_band(band: tuple[dateti
 
 @pytest.mark.parametrize("ending", plot_files.ENDINGS)
 def test_each_ending_that_is_taken_is_a_picture(tmp_path: Path, ending: str) -> None:
-    """It is written whole, and nothing stays beside it."""
     figure = Figure(figsize=(1, 1))
 
     plot_files.save_plot(figure, f"{tmp_path}/a.{ending.upper()}", 50)
@@ -81,7 +78,6 @@ def test_each_ending_that_is_taken_is_a_picture(tmp_path: Path, ending: str) -> 
 
 
 def test_what_can_not_be_put_in_its_place_leaves_nothing_beside_it(tmp_path: Path) -> None:
-    """As where a folder has the name."""
     (tmp_path / "a.png").mkdir()
 
     with pytest.raises(StandardOutputUnwritable, match=r"a\.png: Is a directory"):

@@ -24,7 +24,6 @@ def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_wait_for_what_was_taken_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is longer."""
     told, lines = Event(), list[str]()
 
     def complain(line: str) -> None:

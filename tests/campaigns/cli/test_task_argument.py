@@ -136,7 +136,6 @@ def test_an_owner_sees_the_parameters(site: Site) -> None:
 
 
 def test_one_task_is_named_by_its_cigri_job_id(site: Site) -> None:
-    """As the task itself finds it in its environment."""
     site.bring()
 
     found = json.loads(site.stat("-j", "7.1", "--json").output)
@@ -148,14 +147,12 @@ def test_one_task_is_named_by_its_cigri_job_id(site: Site) -> None:
 
 @pytest.mark.parametrize("job", ["7.2003", "8.0"])
 def test_a_task_that_is_not_there_ends_with_1(site: Site, job: str) -> None:
-    """And is named."""
     done = site.stat("-j", job)
 
     assert (done.return_value, done.output) == (1, f"gridstat: no job {job}\n")
 
 
 def test_an_output_that_is_not_there_is_told(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is another thing than one that is empty."""
     place = own_task_outputs.TaskOutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
     monkeypatch.setattr(own_task_outputs, "own_campaign_output_folders", lambda _: {"beta": place})
     Path(tmp_path, "0.1.err").write_text("")
@@ -189,7 +186,6 @@ def test_what_is_the_owners_is_refused_to_others(site: Site, options: list[str])
     ],
 )
 def test_a_wrong_command_line_ends_with_2(site: Site, options: list[str]) -> None:
-    """What is right is told."""
     assert getattr(site.stat(*options).exception, "exit_code", None) == 2
 
 
@@ -213,7 +209,6 @@ def test_the_long_names_are_those_of_cigri(site: Site) -> None:
 
 
 def test_the_jdl_is_one_that_can_be_submitted(site: Site, tmp_path: Path) -> None:
-    """With all tasks."""
     site.bring()
     text = site.stat("-J", "7").output
 
@@ -224,7 +219,6 @@ def test_the_jdl_is_one_that_can_be_submitted(site: Site, tmp_path: Path) -> Non
 
 
 def test_failed_tasks_are_shown_to_all_without_their_output(site: Site) -> None:
-    """Their states are everybody's."""
     lines = site.stat("-H", "--failed", "7").output.splitlines()
 
     assert lines == ["1          program_error   gamma              1    3       1"]
@@ -233,7 +227,6 @@ def test_failed_tasks_are_shown_to_all_without_their_output(site: Site) -> None:
 def test_an_owner_sees_the_last_lines_of_what_failed(
     site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Wherever that is; nothing in them steers a terminal."""
     site.bring()
     (tmp_path / "1.1.err").write_text("".join(f"line {n}\x1b[31m\n" for n in range(9)))
     place = TaskOutputFolderAtCluster(login=None, folder=str(tmp_path), timeout_s=9)
@@ -246,7 +239,6 @@ def test_an_owner_sees_the_last_lines_of_what_failed(
 
 
 def test_a_cluster_that_can_not_be_read_is_told(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The tasks are shown all the same."""
     site.bring()
     place = TaskOutputFolderAtCluster(login=None, folder=f"{tmp_path}/none", timeout_s=9)
     monkeypatch.setattr(own_task_outputs, "own_campaign_output_folders", lambda _: {"gamma": place})
@@ -258,7 +250,6 @@ def test_a_cluster_that_can_not_be_read_is_told(site: Site, monkeypatch: pytest.
 
 
 def test_csv_is_read_by_programs(site: Site) -> None:
-    """A line a campaign, or a task."""
     site.bring()
 
     (campaign,) = csv.DictReader(site.stat("--csv").output.splitlines())
@@ -268,7 +259,6 @@ def test_csv_is_read_by_programs(site: Site) -> None:
 
 
 def test_json_has_the_tasks_as_jobs(site: Site) -> None:
-    """With -f."""
     found = json.loads(site.stat("7", "-d", "-p", "-f").output)
 
     assert (found["number"], len(found["jobs"]), found["jobs"][2]["job_id"]) == (7, 2003, 31)
@@ -475,7 +465,6 @@ def test_at_a_terminal_no_csv_steers_it(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_forecast_is_told_and_drawn(site: Site, tmp_path: Path) -> None:
-    """Both moments by the reader's clock."""
     late = {"p50_at": NOON + timedelta(hours=1), "p90_at": NOON + timedelta(hours=2)}
     site.show(replace(SWEEP, **late))
 
@@ -488,7 +477,6 @@ def test_a_forecast_is_told_and_drawn(site: Site, tmp_path: Path) -> None:
 
 
 def test_a_picture_is_drawn(site: Site, tmp_path: Path) -> None:
-    """Of whatever name the campaign has."""
     path = tmp_path / "picture.png"
 
     done = site.stat("7", "--plot", str(path))
@@ -499,7 +487,6 @@ def test_a_picture_is_drawn(site: Site, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/nonexistent/picture.png", "picture.nothing", "keep"])
 def test_a_picture_that_can_not_be_written_is_told(site: Site, path: str) -> None:
-    """With its name."""
     assert path in str(site.stat("7", "--plot", path).exception)
 
 
@@ -519,14 +506,12 @@ def test_a_name_without_an_ending_touches_no_other_picture(
 
 
 def test_a_campaign_of_which_nothing_ended_has_no_picture(site: Site) -> None:
-    """One clear line says so."""
     site.show(replace(SWEEP, number=9))
 
     assert site.stat("9", "--plot", "x.png").output == ("gridstat: campaign 9: none of its tasks has ended yet\n")
 
 
 def test_attempts_beside_the_one_that_counts_have_lines_of_their_own(site: Site) -> None:
-    """One success, however often the task ran."""
     lost = ShownCompetingAttempt(attempt=1, cluster="beta", outcome=TaskAttemptOutcome.COPY, beyond_s=None)
     won = replace(TASKS[0], attempt=2, cluster="gamma", beyond_s=95, copies=(lost,))
     published_campaign_files.publish_campaign_task_file(7, 0, (won,), site.published)

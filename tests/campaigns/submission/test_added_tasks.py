@@ -50,13 +50,11 @@ def test_a_file_with_a_list_of_other_things_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_json_list_is_added() -> None:
-    """As a JDL's params."""
     assert jdl_and_task_files.parse_added_tasks_json("-J", '["c 4", "a"]') == ("c 4", "a")
 
 
 @pytest.mark.parametrize("text", ["", "[", "{}", "[]", "[1]", '["a\\nb"]', '["\\u0000"]'])
 def test_what_is_no_list_of_parameters_is_told(text: str) -> None:
-    """In one line, with what would be right."""
     with pytest.raises(ConfigError) as rename_warning:
         jdl_and_task_files.parse_added_tasks_json("-J", text)
 
@@ -75,7 +73,6 @@ def test_what_is_no_list_of_parameters_is_told(text: str) -> None:
     ],
 )
 def test_every_wrong_line_is_told(tmp_path: Path, data: bytes | None, problem: str) -> None:
-    """As those of a param_file."""
     if data is not None:
         (tmp_path / "more").write_bytes(data)
 

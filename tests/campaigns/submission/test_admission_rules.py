@@ -38,7 +38,6 @@ def _folder(tmp_path: Path) -> Path:
 
 
 def put(folder: Path, name: str, text: str, mode: int = 0o644) -> Path:
-    """Write a file of rules."""
     path = folder / name
     path.write_text(text)
     path.chmod(mode)
@@ -46,7 +45,6 @@ def put(folder: Path, name: str, text: str, mode: int = 0o644) -> Path:
 
 
 def test_a_site_without_the_folder_has_no_rules(tmp_path: Path) -> None:
-    """Every campaign is taken."""
     assert campaign_admission.load_site_admission_rules(f"{tmp_path}/none", ME) == ()
 
 
@@ -67,7 +65,6 @@ def test_the_functions_of_the_files_are_the_rules(folder: Path) -> None:
 
 @pytest.mark.parametrize(("mode", "what"), [(0o664, "10.py"), (0o777, "")])
 def test_what_others_can_write_is_refused_with_what_mends_it(folder: Path, mode: int, what: str) -> None:
-    """And is not run."""
     put(folder, "10.py", "raise SystemExit")
     (folder / what).chmod(mode)
 
@@ -76,7 +73,6 @@ def test_what_others_can_write_is_refused_with_what_mends_it(folder: Path, mode:
 
 
 def test_an_empty_folder_that_others_can_write_is_refused(folder: Path) -> None:
-    """They could have removed the rules."""
     folder.chmod(0o777)
 
     with pytest.raises(FileWritableByOthers):
@@ -86,7 +82,6 @@ def test_an_empty_folder_that_others_can_write_is_refused(folder: Path) -> None:
 @pytest.mark.skipif(ME != 0, reason="only root gives files away")
 @pytest.mark.parametrize("what", ["", "10.py"])
 def test_what_belongs_to_another_is_refused(folder: Path, what: str) -> None:
-    """Whatever its mode."""
     put(folder, "10.py", RULES)
     os.chown(folder / what, 12345, 0)
 

@@ -72,7 +72,6 @@ def test_standard_input_needs_not_be_openable_by_its_name() -> None:
 def test_a_script_that_is_to_run_in_a_removed_folder_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it is typed in one."""
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
@@ -98,7 +97,6 @@ def test_a_line_is_one_word_and_nothing_in_it_is_run(tmp_path: Path, place: int)
 
 @pytest.mark.parametrize("word", HOSTILE)
 def test_a_word_of_the_command_is_as_it_was_typed(tmp_path: Path, word: str) -> None:
-    """But for {}; without it the number comes last."""
     said = campaigns_without_jdl.campaign_with_task_per_number("5-9:2", ("printf", "%s|", word), AT)
 
     number = "" if "{}" in word else "7|"

@@ -36,7 +36,6 @@ from tests.campaigns.submission.test_jdl_lines import wrong_with
     ],
 )  # fmt: skip
 def test_what_is_not_there_yet_is_refused(key: str, value: object, expected: str) -> None:
-    """A campaign that needs it would do something else."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {}}, key: value}
 
     assert wrong_with(json.dumps(known)) == [expected]
@@ -54,7 +53,6 @@ def test_what_is_not_said_is_as_in_cigri() -> None:
 
 
 def test_an_unknown_key_is_told_with_the_nearest_that_there_is() -> None:
-    """Or with all of them."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"waltime": "1:0"}}}
 
     with pytest.raises(ConfigError, match=r"^n:1: b\.waltime: unknown key; walltime is the nearest$"):
@@ -64,7 +62,6 @@ def test_an_unknown_key_is_told_with_the_nearest_that_there_is() -> None:
 
 
 def test_keys_of_cigris_that_ask_for_nothing_here_are_warned_of() -> None:
-    """Most of its JDLs have some."""
     idle = {
         "temporal_grouping": "true",
         "dimensional_grouping": True,
@@ -137,7 +134,6 @@ def test_numbers_and_truths_may_be_text() -> None:
 
 @pytest.mark.parametrize("path", ["~/p", "$HOME/p", "${HOME}/p", "{HOME}/p", "$PLACE/p", "p"])
 def test_a_param_file_is_found_by_cigris_words(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And from the JDL's folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PLACE", str(tmp_path))
     (tmp_path / "p").write_text("a\nb\nc\n")

@@ -21,7 +21,6 @@ AT = CampaignWithoutJdlOptions(clusters=("beta", "gamma"))
 
 
 def told_of(said: object, known: tuple[str, ...] = ()) -> list[str]:
-    """Return what is told of a JDL."""
     text = said if isinstance(said, str) else json.dumps(said)
     with pytest.raises(ConfigError) as told:
         jdl_reader.parse_jdl("n", text, site_clusters=known)
@@ -157,7 +156,6 @@ def test_a_key_that_stands_twice_is_told_with_what_is_right() -> None:
     ids=["-j", "no time", "empty", "-tc", "long", "slots"],
 )
 def test_a_script_is_refused_where_qsub_would_do_so(line: str, problem: str) -> None:
-    """And told with the line that asks for it."""
     with pytest.raises(ConfigError) as told:
         campaigns_without_jdl.campaign_of_job_script("job.sh", line, (), AT)
 

@@ -51,7 +51,6 @@ def test_a_prologue_is_lines_of_sh(value: object, lines: str) -> None:
 
 @pytest.mark.parametrize("value", [[1], 3, {}, "a\0b", "x" * 70_000], ids=["no text", "number", "table", "NUL", "long"])
 def test_what_is_no_epilogue_is_refused(value: object) -> None:
-    """With what would be right."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"epilogue": value}}}
 
     with pytest.raises(ConfigError, match='"LINE OF SH", "LINE OF SH"'):
@@ -112,7 +111,6 @@ def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
     ],
 )
 def test_properties_are_no_sql_and_no_shell(value: object, wrong: str) -> None:
-    """Names, relations and words, and nothing else."""
     own = {"exec_file": "x", "properties": value}
     known = {"name": "n", "nb_jobs": 1, "clusters": {"beta": own}}
 
@@ -153,7 +151,6 @@ def test_resources_are_slots_on_so_many_nodes(value: str, slots: int, nodes: int
     ],
 )
 def test_resources_that_are_no_number_of_slots_are_refused(value: str, wrong: str) -> None:
-    """With what would be right."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "resources": value, "clusters": {"b": {}}}
 
     with pytest.raises(ConfigError, match=f"{wrong}.*; expected /nodes=N/core=M, /core=M or .*1 to 100000 slots"):
@@ -187,7 +184,6 @@ def test_a_byte_order_mark_is_no_part_of_the_first_task(tmp_path: Path) -> None:
 
 
 def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
-    """Nobody has to come back for the next mistake."""
     (tmp_path / "lines").write_bytes(b"good\n\xff\n" + b"x" * 70000)
     text = """{
   "param_file": "lines",
@@ -217,13 +213,11 @@ def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("1", 3600), ("0:30", 1800), ("00:10:05", 605), (2, 7200)])
 def test_a_walltime_is_read_as_oarsub_reads_it(text: object, seconds: int) -> None:
-    """A single number is hours."""
     assert jdl_value_parsers.parse_walltime_s(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "0", "1:60", "-1", "9999999", True, None, "1:2:3:4"])
 def test_what_is_no_walltime_is_refused(text: object) -> None:
-    """Nor is no time at all one."""
     with pytest.raises(ValueError, match=r"not a time|out of range"):
         jdl_value_parsers.parse_walltime_s(text)
 
@@ -232,7 +226,6 @@ def test_what_is_no_walltime_is_refused(text: object) -> None:
     ("folder", "read"), [("$HOME", "$HOME"), ("~/data", "$HOME/data"), ("", ""), ("/scratch/a", "/scratch/a")]
 )
 def test_a_folder_begins_in_the_home_where_it_says_so(folder: str, read: str) -> None:
-    """Nothing else in it is expanded."""
     text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}, '
     text += f'"exec_directory": "{folder}"}}'
 
@@ -282,7 +275,6 @@ def test_parameters_that_no_task_could_have_are_refused(said: str) -> None:
 
 
 def test_each_wrong_line_of_a_parameter_file_is_told(tmp_path: Path) -> None:
-    """By its number in the file, blank lines counted."""
     (tmp_path / "lines").write_bytes(b"a\n\n\xe9\nb\0c\n" + b"x" * 70000 + b"\n \t\r\n")
     text = '{"name": "n", "param_file": "lines", "clusters": {"beta": {"exec_file": "x"}}}'
 
@@ -301,7 +293,6 @@ OF_LINES = '{"name": "n", "param_file": "lines", "clusters": {"beta": {"exec_fil
 
 
 def test_a_million_lines_are_read_and_each_wrong_one_told(tmp_path: Path) -> None:
-    """Blank ones are none."""
     odd = {1: b"", 2: b"same", 3: b"same", 4: b" \t", 5: b"b\xe9d", 6: b"x" * 66_000}
     step = MILLION // 500
     lines = [odd.get(number % step, b"%d a" % number) for number in range(MILLION)]
@@ -322,7 +313,6 @@ def test_a_million_lines_are_read_and_each_wrong_one_told(tmp_path: Path) -> Non
 
 
 def test_blank_lines_are_no_tasks_and_the_second_of_a_name_gets_another(tmp_path: Path) -> None:
-    """Among a hundred thousand."""
     lines = [("", "same", "same x", " \t", f"{n} a")[n % 5] for n in range(MILLION // 10)]
     (tmp_path / "lines").write_text("\n".join(lines))
 
@@ -333,7 +323,6 @@ def test_blank_lines_are_no_tasks_and_the_second_of_a_name_gets_another(tmp_path
 
 
 def test_of_a_million_wrong_lines_some_are_told_and_the_others_counted(tmp_path: Path) -> None:
-    """Nothing of them is kept."""
     (tmp_path / "lines").write_bytes(b"\xe9\n" * MILLION)
     file = TaskFileReader("lines", str(tmp_path))
 
@@ -346,7 +335,6 @@ def test_of_a_million_wrong_lines_some_are_told_and_the_others_counted(tmp_path:
 
 @pytest.mark.parametrize(("text", "expected"), [("true", True), ("false", False)])
 def test_a_campaign_says_whether_a_task_may_run_twice(text: str, expected: bool) -> None:
-    """For all of its clusters."""
     said = jdl_reader.parse_jdl("n.json", SWEEP.replace("{", f'{{"Idempotent": {text},', 1))
 
     assert said.jdl.is_idempotent is expected
@@ -380,7 +368,6 @@ def test_a_campaign_says_whether_rebalancing_may_move_its_tasks(text: str, expec
     ],
 )
 def test_an_unclear_declaration_is_refused_with_one_line(asked: str, problem: str) -> None:
-    """Nobody's task runs twice by a misunderstanding."""
     with pytest.raises(ConfigError) as raised:
         jdl_reader.parse_jdl("n.json", asked)
 
@@ -409,14 +396,12 @@ def test_every_field_of_a_clusters_wishes_has_its_range() -> None:
 
 @pytest.mark.parametrize(("path", "wrong"), [("/dev/zero", "no plain file"), (".", "directory")])
 def test_a_param_file_is_a_plain_file(path: str, wrong: str, tmp_path: Path) -> None:
-    """A device has no end."""
     text = json.dumps(json.loads(SWEEP) | {"param_file": path})
     with pytest.raises(ConfigError, match=wrong):
         jdl_reader.parse_jdl("a.json", text.replace('"nb_jobs": 3, ', ""), folder=str(tmp_path))
 
 
 def test_a_param_file_has_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of it is kept in memory."""
     monkeypatch.setattr(jdl_and_task_files, "FILE_BYTES", 9)
     (tmp_path / "a.txt").write_bytes(b"a\n" * 5)
     file = TaskFileReader("a.txt", str(tmp_path))
@@ -466,5 +451,4 @@ def test_a_command_that_ends_in_a_comment_is_refused(command: str) -> None:
     ],
 )
 def test_a_command_may_have_other_signs_of_it(command: str) -> None:
-    """In quotation marks, in words, and on lines before."""
     assert jdl_value_parsers.parse_task_command(command) == command

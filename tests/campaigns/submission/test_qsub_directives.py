@@ -16,19 +16,16 @@ YEAR_S = 31_536_000
 
 
 def script(lines: str) -> str:
-    """Return a script with these lines."""
     return f"#!/bin/sh\n{lines}\necho\n"
 
 
 def read(lines: str) -> JobScriptParser:
-    """Read a script."""
     found = JobScriptParser("job.sh")
     found.read(script(lines))
     return found
 
 
 def shown(asked: JobScriptRequest) -> dict[str, str]:
-    """Return what was read in the words of qstat."""
     limit = [f"h_rt={asked.walltime_s}"] * bool(asked.walltime_s)
     array = asked.array
     found = {
@@ -56,7 +53,6 @@ def test_a_line_is_read_as_qsub_reads_it(lines: str) -> None:
 
 @pytest.mark.parametrize("options", REFUSED)
 def test_what_qsub_refuses_is_refused(options: str) -> None:
-    """With the line in which it stands."""
     with pytest.raises(ConfigError, match=r"\Ajob\.sh:2: "):
         campaigns_without_jdl.campaign_of_job_script("job.sh", script(f"#$ {options}"), (), AT)
 
@@ -94,7 +90,6 @@ def test_what_tasks_can_not_have_is_refused_with_its_reason(options: str, proble
     ],
 )
 def test_what_changes_nothing_is_told(options: str) -> None:
-    """Each with its value."""
     said = options.replace("'", "")
 
     assert read(f"#$ {options}").warnings == [f"job.sh:2: {said}: changes nothing yet"]
@@ -104,7 +99,6 @@ def test_what_changes_nothing_is_told(options: str) -> None:
     ("slots", "least"), [("4-16", 4), ("16-4", 4), ("4-", 4), ("-4", 1), ("8,2-4", 2), ("2:8", 2), ("1", 1), ("04", 4)]
 )
 def test_of_a_range_of_slots_a_task_has_the_least(slots: str, least: int) -> None:
-    """With which it runs anywhere; the range is told."""
     found = read(f"#$ -pe smp {slots}")
 
     unit = "slot" if least == 1 else "slots"
@@ -125,7 +119,6 @@ def test_a_limit_that_is_none_is_the_longest_walltime(name: str, word: str) -> N
 
 
 def test_what_grid_engine_sets_is_no_variable_of_a_script() -> None:
-    """Each task would have the number that -v says."""
     said = campaigns_without_jdl.campaign_of_job_script(
         "job.sh", script("#$ -t 1-2 -v SGE_TASK_ID=7,JOB_NAME=x,A=1"), (), AT
     )
@@ -137,7 +130,6 @@ def test_what_grid_engine_sets_is_no_variable_of_a_script() -> None:
 
 
 def test_a_folder_below_the_home_is_that_of_the_home_there(tmp_path: Path) -> None:
-    """Whatever the home is called here."""
     at = [
         campaigns_without_jdl.campaign_of_job_script("job.sh", script(f"#$ -wd {path}"), (), AT)
         for path in ("~/a", "$HOME/a")

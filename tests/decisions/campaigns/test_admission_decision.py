@@ -22,7 +22,6 @@ SWEEP = Jdl(name="sweep", clusters={"beta": NORMAL, "gamma": NORMAL})
 
 
 def best_effort(candidate: CampaignCandidate) -> Jdl | None:
-    """Change all that is not of a group."""
     if "physics" in candidate.groups:
         return None
     clusters = candidate.jdl.clusters.items()
@@ -31,33 +30,27 @@ def best_effort(candidate: CampaignCandidate) -> Jdl | None:
 
 
 def small(candidate: CampaignCandidate) -> AdmissionRefusal | None:
-    """Refuse large ones."""
     return AdmissionRefusal(reason="at most 10 tasks") if candidate.tasks > 10 else None
 
 
 def of_best_effort_alone(candidate: CampaignCandidate) -> AdmissionRefusal | None:
-    """Refuse what an earlier rule should have changed."""
     clusters = candidate.jdl.clusters.values()
     return None if all(each.is_besteffort for each in clusters) else AdmissionRefusal(reason="no")
 
 
 def fails(candidate: CampaignCandidate) -> Jdl | None:
-    """Be a mistake of the site's."""
     raise KeyError(candidate.user)
 
 
 def rules(*judges: Judge) -> tuple[CampaignAdmissionRule, ...]:
-    """Return rules that are called by their functions."""
     return tuple(CampaignAdmissionRule(name=getattr(each, "__name__", "?"), judge=each) for each in judges)
 
 
 def candidate(tasks: int = 5, *groups: str) -> CampaignCandidate:
-    """Return what alice brings."""
     return CampaignCandidate(user="alice", groups=frozenset(groups), tasks=tasks, jdl=SWEEP)
 
 
 def test_a_rule_changes_what_the_next_one_sees() -> None:
-    """And each change is told with both values."""
     told = apply_campaign_admission_rules(rules(best_effort, of_best_effort_alone, small), candidate())
 
     assert told.refusal == ""
@@ -80,7 +73,6 @@ def test_a_rule_changes_what_the_next_one_sees() -> None:
     ],
 )
 def test_a_refusal_names_its_rule(judges: tuple[Judge, ...], who: CampaignCandidate, why: str) -> None:
-    """A rule that is broken refuses, too."""
     assert apply_campaign_admission_rules(rules(*judges), who).refusal.startswith(why)
 
 

@@ -25,7 +25,6 @@ PROBED = replace(
 
 
 def room(**free: int) -> dict[str, ClusterCapacityForCampaigns]:
-    """Return clusters of a hundred slots, of which so many are free."""
     return {name: ClusterCapacityForCampaigns(free_slots=slots, max_slots=100) for name, slots in free.items()}
 
 
@@ -43,7 +42,6 @@ def seen(**known: object) -> CampaignCycleSituation:
 
 
 def sent(look: CampaignCycleSituation) -> dict[tuple[int, str], int]:
-    """Return how many tasks go where."""
     return {(one.campaign, one.cluster): one.tasks for one in plan_campaign_cycle(look).sends}
 
 

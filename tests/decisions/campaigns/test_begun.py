@@ -30,7 +30,6 @@ def seen(max_jobs: int = 0, **known: object) -> CampaignCycleSituation:
 
 
 def given(look: CampaignCycleSituation) -> tuple[int, int]:
-    """Return how many tasks go on, and how many are sent besides."""
     found = plan_campaign_cycle(look)
     return sum(one.size for one in found.resumed), sum(one.tasks for one in found.sends)
 

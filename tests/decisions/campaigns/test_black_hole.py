@@ -9,7 +9,6 @@ from gridbridge.model.campaigns.campaign_events import CampaignSuccessAtCluster
 
 
 def record(cluster: str, *durations_s: int, is_trusted: bool = False) -> CampaignSuccessAtCluster:
-    """Return how a campaign fared somewhere."""
     return CampaignSuccessAtCluster(
         campaign=1, cluster=cluster, successes=len(durations_s), durations_s=durations_s, is_trusted=is_trusted
     )
@@ -41,7 +40,6 @@ def test_a_sink_is_short_and_much_shorter_than_elsewhere(
 
 
 def test_an_owner_who_knows_better_is_believed() -> None:
-    """Short tasks may be right there."""
     there = record("beta", *[1] * 9, is_trusted=True)
 
     assert find_black_hole_clusters([there, record("gamma", *[60] * 9)]) == set()

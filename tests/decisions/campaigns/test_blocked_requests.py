@@ -39,7 +39,6 @@ def holder(task: int, **other: Any) -> RunningJobWithResources:
 
 
 def asked(job: int, mem: float = 1, **other: Any) -> WaitingLocalRequest:
-    """Return a job that asks for memory."""
     return WaitingLocalRequest(job=job, amounts={"mem": mem}, **other)
 
 
@@ -47,12 +46,10 @@ CELL = CellRequestsAndResources(asked=(asked(7), asked(8)), holders=(holder(1), 
 
 
 def way(cell: CellRequestsAndResources, **other: Any) -> TasksPreemptedForRequest | None:
-    """Return for whom tasks end at beta."""
     return next(iter(plan_preemptions(find_blocked_local_requests("beta", cell, OURS, **other))), None)
 
 
 def ended(cell: CellRequestsAndResources, **other: Any) -> list[int]:
-    """Return the places in array 31 of the tasks that end."""
     found = way(cell, **other)
     return [one.place for one in found.tasks] if found else []
 
@@ -88,7 +85,6 @@ def test_a_campaigns_own_task_that_waits_is_no_local_request() -> None:
     ids=["somebody else's", "an ordinary task", "it has not begun"],
 )
 def test_only_best_effort_tasks_of_ours_end(holders: tuple[RunningJobWithResources, ...]) -> None:
-    """Whatever others hold."""
     assert ended(replace(CELL, holders=holders)) == []
 
 
@@ -119,7 +115,6 @@ def test_where_somebody_has_the_host_alone_nothing_ends() -> None:
 
 
 def test_few_requests_are_looked_at_more_closely() -> None:
-    """Each of them costs questions."""
     many = replace(CELL, asked=tuple(asked(job) for job in range(40, 60)))
 
     assert len(find_blocked_local_requests("beta", many, OURS)) == MAX_REQUESTS

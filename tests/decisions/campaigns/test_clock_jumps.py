@@ -15,12 +15,10 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 def at(wall: datetime, steady_s: float, *leaps: ClockJump, boot: str = "a") -> HostClockReadings:
-    """Return what the clocks say."""
     return HostClockReadings(boot=boot, wall=wall, steady_s=steady_s, leaps=leaps)
 
 
 def leap(by_s: float, when: datetime = NOON) -> ClockJump:
-    """Return a leap."""
     return ClockJump(at=when, by_s=by_s)
 
 

@@ -15,12 +15,10 @@ UNKNOWN = CampaignForecast()
 
 
 def progress(left: int, *services: CampaignRunTimesAtCluster) -> CampaignProgressForForecast:
-    """Return how far a campaign is."""
     return CampaignProgressForForecast(left=left, services=services)
 
 
 def beta(*durations_s: float, elapsed_s: tuple[float, ...] = ()) -> CampaignRunTimesAtCluster:
-    """Return what a cluster has done."""
     return CampaignRunTimesAtCluster(cluster="beta", durations_s=durations_s, elapsed_s=elapsed_s)
 
 
@@ -71,7 +69,6 @@ def test_the_last_few_of_many_tasks_of_one_length_end_within_two_rounds(running:
 
 
 def test_what_has_run_long_already_ends_sooner() -> None:
-    """The elapsed time of what runs is used."""
     young, old = (
         forecast_campaign_end(progress(0, beta(*[600.0] * 30, elapsed_s=(elapsed,)))) for elapsed in (10.0, 590.0)
     )
@@ -156,7 +153,6 @@ def _seen(
 
 
 def covered(seed: int, campaigns: int) -> Iterator[tuple[bool, bool]]:
-    """Say of simulated campaigns whether P50 and P90 held."""
     random = Random(seed)
     for number in range(campaigns):
         length = list(LENGTHS.values())[number % len(LENGTHS)]

@@ -9,7 +9,6 @@ from gridbridge.decisions.campaigns.attempt_ends import (
     DELETED_BEFORE_START,
     ArrayWithMissingTasks,
     MissingAttemptJudge,
-    attempts_long_without_record,
     close_attempts_without_end,
     mark_future_ends_as_disputed,
     outcomes_of_missing_attempts,
@@ -51,12 +50,10 @@ ARRAY = CampaignArray(
 
 
 def attempt(place: int) -> TaskAttempt:
-    """Return the first attempt of a task."""
     return TaskAttempt(campaign=1, task=place - 1, attempt=1, array=1, place=place)
 
 
 def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
-    """An accounting record comes some seconds later."""
     missing = {attempt(1): 0.0, attempt(2): 60.0, attempt(3): 61.0}
 
     found = outcomes_of_missing_attempts(missing, {1: JobEnd(exit_status=3, wallclock_s=4.6)}, 600, 60.0)
@@ -134,7 +131,6 @@ def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
 def test_a_signal_that_ends_a_cancelled_campaigns_task_is_its_cancellation(
     state: CampaignState, outcome: TaskAttemptOutcome
 ) -> None:
-    """What ended by itself ended so."""
     ends = {1: JobEnd(signal=9), 2: JobEnd(exit_status=0), 3: JobEnd(exit_status=3)}
     missing = {attempt(place): 0.0 for place in ends}
     found = MissingAttemptJudge([replace(SWEEP, state=state)], (), {}, 60.0).ended(ARRAY, missing, ends, GONE)
@@ -153,7 +149,6 @@ def test_a_status_that_the_wrapper_changed_is_kept_as_it_was() -> None:
 
 
 def of(task: int, number: int = 1, outcome: TaskAttemptOutcome = TaskAttemptOutcome.SUCCESS) -> TaskAttempt:
-    """Return an attempt of a task that has ended."""
     return TaskAttempt(campaign=1, task=task, attempt=number, array=number, place=task + 1, outcome=outcome)
 
 
@@ -180,7 +175,7 @@ def test_an_end_that_is_told_in_two_ways_is_none_and_is_not_forgotten() -> None:
     """One of the records is forged: then nobody knows which."""
     missing = {attempt(1): 9999.0, attempt(2): 9999.0}
 
-    assert attempts_long_without_record(missing, {1: None}, 60.0) == (attempt(2),)
+    assert MissingAttemptJudge((), (), {}, 60.0).late(missing, {1: None}) == (attempt(2),)
     assert [one.place for one in outcomes_of_missing_attempts(missing, {1: None}, 600, 60.0)] == [2]
 
 
@@ -213,11 +208,10 @@ def test_an_end_that_is_to_come_is_not_judged_and_is_not_forgotten() -> None:
     found = outcomes_of_missing_attempts(missing, ends, 600, 60.0)
 
     assert [(one.place, one.outcome) for one in found] == [(2, TaskAttemptOutcome.SUCCESS)]
-    assert attempts_long_without_record(missing, ends, 60.0) == (attempt(2),)
+    assert MissingAttemptJudge((), (), {}, 60.0).late(missing, ends) == (attempt(2),)
 
 
 def test_an_end_that_is_to_come_and_contradicts_another_is_disputed_after_a_while() -> None:
-    """Until its time has come."""
     missing = {attempt(1): 599.0, attempt(2): 601.0}
     ends = dict.fromkeys((1, 2), replace(AHEAD, end=None))
 
@@ -254,7 +248,6 @@ def test_an_end_that_is_to_come_and_contradicts_another_is_disputed_after_a_whil
 def test_what_ran_and_vanished_without_a_record_was_lost_by_its_cluster(
     state: CampaignState, expected: list[tuple[int, TaskAttemptOutcome, int]]
 ) -> None:
-    """What never ran was deleted."""
     judge = MissingAttemptJudge([replace(SWEEP, state=state)], (), {}, 60.0)
     missing = dict.fromkeys(map(attempt, (1, 2, 3)), 61.0)
 

@@ -81,7 +81,6 @@ def test_what_a_cluster_refuses_is_told_in_its_words() -> None:
     ],
 )
 def test_what_follows_from_an_older_state_file_fits_the_campaign(state: CampaignState, then: str) -> None:
-    """Nobody is told to resume what has ended."""
     one = event(CampaignEventCode.RESTORED, cluster="")
 
     assert describe_campaign_event(one, state) == f"an older copy of the state file was restored; {then}"
@@ -89,13 +88,11 @@ def test_what_follows_from_an_older_state_file_fits_the_campaign(state: Campaign
 
 
 def array(number: int = 1, cluster: str = "beta", at: datetime = NOON) -> CampaignArray:
-    """Return an array that runs."""
     state = ArraySubmissionState.RELEASED
     return CampaignArray(campaign=1, number=number, cluster=cluster, state=state, size=9, intended_at=at)
 
 
 def ended(*outcomes: TaskAttemptOutcome, array: int = 1) -> tuple[TaskAttempt, ...]:
-    """Return the first attempts of tasks that ended so."""
     return tuple(
         TaskAttempt(
             campaign=1,
@@ -127,18 +124,15 @@ def seen(**other: object) -> CampaignCycleSituation:
 
 
 def event(code: CampaignEventCode, cluster: str = "beta", **other: object) -> CampaignEvent:
-    """Return an open event of a campaign at a cluster."""
     known = {"kind": CampaignEventSubject.CAMPAIGN, "campaign": 1, "opened_at": NOON, "last_at": NOON}
     return CampaignEvent(number=9, code=code, cluster=cluster, **(known | other))  # type: ignore[arg-type]
 
 
 def told(look: CampaignCycleSituation) -> dict[CampaignEventCode, CampaignEvent]:
-    """Return what becomes of events, by their codes."""
     return {one.code: one for one in plan_campaign_cycle(look).changes.events}
 
 
 def sent(look: CampaignCycleSituation) -> dict[str, int]:
-    """Return how many tasks go where."""
     return {one.cluster: one.tasks for one in plan_campaign_cycle(look).sends}
 
 
@@ -197,7 +191,6 @@ def test_each_task_that_is_not_tried_again_says_why(outcome: TaskAttemptOutcome,
 
 
 def test_tasks_that_fail_alike_later_are_counted_in_the_same_event() -> None:
-    """A million of them are one line."""
     known = replace(
         event(CampaignEventCode.EXIT_ERROR), kind=CampaignEventSubject.TASK, exit_status=3, tasks=5, first_task=8
     )
@@ -248,7 +241,6 @@ def test_a_host_on_which_all_of_a_row_failed_is_named(before: str, hosts: tuple[
     "between", [TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.RESUBMIT, TaskAttemptOutcome.WALLTIME]
 )
 def test_a_task_that_ran_breaks_the_row(between: TaskAttemptOutcome) -> None:
-    """In whatever order the ends came."""
     before = CampaignSuccessAtCluster(campaign=1, cluster="beta", errors_in_row=2)
     look = seen(ended=ended(TaskAttemptOutcome.PROGRAM_ERROR, between), records=(before,))
 
@@ -257,7 +249,6 @@ def test_a_task_that_ran_breaks_the_row(between: TaskAttemptOutcome) -> None:
 
 
 def test_a_task_that_lost_its_host_breaks_no_row() -> None:
-    """It says nothing of the program."""
     before = CampaignSuccessAtCluster(campaign=1, cluster="beta", errors_in_row=1)
     look = seen(ended=ended(TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SITE_FAULT), records=(before,))
 
@@ -265,7 +256,6 @@ def test_a_task_that_lost_its_host_breaks_no_row() -> None:
 
 
 def test_a_setup_error_closes_the_cluster_and_its_task_goes_elsewhere() -> None:
-    """After a pause one task is tried there."""
     look = seen(ended=ended(TaskAttemptOutcome.SETUP_ERROR))
 
     assert told(look)[CampaignEventCode.SETUP_ERROR].until == NOON + MINUTE
@@ -328,7 +318,6 @@ def test_what_happens_in_a_pause_makes_it_no_longer() -> None:
 
 
 def test_in_its_pause_a_cluster_gets_nothing() -> None:
-    """Nor while another event closes it for good."""
     known = event(CampaignEventCode.SETUP_ERROR, until=NOON + MINUTE)
     forever = event(CampaignEventCode.BLACKLIST)
 
@@ -367,7 +356,6 @@ def test_no_pause_is_longer_than_the_longest() -> None:
 def test_a_task_that_was_sent_later_and_began_opens_the_cluster(
     sent_at: datetime, outcome: TaskAttemptOutcome, is_closed: bool
 ) -> None:
-    """One of before says nothing."""
     known = event(CampaignEventCode.SETUP_ERROR, until=NOON + 4 * MINUTE)
     at = NOON + 2 * MINUTE
 
@@ -392,7 +380,6 @@ def test_a_campaign_to_which_every_cluster_is_closed_waits() -> None:
 
 
 def test_a_cluster_that_does_not_answer_is_told_of_once() -> None:
-    """Until it answers."""
     down = seen(room={"gamma": ClusterCapacityForCampaigns(free_slots=4)})
 
     found = told(down)[CampaignEventCode.GET_JOBS]
@@ -503,7 +490,6 @@ def test_a_cluster_beside_one_that_was_away_is_no_sink() -> None:
 
 
 def test_a_sink_closes_the_cluster_and_tells_of_its_results() -> None:
-    """Its successes are those that somebody should look at."""
     records = (
         CampaignSuccessAtCluster(campaign=1, cluster="beta", successes=9, durations_s=(1,) * 9),
         CampaignSuccessAtCluster(campaign=1, cluster="gamma", successes=3, durations_s=(60,) * 3),
@@ -516,7 +502,6 @@ def test_a_sink_closes_the_cluster_and_tells_of_its_results() -> None:
 
 
 def test_the_events_of_an_ended_campaign_close_nothing_any_more() -> None:
-    """What its results may be worth is still told."""
     events = (
         event(CampaignEventCode.BLACKLIST),
         event(CampaignEventCode.SINK, "gamma"),
@@ -532,7 +517,6 @@ def test_the_events_of_an_ended_campaign_close_nothing_any_more() -> None:
 
 
 def test_what_root_could_not_do_is_over_with_its_campaign() -> None:
-    """It may have ended by itself."""
     known = event(CampaignEventCode.NO_LEDGER, until=NOON + MINUTE)
 
     assert told(seen(events=(known,))) == {}
@@ -540,7 +524,6 @@ def test_what_root_could_not_do_is_over_with_its_campaign() -> None:
 
 
 def test_a_submission_that_failed_is_gone_on_with_after_its_pause() -> None:
-    """Its release is always."""
     begun = replace(array(), state=ArraySubmissionState.INTENDED)
     held = replace(array(2), state=ArraySubmissionState.SUBMITTED)
     known = event(CampaignEventCode.SUBMIT_JOB, until=NOON + MINUTE)
@@ -578,7 +561,6 @@ def test_what_was_seen_is_kept_with_what_follows_from_it() -> None:
 
 
 def test_tasks_of_a_test_are_tried_once() -> None:
-    """What they come to is what was asked."""
     test = replace(SWEEP, jdl=replace(SWEEP.jdl, type=CampaignType.TEST))
 
     assert plan_campaign_cycle(seen(campaigns=(test,), ended=ended(TaskAttemptOutcome.SETUP_ERROR))).again == ()

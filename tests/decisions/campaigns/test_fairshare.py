@@ -22,7 +22,6 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def wish(campaign: int, claimant: str, tasks: int, slots: int = 1, first: int = 0) -> FairShareRequest:
-    """Return what a campaign would send."""
     return FairShareRequest(campaign=campaign, claimant=claimant, tasks=tasks, slots=slots, first=first)
 
 
@@ -71,7 +70,6 @@ def test_of_those_who_have_first_tasks_who_has_had_less_is_served_first() -> Non
 
 
 def test_the_first_tasks_of_each_campaign_go_before_the_rest_of_older_ones() -> None:
-    """By what its owner gets by the share."""
     wishes = [wish(1, "alice", 50), wish(2, "alice", 50, first=2), wish(3, "bob", 50)]
 
     assert fair_share_tasks_by_campaign(8, wishes, {}) == {1: 2, 2: 2, 3: 4}
@@ -128,6 +126,5 @@ def test_failed_tasks_use_slots_but_tell_nothing_of_how_fast_a_cluster_is() -> N
 
 
 def attempt(outcome: TaskAttemptOutcome, wallclock_s: int | None) -> TaskAttempt:
-    """Return an attempt that ended."""
     known = TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1)
     return replace(known, outcome=outcome, wallclock_s=wallclock_s)

@@ -27,7 +27,6 @@ def test_each_kind_of_task_has_its_own_room(room: ClusterCapacityForCampaigns, o
 
 
 def test_a_core_is_given_once() -> None:
-    """Whichever kind of task gets it."""
     free = FreeClusterSlots({"beta": ClusterCapacityForCampaigns(free_slots=5, besteffort_slots=4)})
 
     free.take("beta", YIELDING, 1)
@@ -37,7 +36,6 @@ def test_a_core_is_given_once() -> None:
 
 
 def test_a_cluster_that_does_not_answer_has_none() -> None:
-    """Nor has one that is full."""
     free = FreeClusterSlots({})
     free.take("beta", ORDINARY, 1)
 

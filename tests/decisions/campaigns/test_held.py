@@ -19,7 +19,6 @@ BOBS, ALICES = (replace(campaign(1, {"beta": at()}), owner="bob"), campaign(2, {
 
 
 def there(number: int = 1, waiting: int = 64, **counts: int) -> ListedCampaignTaskCounts:
-    """Return tasks that wait at beta."""
     known: dict[str, Any] = {"waiting": waiting, "listed": waiting}
     return ListedCampaignTaskCounts(campaign=number, cluster="beta", **known | counts)
 
@@ -38,7 +37,6 @@ def seen(free: int, *listed: ListedCampaignTaskCounts, **known: Any) -> Campaign
 
 
 def sent(look: CampaignCycleSituation) -> dict[int, int]:
-    """Return how many tasks each campaign sends."""
     return {one.campaign: one.tasks for one in plan_campaign_cycle(look).sends}
 
 

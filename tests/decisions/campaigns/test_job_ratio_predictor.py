@@ -114,7 +114,6 @@ def test_nothing_known_is_a_task_for_each_that_fits_and_one_a_cluster_for_slow_s
     [(1, 100, 1, 100), (0.29, 100, 1, 29), (0.01, 60, 1, 1), (0.25, 3, 4, 0), (0, 9, 1, 0)],
 )
 def test_a_ratio_sends_at_least_one_task_where_one_has_room(ratio: float, free: int, slots: int, tasks: int) -> None:
-    """Else nothing would ever be learnt there."""
     assert count_tasks_by_job_ratio(ratio, free, slots) == tasks
 
 

@@ -27,12 +27,10 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def array(number: int, state: ArraySubmissionState = ArraySubmissionState.INTENDED, size: int = 2) -> CampaignArray:
-    """Return an array at beta."""
     return CampaignArray(campaign=1, number=number, cluster="beta", state=state, size=size, intended_at=NOON)
 
 
 def attempts(array: int, *tasks: tuple[int, int]) -> tuple[TaskAttempt, ...]:
-    """Return the attempts of an array."""
     return tuple(
         TaskAttempt(campaign=1, task=task, attempt=attempt, array=array, place=place)
         for place, (task, attempt) in enumerate(tasks, start=1)
@@ -78,7 +76,6 @@ def _place(one: TaskAttempt) -> tuple[int, int]:
     ],
 )
 def test_tasks_are_taken_out_of_ranges(tasks: set[int], left: list[tuple[int, int]]) -> None:
-    """What is left keeps its attempt."""
     found = subtract_from_waiting_ranges([WaitingTaskRange(first=0, last=9, attempt=2)], tasks)
 
     assert [(one.first, one.last) for one in found] == left
@@ -116,7 +113,6 @@ def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> No
 
 
 def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> None:
-    """Its second attempt had been begun, and never was."""
     overran = AttemptOutcomeAtCluster(
         campaign=1, task=4, attempt=1, cluster="gamma", outcome=TaskAttemptOutcome.WALLTIME
     )
@@ -230,7 +226,6 @@ def test_a_task_that_waits_since_it_was_copied_waits_no_more() -> None:
 
 
 def test_a_task_that_was_lost_with_its_copy_has_both() -> None:
-    """And an attempt before them is superseded."""
     kept = StoredCampaignTasks(
         waiting=(WaitingTaskRange(first=2, last=2),),
         arrays=(array(1, ArraySubmissionState.RELEASED, 1),),

@@ -23,7 +23,6 @@ GROUPS = {"alice": ("users", "staff"), "bob": ("users",)}
 
 
 def campaign(number: int, owner: str, *clusters: str, type_: CampaignType = CampaignType.DEFAULT) -> Campaign:
-    """Return somebody's campaign of a hundred tasks."""
     wish = JdlClusterSettings(exec_file="run", project=f"of {owner}")
     return Campaign(
         number=number,
@@ -38,19 +37,16 @@ def campaign(number: int, owner: str, *clusters: str, type_: CampaignType = Camp
 
 
 def array(number: int, cluster: str) -> CampaignArray:
-    """Return the array of a test campaign at a cluster."""
     return CampaignArray(
         campaign=number, number=1, cluster=cluster, state=ArraySubmissionState.RELEASED, size=1, intended_at=NOON
     )
 
 
 def offered(seen: CampaignCycleSituation) -> list[tuple[int, tuple[str, ...]]]:
-    """Return which campaigns are offered which clusters, in order."""
     return [(one.campaign.number, one.clusters) for turn in rank_campaigns_for_clusters(seen) for one in turn]
 
 
 def seen(*campaigns: Campaign, sharing: FairShareInputs | None = None, **affinities: str) -> CampaignCycleSituation:
-    """Return what is seen of some campaigns, at clusters with affinities."""
     rooms = {name: ClusterCapacityForCampaigns(free_slots=9, affinity=who) for name, who in affinities.items()}
     return CampaignCycleSituation(
         campaigns=campaigns, waiting={}, arrays=(), max_tasks=100, room=rooms, sharing=sharing or FairShareInputs()

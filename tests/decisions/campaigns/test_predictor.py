@@ -21,7 +21,6 @@ ONE = campaign(1, {"beta": at()})
 
 
 def seen(free: int, *, waiting: int = 0, running: int = 0, **other: Any) -> CampaignCycleSituation:
-    """Return a campaign of many tasks at beta, of 100 slots."""
     law = {key: other.pop(key) for key in ("law", "flood_rate") if key in other}
     tasks = other.pop("tasks", {})
     listed = ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=waiting, listed=waiting + running, **tasks)
@@ -31,12 +30,10 @@ def seen(free: int, *, waiting: int = 0, running: int = 0, **other: Any) -> Camp
 
 
 def kept(ratio: float, submitted: int = 0) -> tuple[JobRatio, ...]:
-    """Return what was kept of the campaign at beta."""
     return (JobRatio(campaign=1, cluster="beta", ratio=ratio, submitted=submitted),)
 
 
 def sent(seen: CampaignCycleSituation) -> int:
-    """Return how many tasks a cycle sends."""
     return sum(one.tasks for one in plan_campaign_cycle(seen).sends)
 
 
@@ -65,7 +62,6 @@ def test_a_hundred_tasks_are_on_a_hundred_free_slots_in_the_first_cycle(law: Job
 
 
 def test_slow_start_doubles_what_it_sends() -> None:
-    """It spares those with whom the cluster is shared."""
     assert until_sent(JobRatioRule.SLOW_START, 100, 6)[:5] == [1, 1, 3, 7, 14]
 
 
@@ -90,7 +86,6 @@ def test_where_nothing_is_free_only_what_may_wait_is_sent() -> None:
 
 
 def test_what_may_wait_at_a_cluster_is_shared_by_all_campaigns() -> None:
-    """Two campaigns flood it no more than one."""
     two = (ONE, replace(ONE, number=2))
 
     full = replace(seen(0, flood_rate=0.1), campaigns=two, waiting={1: 7, 2: 1000})
@@ -101,7 +96,6 @@ def test_what_may_wait_at_a_cluster_is_shared_by_all_campaigns() -> None:
 
 
 def test_no_task_waits_where_it_could_run_elsewhere() -> None:
-    """What may wait is given away last."""
     one = campaign(1, {"beta": at(), "gamma": at()})
     room = {
         name: ClusterCapacityForCampaigns(free_slots=5, max_slots=100, flood_rate=0.1) for name in ("beta", "gamma")
@@ -137,7 +131,6 @@ def test_a_task_that_takes_two_slots_is_seen_to_take_them() -> None:
 
 
 def test_what_was_learnt_is_kept_until_something_is_free() -> None:
-    """And nothing is written while nothing changes."""
     full = plan_campaign_cycle(seen(0, running=100, ratios=kept(0.5)))
 
     assert full.predicted == ()

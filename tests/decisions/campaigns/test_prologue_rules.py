@@ -50,7 +50,6 @@ BOTH = replace(ONE, jdl=Jdl(name="n", clusters=CLUSTERS))
 
 
 def seen(one: Campaign = ONE, waiting: int = 20, **other: object) -> CampaignCycleSituation:
-    """Return what a cycle sees: ten free slots at each cluster."""
     names = one.jdl.clusters.keys()
     known: dict[str, object] = {
         "campaigns": (one,),
@@ -66,19 +65,16 @@ def seen(one: Campaign = ONE, waiting: int = 20, **other: object) -> CampaignCyc
 
 
 def stepped(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> LastPrologueOrEpilogueAttempt:
-    """Return a step at beta, whose array is 1."""
     return LastPrologueOrEpilogueAttempt(
         campaign=1, cluster="beta", step=step, attempt=attempt, array=1, outcome=outcome
     )
 
 
 def array(state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
-    """Return the array of a step at beta."""
     return CampaignArray(campaign=1, number=1, cluster="beta", state=state, size=1, intended_at=NOON)
 
 
 def ended(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> dict[str, object]:
-    """Return what a cycle sees of a step that has ended now."""
     task = prologue_or_epilogue_task_number(step, "beta", ONE.jdl.clusters)
     one = TaskAttempt(campaign=1, task=task, attempt=attempt, array=1, place=1, outcome=outcome)
     before = stepped(step, TaskAttemptOutcome.PENDING, attempt)
@@ -86,7 +82,6 @@ def ended(step: str, outcome: TaskAttemptOutcome, attempt: int = 1) -> dict[str,
 
 
 def begun(step: str, attempt: int = 1) -> CampaignPrologueOrEpilogueStart:
-    """Return a step at beta that begins."""
     return CampaignPrologueOrEpilogueStart(campaign=1, cluster="beta", step=step, attempt=attempt)
 
 
@@ -110,7 +105,6 @@ def test_nothing_is_told_as_sent_of_a_campaign_that_is_taken_over() -> None:
 
 
 def test_while_it_runs_nothing_is_sent_there() -> None:
-    """And it is not begun again; `gridbridge why` tells."""
     looked = seen(BOTH, steps=(stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), arrays=(array(),))
     found = plan_campaign_cycle(looked)
 
@@ -148,7 +142,6 @@ def test_one_that_fails_closes_the_cluster_to_the_campaign(outcome: TaskAttemptO
 
 
 def test_a_success_heals_the_cluster() -> None:
-    """The event is over."""
     event = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskAttemptOutcome.SIGNAL))).changes.events[0]
     found = plan_campaign_cycle(seen(events=(event,), **ended(PROLOGUE, TaskAttemptOutcome.SUCCESS, 2)))
 
@@ -160,14 +153,12 @@ def test_a_success_heals_the_cluster() -> None:
     "outcome", [TaskAttemptOutcome.WIPED, TaskAttemptOutcome.PREEMPTED, TaskAttemptOutcome.SITE_FAULT]
 )
 def test_what_the_cluster_did_to_it_is_no_failure(outcome: TaskAttemptOutcome) -> None:
-    """It runs again at once."""
     found = plan_campaign_cycle(seen(**ended(PROLOGUE, outcome)))
 
     assert (found.changes.events, found.steps) == ((), (begun(PROLOGUE, 2),))
 
 
 def test_an_epilogue_follows_the_last_task() -> None:
-    """The campaign ends when it has ended."""
     ready = stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS)
     first = plan_campaign_cycle(seen(waiting=0, steps=(ready,)))
     second = plan_campaign_cycle(
@@ -214,7 +205,6 @@ def test_tasks_that_are_tried_again_after_the_epilogue_find_the_prologue_anew() 
 
 
 def test_nothing_is_sent_while_an_epilogue_runs() -> None:
-    """Somebody may have tasks tried again meanwhile."""
     steps = (
         stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS),
         replace(stepped(EPILOGUE, TaskAttemptOutcome.PENDING), array=2),
@@ -225,7 +215,6 @@ def test_nothing_is_sent_while_an_epilogue_runs() -> None:
 
 
 def test_no_epilogue_runs_while_a_task_may_live() -> None:
-    """Or waits."""
     other = replace(array(), number=2)
 
     assert plan_campaign_cycle(seen(waiting=0, arrays=(other,))).steps == ()
@@ -233,7 +222,6 @@ def test_no_epilogue_runs_while_a_task_may_live() -> None:
 
 
 def test_an_epilogue_waits_for_a_prologue_of_which_no_task_had_need() -> None:
-    """Other clusters took all tasks meanwhile."""
     steps = (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),)
     found = plan_campaign_cycle(seen(waiting=0, steps=steps, arrays=(array(),)))
 
@@ -241,7 +229,6 @@ def test_an_epilogue_waits_for_a_prologue_of_which_no_task_had_need() -> None:
 
 
 def test_the_failure_of_a_prologue_that_came_too_late_is_no_event() -> None:
-    """Its campaign has ended."""
     over = replace(ONE, state=CampaignState.TERMINATED)
     found = plan_campaign_cycle(seen(over, waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.SIGNAL)))
 
@@ -290,14 +277,12 @@ def test_where_the_prologue_was_taken_away_as_it_waited_nothing_is_to_be_cleaned
 
 
 def test_tasks_that_come_after_that_find_another_prologue() -> None:
-    """As those that are tried again do."""
     found = plan_campaign_cycle(seen(steps=(stepped(PROLOGUE, TaskAttemptOutcome.MOVED),)))
 
     assert (found.sends, found.steps) == ((), (begun(PROLOGUE, 2),))
 
 
 def test_no_epilogue_runs_where_nothing_ran() -> None:
-    """Nor at a cluster that is configured no more."""
     assert plan_campaign_cycle(seen(waiting=0, last_arrays={1: {}})).finished == (1,)
     assert plan_campaign_cycle(seen(waiting=0, asked=frozenset())).finished == (1,)
 
@@ -318,7 +303,6 @@ def test_a_cancelled_campaign_runs_its_epilogue_once_its_tasks_are_gone() -> Non
 
 @pytest.mark.parametrize("state", [ArraySubmissionState.INTENDED, ArraySubmissionState.RELEASED])
 def test_the_epilogue_of_a_cancelled_campaign_is_not_deleted(state: ArraySubmissionState) -> None:
-    """Unless it was cancelled once more."""
     known = {"steps": (stepped(EPILOGUE, TaskAttemptOutcome.PENDING),), "arrays": (array(state),)}
     found = plan_campaign_cycle(seen(CANCELLED, waiting=0, **known))
     over = plan_campaign_cycle(seen(replace(CANCELLED, ended_at=NOON), waiting=0, **known))
@@ -330,7 +314,6 @@ def test_the_epilogue_of_a_cancelled_campaign_is_not_deleted(state: ArraySubmiss
 
 @pytest.mark.parametrize("outcome", [TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.SIGNAL])
 def test_a_cancelled_campaign_is_over_with_its_epilogue(outcome: TaskAttemptOutcome) -> None:
-    """Its failure is told as any other's."""
     found = plan_campaign_cycle(seen(CANCELLED, waiting=0, **ended(EPILOGUE, outcome)))
 
     assert (found.wound_up, found.finished) == ((1,), ())
@@ -339,14 +322,12 @@ def test_a_cancelled_campaign_is_over_with_its_epilogue(outcome: TaskAttemptOutc
 
 
 def test_a_prologue_that_was_deleted_is_no_event() -> None:
-    """Its campaign was cancelled."""
     found = plan_campaign_cycle(seen(CANCELLED, waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.CANCELLED)))
 
     assert found.changes.events == ()
 
 
 def test_an_epilogue_that_fails_is_told_and_ends_the_campaign() -> None:
-    """It is not tried again."""
     found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.PROGRAM_ERROR)))
 
     assert found.finished == (1,)
@@ -355,7 +336,6 @@ def test_an_epilogue_that_fails_is_told_and_ends_the_campaign() -> None:
 
 @pytest.mark.parametrize(("attempt", "is_again"), [(1, True), (2, True), (3, False)])
 def test_an_epilogue_that_its_cluster_ended_runs_again(attempt: int, is_again: bool) -> None:
-    """Three times at most."""
     found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.SITE_FAULT, attempt)))
 
     assert found.steps == ((begun(EPILOGUE, attempt + 1),) if is_again else ())
@@ -363,7 +343,6 @@ def test_an_epilogue_that_its_cluster_ended_runs_again(attempt: int, is_again: b
 
 
 def test_an_epilogue_that_lost_its_place_each_time_is_told_as_that() -> None:
-    """It failed by nothing of its own."""
     found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskAttemptOutcome.PREEMPTED, 3)))
 
     told = "campaign 1: the epilogue failed at beta: the last attempt was preempted"

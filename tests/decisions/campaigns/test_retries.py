@@ -23,7 +23,6 @@ BETA: dict[str, Any] = {"campaign": 1, "task": 7, "attempt": 1, "cluster": "beta
 
 
 def tried(attempt: int, outcome: TaskAttemptOutcome, cluster: str = "beta") -> AttemptOutcomeAtCluster:
-    """Return an attempt of a task."""
     return AttemptOutcomeAtCluster(campaign=1, task=7, attempt=attempt, cluster=cluster, outcome=outcome)
 
 
@@ -64,7 +63,6 @@ def test_a_cause_does_not_cost_another_ones_budget() -> None:
 
 
 def test_a_walltime_is_overrun_once_at_each_cluster() -> None:
-    """It would be no longer there."""
     there = tried(1, TaskAttemptOutcome.WALLTIME, "gamma")
 
     assert runs(TaskAttemptOutcome.WALLTIME, 1)
@@ -127,7 +125,6 @@ def test_a_task_never_returns_to_where_it_overran_its_walltime() -> None:
 
 
 def test_a_task_that_runs_again_is_never_kept_off_every_cluster() -> None:
-    """It would wait for ever."""
     overran = tried(1, TaskAttemptOutcome.WALLTIME)
 
     assert list_walltime_overrun_clusters([overran], BOTH) == ("beta",)
@@ -168,7 +165,6 @@ def test_an_attempt_counts_once() -> None:
 
 
 def test_a_campaign_whose_clusters_are_not_told_tries_nothing_again() -> None:
-    """It is cancelled, or a test."""
     ended = [tried(1, TaskAttemptOutcome.SITE_FAULT)]
 
     expected = TaskRetry(campaign=1, task=7, attempt=1, outcome=TaskAttemptOutcome.SITE_FAULT, avoid=("beta",))

@@ -22,7 +22,6 @@ PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "campaign-schedulers.md"
 
 
 def ratio(value: float, slots: float = 1.0) -> JobRatioUpdate:
-    """Return a job ratio for tasks of so many slots."""
     terms = JobRatioInputs(old=1.0, slots=slots, max_slots=100, free=0, submitted=0, running=0, waiting=0, allowed=0)
     return JobRatioUpdate(campaign=1, cluster="beta", law=JobRatioRule.MEASURED, terms=terms, ratio=value, submitted=0)
 

@@ -32,7 +32,6 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def campaign(wish: JdlClusterSettings, type_: CampaignType = CampaignType.DEFAULT, **other: object) -> Campaign:
-    """Return campaign 1, which beta may run."""
     known: dict[str, object] = {"state": CampaignState.IN_TREATMENT}
     jdl = Jdl(name="sweep", type=type_, clusters={"beta": wish})
     return Campaign(
@@ -48,7 +47,6 @@ def campaign(wish: JdlClusterSettings, type_: CampaignType = CampaignType.DEFAUL
 
 
 def seen(one: Campaign, free: int | None = 4, **other: object) -> CampaignCycleSituation:
-    """Return what a cycle sees of it."""
     room = {} if free is None else {"beta": ClusterCapacityForCampaigns(free_slots=free)}
     known: dict[str, object] = {"waiting": {1: 5}, "arrays": (), "room": room, "max_tasks": 9}
     return CampaignCycleSituation(campaigns=(one,), **(known | other))  # type: ignore[arg-type]
@@ -62,7 +60,6 @@ SENT = (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=2),)
 
 
 def bar(code: CampaignEventCode, until: datetime | None, **other: object) -> CampaignEvent:
-    """Return an open event that closes beta to campaign 1."""
     known: dict[str, object] = {"campaign": 1, "cluster": "beta", "opened_at": NOON}
     kind = CampaignEventSubject.CAMPAIGN
     return CampaignEvent(kind=kind, code=code, last_at=NOON, until=until, **(known | other))  # type: ignore[arg-type]
@@ -186,7 +183,6 @@ def test_a_reason_is_one_of_a_closed_set(
     cause: TaskSentOrUnsentCause,
     numbers: dict[str, object],
 ) -> None:
-    """With the numbers that led to it."""
     (told,) = explain_campaign_task_sends(rows, CampaignCyclePlan(sends=sends))
 
     usual = {"free_slots": 4, "slots": 2, "max_jobs": 3, "job_ratio": 0.5}
@@ -195,7 +191,6 @@ def test_a_reason_is_one_of_a_closed_set(
 
 
 def test_an_event_of_the_same_cycle_closes_a_cluster() -> None:
-    """The decision has looked at it."""
     changes = EventsChangedInCycle(events=(bar(CampaignEventCode.SINK, None),))
 
     (told,) = explain_campaign_task_sends(seen(campaign(WISH)), CampaignCyclePlan(changes=changes))
@@ -230,7 +225,6 @@ def test_who_was_served_before_is_named_and_why(
     sharing: FairShareInputs,
     expected: tuple[CampaignPrecedenceReason, float, float],
 ) -> None:
-    """With the numbers that decided."""
     ours = campaign(ONE)
     bobs = replace(campaign(ONE, type_), number=0, owner="bob")
     room = {"beta": ClusterCapacityForCampaigns(free_slots=4, affinity=affinity)}
@@ -253,5 +247,4 @@ def test_who_was_served_before_is_named_and_why(
     ],
 )
 def test_what_waits_for_nothing_has_no_reason(rows: CampaignCycleSituation) -> None:
-    """Its state says enough."""
     assert explain_campaign_task_sends(rows, CampaignCyclePlan()) == ()

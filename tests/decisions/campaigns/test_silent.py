@@ -17,7 +17,6 @@ STATES = [ArraySubmissionState.INTENDED, ArraySubmissionState.SUBMITTED, ArraySu
 
 
 def array(number: int, cluster: str, state: ArraySubmissionState, **known: Any) -> CampaignArray:
-    """Return an array of two tasks."""
     return CampaignArray(campaign=1, number=number, cluster=cluster, state=state, size=2, intended_at=NOON, **known)
 
 

@@ -26,7 +26,6 @@ from tests.docs.console import ROOT
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_three_unequal_clusters_end_a_campaign_near_the_lower_bound(kind: str) -> None:
-    """Though nobody knows how long a task takes."""
     work = lengths(kind, 10_000, Random(1))
 
     ours = run(copied(UNEQUAL), work, Ours(UNEQUAL))
@@ -85,7 +84,6 @@ def test_slots_that_only_look_free_get_one_load_of_tasks(law: JobRatioRule) -> N
 
 
 def test_a_simulated_cluster_runs_each_task_once_at_its_speed() -> None:
-    """The benchmark is no better than that."""
     clusters = [Cluster("beta", 2, 2.0)]
 
     end = run(clusters, [60.0] * 4, Ours(clusters))

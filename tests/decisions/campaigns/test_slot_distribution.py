@@ -31,7 +31,6 @@ def campaign(
     type_: CampaignType = CampaignType.DEFAULT,
     state: CampaignState = CampaignState.IN_TREATMENT,
 ) -> Campaign:
-    """Return a campaign of a hundred tasks."""
     return Campaign(
         number=number,
         uid=1000,
@@ -45,17 +44,14 @@ def campaign(
 
 
 def at(slots: int = 1, max_jobs: int = 0) -> JdlClusterSettings:
-    """Return how tasks run at a cluster."""
     return JdlClusterSettings(exec_file="run", slots=slots, max_jobs=max_jobs)
 
 
 def sends(seen: CampaignCycleSituation) -> tuple[PlannedCampaignTaskSend, ...]:
-    """Predict, and match."""
     return slot_distribution.distribute_slots_to_campaigns(seen, predict_job_ratios(seen))
 
 
 def room(**free: int) -> dict[str, ClusterCapacityForCampaigns]:
-    """Return the free slots of clusters."""
     return {name: ClusterCapacityForCampaigns(free_slots=slots) for name, slots in free.items()}
 
 
@@ -90,7 +86,6 @@ def test_tasks_that_wait_there_already_have_their_slots() -> None:
 
 
 def test_a_cluster_that_does_not_answer_gets_nothing() -> None:
-    """Nor does one without a free slot."""
     one = campaign(1, {"beta": at(), "gamma": at()})
 
     assert (
@@ -100,7 +95,6 @@ def test_a_cluster_that_does_not_answer_gets_nothing() -> None:
 
 
 def test_a_campaign_keeps_its_own_limit() -> None:
-    """max_jobs counts what runs there, too."""
     one = campaign(1, {"beta": at(max_jobs=5)})
 
     seen = CampaignCycleSituation(
@@ -149,7 +143,6 @@ def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster_ever() ->
 
 
 def test_nothing_is_sent_to_a_stressed_cluster() -> None:
-    """Neither to start there nor to wait."""
     one = campaign(1, {"beta": at(), "gamma": at()})
     stressed = ClusterCapacityForCampaigns(free_slots=9, max_slots=100, flood_rate=0.5, is_stressed=True)
     seen = CampaignCycleSituation(
@@ -249,7 +242,6 @@ def test_who_splits_work_into_many_campaigns_gets_no_more(listed: int, expected:
 def test_where_slots_are_shared_the_fastest_cluster_comes_first_too(
     fastest: str, expected: dict[tuple[int, str], int]
 ) -> None:
-    """However much room another one has."""
     bobs, alices = (campaign(number, {"beta": at(), "gamma": at()}) for number in (1, 2))
     mean_s = {"beta": 60.0, "gamma": 60.0} | {fastest: 20.0}
     seen = CampaignCycleSituation(
@@ -281,7 +273,6 @@ def test_slots_that_somebody_holds_count_as_used() -> None:
 
 @pytest.mark.parametrize("type_", list(CampaignType))
 def test_a_paused_campaign_sends_nothing(type_: CampaignType) -> None:
-    """And it does not end."""
     one = campaign(1, {"beta": at()}, type_, CampaignState.PAUSED)
     seen = CampaignCycleSituation(campaigns=(one,), waiting={1: 5}, arrays=(), max_tasks=100, room=room(beta=9))
 
@@ -290,7 +281,6 @@ def test_a_paused_campaign_sends_nothing(type_: CampaignType) -> None:
 
 
 def test_a_campaign_has_ended_once_nothing_of_it_waits_or_lives() -> None:
-    """A cycle tells so in one sentence."""
     one = campaign(1, {"beta": at()})
 
     decided = plan_campaign_cycle(
@@ -317,7 +307,6 @@ def test_a_test_ends_when_each_cluster_has_had_a_task_or_none_is_left(
 
 
 def limited(**limits: int) -> dict[str, ClusterCapacityForCampaigns]:
-    """Return beta with slots for all, and with limits of arrays."""
     return {"beta": ClusterCapacityForCampaigns(free_slots=90, limits=ClusterArrayLimits(**limits))}
 
 
@@ -334,7 +323,6 @@ def test_arrays_are_as_small_as_a_cluster_wants_them() -> None:
 
 
 def array(campaign: int, number: int) -> CampaignArray:
-    """Return an array at beta."""
     known = {"cluster": "beta", "state": ArraySubmissionState.RELEASED, "size": 9, "intended_at": NOON}
     return CampaignArray(campaign=campaign, number=number, **known)  # type: ignore[arg-type]
 
@@ -371,7 +359,6 @@ def test_no_person_gets_more_arrays_than_a_cluster_takes(
 
 
 def test_an_array_that_is_over_leaves_room_for_the_next() -> None:
-    """In the same cycle."""
     one = campaign(1, {"beta": at()})
     rows = CampaignCycleSituation(campaigns=(one,), waiting={1: 9}, arrays=(array(1, 1),), max_tasks=9, room={})
     full = replace(rows, room=limited(of_person=1))

@@ -62,12 +62,10 @@ def rival(attempt: int, outcome: TaskAttemptOutcome = LIVES, task: int = TASK, p
 
 
 def ended(attempt: int, outcome: TaskAttemptOutcome, task: int = TASK) -> TaskAttempt:
-    """Return an attempt that has ended now."""
     return TaskAttempt(campaign=1, task=task, attempt=attempt, array=attempt, place=1, outcome=outcome)
 
 
 def array(number: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED, size: int = 1) -> CampaignArray:
-    """Return an array; all but the first are of copies."""
     return CampaignArray(
         campaign=1,
         number=number,
@@ -108,14 +106,12 @@ def test_which_attempt_decides(
 
 
 def test_a_task_without_a_copy_is_as_it_ended() -> None:
-    """It is in no row."""
     one = ended(1, E, task=9)
 
     assert mark_ended_attempts_as_copies([one], group_attempts_by_task([rival(1), rival(2)])) == (one,)
 
 
 def test_a_task_runs_again_under_a_number_that_no_copy_has() -> None:
-    """Root's ledger takes each attempt once."""
     again = TaskRetry(campaign=1, task=TASK, attempt=1, outcome=P)
 
     (found,) = assign_retry_numbers_above_attempts([again], group_attempts_by_task([rival(1), rival(2, COPY)]))
@@ -124,7 +120,6 @@ def test_a_task_runs_again_under_a_number_that_no_copy_has() -> None:
 
 
 def seen(*rivals: CompetingAttempt, **known: Any) -> CampaignCycleSituation:
-    """Return a look at a campaign of which one task is left."""
     jdl = replace(SWEEP.jdl, is_idempotent=True)
     usual: dict[str, Any] = {
         "campaigns": (replace(SWEEP, jdl=jdl, ended=99),),
@@ -139,7 +134,6 @@ def seen(*rivals: CompetingAttempt, **known: Any) -> CampaignCycleSituation:
 
 
 def test_the_loser_is_ended_and_the_campaign_ends_with_the_first_success() -> None:
-    """However long the loser's cluster takes to end it."""
     look = seen(rival(1), rival(2), ended=(ended(2, S),), over=(array(2),))
 
     plan = campaign_cycle.plan_campaign_cycle(look)
@@ -217,7 +211,6 @@ FIRST = SpeculativeAttemptsAtCluster(campaign=1, cluster="gamma", tasks=(TASK,),
 
 
 def copied(look: CampaignCycleSituation) -> tuple[SpeculativeAttemptsAtCluster, ...]:
-    """Return what is copied."""
     return campaign_cycle.plan_campaign_cycle(look).copies
 
 
@@ -261,7 +254,6 @@ def test_what_a_cycle_knows_of_the_end(known: Any, expected: tuple[SpeculativeAt
 def test_a_copy_goes_only_where_the_prologue_has_run(
     outcome: TaskAttemptOutcome | None, expected: tuple[SpeculativeAttemptsAtCluster, ...]
 ) -> None:
-    """None is begun for a copy."""
     look = seen(tails=(TAIL,))
     (campaign,) = look.campaigns
     gamma = replace(campaign.jdl.clusters["gamma"], prologue="make")
@@ -274,7 +266,6 @@ def test_a_copy_goes_only_where_the_prologue_has_run(
 
 
 def test_copies_take_what_all_campaigns_tasks_have_left() -> None:
-    """Another campaign's tasks go first, whatever its number."""
     other = replace(SWEEP, number=2)
     look = seen(tails=(TAIL,), waiting={2: 6})
     look = replace(look, campaigns=(*look.campaigns, other))
@@ -287,7 +278,6 @@ def test_copies_take_what_all_campaigns_tasks_have_left() -> None:
 
 
 def test_a_cycle_without_copies_is_as_before() -> None:
-    """Nothing of it looks at them."""
     one = Campaign(**{name: getattr(SWEEP, name) for name in SWEEP.__slots__})
 
     assert campaign_cycle.plan_campaign_cycle(seen(campaigns=(one,), arrays=())) == replace(
@@ -299,7 +289,6 @@ def test_a_cycle_without_copies_is_as_before() -> None:
 def test_copies_keep_to_max_jobs_with_the_tasks_that_are_there(
     listed: int, expected: tuple[SpeculativeAttemptsAtCluster, ...]
 ) -> None:
-    """Of the same campaign and cluster, and no other."""
     look = seen(tails=(TAIL,))
     (campaign,) = look.campaigns
     gamma = replace(campaign.jdl.clusters["gamma"], max_jobs=2)

@@ -20,7 +20,6 @@ PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "campaign-schedulers.md"
 
 
 def live(task: int, elapsed_s: float, cluster: str = "beta", attempt: int = 1) -> LiveAttempt:
-    """Return an attempt that runs."""
     return LiveAttempt(task=task, attempt=attempt, cluster=cluster, elapsed_s=elapsed_s)
 
 
@@ -40,7 +39,6 @@ def end(*tasks: LiveAttempt, **known: Any) -> CampaignNearEnd:
 
 
 def chosen(one: CampaignNearEnd) -> dict[str, tuple[int, ...]]:
-    """Return which tasks get a copy where."""
     return {each.cluster: each.tasks for each in choose_speculative_attempts(one)}
 
 
@@ -123,7 +121,6 @@ def test_only_what_may_run_twice_is_copied(type_: CampaignType, is_idempotent: b
 
 
 def test_the_rule_of_the_manual_works() -> None:
-    """It stands there whole: whoever copies it has one."""
     texts = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     module: dict[str, Any] = {}
     exec(texts[1], module)

@@ -37,12 +37,10 @@ def seen(**known: object) -> CampaignCycleSituation:
 
 
 def sent(look: CampaignCycleSituation) -> list[str]:
-    """Return where its task goes."""
     return [one.cluster for one in plan_campaign_cycle(look).sends]
 
 
 def attempt(place: int, outcome: TaskAttemptOutcome) -> TaskAttempt:
-    """Return one that ended at beta."""
     return TaskAttempt(campaign=1, task=place, attempt=1, array=1, place=place, outcome=outcome)
 
 
@@ -57,7 +55,6 @@ def test_a_task_that_waited_in_vain_starts_elsewhere(by: FairShareUnit, mean_s: 
 
 
 def test_where_no_other_has_room_it_is_sent_there_again() -> None:
-    """Nobody knows whether something starts there by now."""
     full = {"beta": ROOM, "gamma": replace(ROOM, free_slots=0, flood_rate=0.0)}
 
     assert sent(seen(records=(IN_VAIN,), room=full)) == ["beta"]
@@ -81,7 +78,6 @@ def test_what_was_deleted_as_it_waited_is_counted_until_one_begins() -> None:
 
 
 def test_a_cycle_notes_what_waited_in_vain() -> None:
-    """The next one sends it elsewhere."""
     array = CampaignArray(
         campaign=1,
         number=1,

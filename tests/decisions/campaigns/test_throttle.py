@@ -27,25 +27,21 @@ PATIENCE = NikitaTimeouts(grace_s=60, waiting_s=900, over_walltime_s=1800)
 
 
 def part(age_s: float, places: range = range(1, 6), **other: Any) -> ArrayTasksInSameState:
-    """Return five tasks of campaign 1 that wait at beta."""
     known: dict[str, Any] = {"campaign": 1, "array": 1, "cluster": "beta", "is_waiting": True}
     since = NOON - timedelta(seconds=age_s)
     return ArrayTasksInSameState(**known | {"places": (places,), "since": since, "walltime_s": 3600} | other)
 
 
 def running(age_s: float, **other: Any) -> ArrayTasksInSameState:
-    """Return tasks that run."""
     return part(age_s, is_waiting=False, **other)
 
 
 def wiping(*parts: ArrayTasksInSameState, allowed: Mapping[str, int] | None = None) -> NikitaDeletionPlan:
-    """Decide, where nothing may wait unless it is said."""
     found = allowed or {"beta": 0}
     return plan_nikita_deletions(NikitaSituation(now=NOON, parts=parts, allowed=found, patience=PATIENCE))
 
 
 def wipe(wiped_for: NikitaDeletionReason, *places: range, **other: Any) -> ArrayTaskDeletion:
-    """Return what is wiped of campaign 1."""
     known: dict[str, Any] = {"campaign": 1, "array": 1, "cluster": "beta"}
     return ArrayTaskDeletion(**known | other, wiped_for=wiped_for, places=places)
 
@@ -86,19 +82,16 @@ def test_nothing_is_wiped_within_the_grace() -> None:
 
 
 def test_what_waits_too_long_is_wiped_however_few_they_are() -> None:
-    """Another cluster may have room for it."""
     late = part(901)
 
     assert wiping(late, part(899), allowed={"beta": 9}).wipes == (wipe(NikitaDeletionReason.WAITED, range(1, 6)),)
 
 
 def test_a_test_is_left_waiting() -> None:
-    """No cluster gets a second task of it."""
     assert wiping(part(9000, is_test=True)).wipes == ()
 
 
 def test_what_runs_long_after_its_walltime_is_wiped_also_after_a_day() -> None:
-    """An age is no time of day."""
     in_time, late = running(5400), running(5401, array=2)
     after_a_day = running(86400 + 60, array=3)
 
@@ -106,7 +99,6 @@ def test_what_runs_long_after_its_walltime_is_wiped_also_after_a_day() -> None:
 
 
 def test_an_age_is_the_same_in_every_zone() -> None:
-    """In the night when clocks are set, too."""
     since = (NOON - timedelta(seconds=901)).astimezone(timezone(timedelta(hours=-11)))
 
     assert wiping(part(0, since=since), allowed={"beta": 9}).wipes != ()
@@ -141,7 +133,6 @@ def test_what_is_being_wiped_is_wiped_for_nothing_else_besides() -> None:
 
 
 def test_what_was_to_be_wiped_for_its_waiting_and_runs_is_spared() -> None:
-    """It has its place now."""
     assert wiping(running(10, marked=NikitaDeletionReason.WAITED)) == NikitaDeletionPlan(
         spared=(wipe(NikitaDeletionReason.WAITED, range(1, 6)),)
     )
@@ -155,7 +146,6 @@ def test_a_task_that_its_owner_cancelled_is_deleted_though_it_runs() -> None:
 
 
 def test_each_wipe_is_told() -> None:
-    """With how many tasks, whose, where and why."""
     assert describe_nikita_deletions(wiping(part(61), running(9000, array=2))) == [
         "wiped: 5 tasks of campaign 1 at beta, which run long after their walltime",
         "wiped: 5 tasks of campaign 1 at beta, which wait above the flood rate",
@@ -173,7 +163,6 @@ def test_each_reason_has_words() -> None:
     allowed=st.integers(0, 100),
 )
 def test_exactly_what_is_too_much_goes(ages: list[int], sizes: list[int], allowed: int) -> None:
-    """Whatever waits in whatever arrays."""
     parts = [
         part(age, range(1, 1 + size), array=number) for number, (age, size) in enumerate(zip(ages, sizes, strict=False))
     ]
@@ -195,7 +184,6 @@ def test_all_of_a_cancelled_campaign_is_deleted_whatever_it_does_and_never_marke
 
 
 def test_tasks_that_a_cluster_lists_one_by_one_are_wiped_together() -> None:
-    """A call each would take longer than a cycle."""
     found = wiping(*(part(901, range(n, n + 1)) for n in range(1, 4)), part(901, array=2))
 
     singles = (range(1, 2), range(2, 3), range(3, 4))

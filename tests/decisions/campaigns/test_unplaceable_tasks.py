@@ -74,7 +74,6 @@ def test_the_owner_is_told_until_a_cluster_takes_them(gamma: ClusterCapacityForC
 
 
 def test_a_task_that_overran_has_failed_where_every_other_cluster_is_too_small() -> None:
-    """It could only wait there for ever."""
     overran = ended(TaskAttemptOutcome.WALLTIME)
     small, large = (replace(look(gamma), arrays=(array(),), ended=overran) for gamma in (SMALL, LARGE))
 

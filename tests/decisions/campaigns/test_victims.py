@@ -20,7 +20,6 @@ NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 
 
 def task(place: int, host: str = "n1", **amounts: float) -> PreemptibleTask:
-    """Return a task of campaign 1; those of higher places are newer."""
     return PreemptibleTask(
         campaign=1, array=1, place=place, host=host, since=NOON + timedelta(seconds=place), amounts=amounts
     )
@@ -35,12 +34,10 @@ def contest(*tasks: PreemptibleTask, **other: Any) -> BlockedLocalRequest:
 
 
 def place(host: str = "n1", slots: int = 2, alone: tuple[str, ...] = (), **free: float) -> QueueInstanceResources:
-    """Return a local queue's place on a host."""
     return QueueInstanceResources(name=f"all.q@{host}", slots=slots, free=free, alone=frozenset(alone))
 
 
 def ended(one: BlockedLocalRequest) -> list[int]:
-    """Return the places of the tasks that end, in that order."""
     choice = choose_preemption_victims(one)
     return [each.place for each in choice[1]] if choice else []
 
@@ -77,12 +74,10 @@ ALONE = WaitingLocalRequest(job=7, alone=frozenset({"alone"}))
     ],
 )
 def test_memory_of_a_host(one: BlockedLocalRequest, places: list[int]) -> None:
-    """Only what tasks of that host hold helps."""
     assert ended(one) == places
 
 
 def test_a_licence_is_freed_wherever_its_task_runs() -> None:
-    """A task that has none goes on."""
     tasks = (task(1, "n1", lic=1), task(2, "n2", lic=1), task(3, "n2"))
     asked = WaitingLocalRequest(job=7, amounts={"lic": 1})
 
@@ -93,7 +88,6 @@ def test_a_licence_is_freed_wherever_its_task_runs() -> None:
 
 
 def test_a_host_alone_needs_all_of_its_tasks_gone() -> None:
-    """Where somebody else's job runs, nothing helps."""
     tasks = (task(1), task(2), task(3, "n2"))
     here = (place(alone=("alone",)),)
 
@@ -103,14 +97,12 @@ def test_a_host_alone_needs_all_of_its_tasks_gone() -> None:
 
 
 def test_a_task_that_has_its_host_alone_bars_all_others() -> None:
-    """Whatever else they ask for."""
     alone = PreemptibleTask(campaign=1, array=1, place=1, host="n1", since=NOON, alone=frozenset({"alone"}))
 
     assert ended(contest(alone, asked=WaitingLocalRequest(job=7), places=(place(),))) == [1]
 
 
 def test_slots_of_a_host_count_only_where_hosts_have_them() -> None:
-    """For each job takes of them without asking."""
     asked = WaitingLocalRequest(job=7, slots=2, defaults={"slots": 2})
     tasks = [task(n, slots=1) for n in (1, 2)]
 
@@ -120,7 +112,6 @@ def test_slots_of_a_host_count_only_where_hosts_have_them() -> None:
 
 
 def test_what_is_ending_counts_as_gone() -> None:
-    """So nothing ends twice for the same."""
     going = PreemptibleTask(campaign=1, array=1, place=9, host="n1", since=NOON, amounts={"mem": 2}, is_ending=True)
 
     assert ended(contest(*MEM2, going)) == []
@@ -133,7 +124,6 @@ FREE = st.tuples(AMOUNT, AMOUNT)
 
 @st.composite
 def contests(draw: st.DrawFn) -> BlockedLocalRequest:
-    """Return any request, places and tasks."""
     tasks = tuple(
         PreemptibleTask(
             campaign=1,

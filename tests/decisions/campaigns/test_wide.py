@@ -36,12 +36,10 @@ def small(free: int, *campaigns: int, flood_rate: float = 0.1, **known: object) 
 
 
 def there(number: int, waiting: int) -> ListedCampaignTaskCounts:
-    """Return tasks of a campaign that wait at beta."""
     return ListedCampaignTaskCounts(campaign=number, cluster="beta", waiting=waiting, listed=waiting)
 
 
 def told(seen: CampaignCycleSituation) -> dict[int, int]:
-    """Return how many tasks each campaign sends."""
     return {one.campaign: one.tasks for one in sends(seen)}
 
 
@@ -72,7 +70,6 @@ def test_its_slots_are_kept_for_five_minutes(old: int, others: dict[int, int], o
 
 
 def test_those_of_one_slot_do_not_hold_its_place() -> None:
-    """They wait a moment whenever they are sent."""
     assert told(small(0, 2, there=(there(1, 3),))) == {2: 1}
     assert told(small(0, 1, 2, flood_rate=0.5, sharing=FAIRLY)) == {1: 4, 2: 1}
 
@@ -111,7 +108,6 @@ def test_others_do_not_wait(seen: CampaignCycleSituation) -> None:
 
 
 def test_that_it_waits_is_no_excess() -> None:
-    """Its campaign's job ratio is what it was."""
     ratios = plan_campaign_cycle(small(4, 2)).predicted[0]
     before = replace(small(0, 2), there=(there(2, 1),)).room["beta"]
     seen = small(0, 2, there=(there(2, 1),), room={"beta": before})
@@ -121,7 +117,6 @@ def test_that_it_waits_is_no_excess() -> None:
 
 
 def test_nikita_leaves_the_oldest_of_them_and_wipes_what_else_waits() -> None:
-    """Until it has waited too long."""
     wide, newer = part(300, slots=4, array=1), part(200, array=2)
     seen = NikitaSituation(now=NOON, parts=(wide, newer), allowed={"beta": 0}, patience=PATIENCE)
     lets = replace(seen, to_wide=frozenset({"beta"}))

@@ -24,13 +24,11 @@ def test_consecutive_tasks_of_an_attempt_are_a_range() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 9)), min_size=1, unique=True))
 def test_what_was_written_is_read(attempts: list[tuple[int, int]]) -> None:
-    """Whatever tasks there are, in whatever order."""
     assert list(parse_attempt_ranges(format_attempt_ranges(tuple(attempts)))) == attempts
 
 
 @pytest.mark.parametrize("text", ["", "1", "1:0", "2-1:1", "0-200000:1", "1:1,1:1", "a:1", "1:1;id", "1-:1:1"])
 def test_what_is_no_range_is_refused(text: str) -> None:
-    """Root reads it."""
     with pytest.raises(ParseError):
         parse_attempt_ranges(text)
 
@@ -49,7 +47,6 @@ def test_too_many_are_refused_before_they_are_listed() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 10**6), st.integers(1, 9)), min_size=1, max_size=9))
 def test_places_are_ranges_that_are_read_back(firsts: list[tuple[int, int]]) -> None:
-    """Of one place or of several."""
     places = tuple(range(first, first + length) for first, length in firsts)
 
     assert parse_array_index_ranges(format_array_index_ranges(places)) == places
@@ -57,6 +54,5 @@ def test_places_are_ranges_that_are_read_back(firsts: list[tuple[int, int]]) -> 
 
 @pytest.mark.parametrize("text", ["", "0", "1-", "0-3", "5-1", "1,", "1-2-3", "1;id", "1-100001", "-1"])
 def test_what_is_no_place_is_refused(text: str) -> None:
-    """Nothing at all would stand for a whole array."""
     with pytest.raises(ParseError):
         parse_array_index_ranges(text)

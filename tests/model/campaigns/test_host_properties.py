@@ -18,12 +18,10 @@ from gridbridge.model.job_request import JobRequest
     ],
 )
 def test_each_condition_is_a_name_with_its_relation_and_a_value(text: str, pairs: tuple[tuple[str, str], ...]) -> None:
-    """One for equality has none."""
     assert parse_required_host_properties(text) == pairs
 
 
 def test_oar_gets_them_as_a_condition_of_sql() -> None:
-    """Each value is one literal."""
     request = JobRequest(hard=parse_required_host_properties("mem>=2000,cpu=Intel Xeon,gpu=YES"))
 
     assert oarsub_property_condition(request) == "mem >= '2000' AND cpu = 'Intel Xeon' AND gpu = 'YES'"

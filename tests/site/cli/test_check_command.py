@@ -13,12 +13,15 @@ from click.testing import CliRunner
 from gridbridge.campaigns.cli import gridsub_campaign_source
 from gridbridge.campaigns.cli import gridwait as gridwait_module
 from gridbridge.campaigns.cli.gridsub import gridsub
-from gridbridge.campaigns.cli.gridsub_campaign_source import GridsubCampaignOptions, choose_clusters_of_campaign
+from gridbridge.campaigns.cli.gridsub_campaign_source import choose_clusters_of_campaign
 from gridbridge.campaigns.cli.gridsub_check_preview import preview_tasks_by_cluster
 from gridbridge.campaigns.cli.gridwait import gridwait
 from gridbridge.campaigns.store import campaign_client, published_campaign_files
 from gridbridge.campaigns.submission import campaign_admission
-from gridbridge.campaigns.submission.campaigns_without_jdl import campaign_with_task_per_number
+from gridbridge.campaigns.submission.campaigns_without_jdl import (
+    CampaignWithoutJdlOptions,
+    campaign_with_task_per_number,
+)
 from gridbridge.errors import ConfigError
 from gridbridge.model import names_offered_by_cluster
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -243,15 +246,15 @@ def test_hosts_that_a_cluster_can_not_be_asked_for_are_refused(check: list[str])
     )
 
 
-@pytest.mark.parametrize("named", ["BETA", "beta,x y"])
-def test_clusters_are_named_as_the_site_names_them(site: Path, named: str) -> None:
+@pytest.mark.parametrize("named", [("BETA",), ("beta", "x y")])
+def test_clusters_are_named_as_the_site_names_them(site: Path, named: tuple[str, ...]) -> None:
     """What is not is told with all that there are."""
     config = str(site / "gridbridge.toml")
     unknown = "--clusters: no cluster .* here; the clusters are alpha, beta$"
 
     with pytest.raises(ConfigError, match=unknown):
-        choose_clusters_of_campaign(GridsubCampaignOptions(clusters=named), config)
-    said = choose_clusters_of_campaign(GridsubCampaignOptions(clusters="beta, alpha"), config)
+        choose_clusters_of_campaign(CampaignWithoutJdlOptions(clusters=named), config)
+    said = choose_clusters_of_campaign(CampaignWithoutJdlOptions(clusters=("beta", "alpha")), config)
     assert said.clusters == ("beta", "alpha")
 
 
@@ -259,7 +262,7 @@ def test_resources_are_asked_of_the_clusters_that_know_them(site: Path) -> None:
     """Grid Engine's names mean nothing to OAR; where nobody knows the clusters all are told."""
     path = site / "gridbridge.toml"
     path.write_text(f'{CONFIG}[cluster.gamma]\nkind = "oar"\n')
-    wishes = GridsubCampaignOptions(clusters="beta,gamma", resources=("h_vmem=2G",))
+    wishes = CampaignWithoutJdlOptions(clusters=("beta", "gamma"), resources=("h_vmem=2G",))
 
     known, unknown = (
         campaign_with_task_per_number("1", ("run",), choose_clusters_of_campaign(wishes, str(config)))
