@@ -18,12 +18,7 @@ from typing import Any
 import click
 
 from gridbridge.campaigns.cli import UNANSWERED, UNREACHABLE
-from gridbridge.campaigns.store.campaign_client import (
-    ANSWER_S,
-    TAKEN_S,
-    NoRunnerForRequest,
-    RunnerAnswerTimeout,
-)
+from gridbridge.campaigns.store.campaign_client import ANSWER_S, TAKEN_S, NoRunnerForRequest, RunnerAnswerTimeout
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
 from gridbridge.errors import ConfigError, StandardOutputReaderGone, StandardOutputUnwritable

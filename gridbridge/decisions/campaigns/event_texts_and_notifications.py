@@ -25,10 +25,7 @@ from gridbridge.model.campaigns.subscriptions import (
     NotificationSubscription,
 )
 from gridbridge.model.fixed_paths import LEDGER
-from gridbridge.model.published_status_and_reports import (
-    number_with_noun,
-    replace_control_characters,
-)
+from gridbridge.model.published_status_and_reports import number_with_noun, replace_control_characters
 
 EVENT_SENTENCES = {
     CampaignEventCode.GET_JOBS: "{cluster} gives no answer{why}",

@@ -24,11 +24,7 @@ from gridbridge.cli import output_and_errors
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
-from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    ShownCampaign,
-    ShownCampaigns,
-    ShownForecastErrors,
-)
+from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownCampaigns, ShownForecastErrors
 
 pytestmark = pytest.mark.usefixtures("utc")
 

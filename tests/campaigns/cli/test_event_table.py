@@ -14,14 +14,8 @@ from gridbridge.campaigns.cli.gridevents import gridevents
 from gridbridge.campaigns.cli.gridfetch import gridfetch
 from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.cli.gridwait import gridwait
-from gridbridge.campaigns.store import (
-    campaign_client,
-    campaign_files_of_owners,
-    published_campaign_files,
-)
-from gridbridge.campaigns.store import (
-    campaign_client as published_events_and_tasks,
-)
+from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners, published_campaign_files
+from gridbridge.campaigns.store import campaign_client as published_events_and_tasks
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
@@ -38,10 +32,7 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaignClusters,
     ShownCampaigns,
 )
-from gridbridge.model.published_status_and_reports import (
-    PublishedClusterAnswer,
-    PublishedClusterDrain,
-)
+from gridbridge.model.published_status_and_reports import PublishedClusterAnswer, PublishedClusterDrain
 from gridbridge.state import drains
 from gridbridge.state import published_json as shown
 

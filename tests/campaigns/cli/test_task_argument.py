@@ -17,11 +17,7 @@ from gridbridge.campaigns.cli.campaign_table import parse_campaign_range
 from gridbridge.campaigns.cli.gridfetch import gridfetch
 from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.cli.own_task_outputs import TaskOutputFolderAtCluster
-from gridbridge.campaigns.store import (
-    campaign_client,
-    campaign_files_of_owners,
-    published_campaign_files,
-)
+from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings

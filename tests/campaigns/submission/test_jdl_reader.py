@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import (
-    campaign_admission,
-    jdl_and_task_files,
-    jdl_reader,
-    jdl_value_parsers,
-)
+from gridbridge.campaigns.submission import campaign_admission, jdl_and_task_files, jdl_reader, jdl_value_parsers
 from gridbridge.campaigns.submission.jdl_and_task_files import MOST_TOLD, TaskFileReader
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings

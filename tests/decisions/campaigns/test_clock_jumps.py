@@ -4,10 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.nikita_deletion_planning import (
-    record_clock_jumps,
-    shift_past_time_by_clock_jumps,
-)
+from gridbridge.decisions.campaigns.nikita_deletion_planning import record_clock_jumps, shift_past_time_by_clock_jumps
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ClockJump, HostClockReadings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

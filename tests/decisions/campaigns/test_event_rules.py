@@ -10,9 +10,7 @@ from gridbridge.decisions.campaigns.campaign_event_rules import (
     find_given_up_conflicting_ends,
     select_clusters_declared_lost,
 )
-from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import (
-    repeat_event_with_longer_pause,
-)
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import repeat_event_with_longer_pause
 from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,

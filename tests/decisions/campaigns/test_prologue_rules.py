@@ -26,11 +26,7 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import TaskSentOrUnsentCause
-from gridbridge.model.campaigns.task_index_and_attempt_texts import (
-    EPILOGUE,
-    PROLOGUE,
-    prologue_or_epilogue_task_number,
-)
+from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE, prologue_or_epilogue_task_number
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WISH = JdlClusterSettings(exec_file="run", prologue="make", epilogue="rm -r data")

@@ -14,10 +14,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     FairShareInputs,
     ListedCampaignTaskCounts,
 )
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    NikitaDeletionReason,
-    NikitaSituation,
-)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, NikitaSituation
 from tests.decisions.campaigns.test_slot_distribution import at, campaign, sends
 from tests.decisions.campaigns.test_throttle import NOON, PATIENCE, part
 
