@@ -62,7 +62,6 @@ class _Bars(Progress):
         super().__init__(*COLUMNS, console=Console(), transient=False)
 
     def show(self, campaigns: Sequence[ShownCampaign]) -> None:
-        """Update the bars to the present state of campaigns."""
         chosen = _chosen(campaigns, self.console.height)
         for campaign in campaigns:
             if campaign.number not in self._known:
@@ -71,7 +70,6 @@ class _Bars(Progress):
         self._hidden = len(campaigns) - len(chosen)
 
     def get_renderables(self) -> Iterator[RenderableType]:
-        """Yield the bars, and a line with the number of hidden campaigns."""
         yield from super().get_renderables()
         if self._hidden:
             yield Text(f"and {self._hidden} more: gridstat shows all")

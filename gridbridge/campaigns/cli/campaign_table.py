@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from itertools import chain
 
 from gridbridge.cli import output_and_errors
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -166,14 +167,8 @@ def _csv_row(campaign: ShownCampaign) -> tuple[object, ...]:
 
 
 def _print_csv(head: Sequence[str], rows: Iterable[Sequence[object]], is_headless: bool) -> None:
-    if not is_headless:
-        output_and_errors.print_line(_csv_line(head))
-    for row in rows:
-        output_and_errors.print_line(_csv_line(row))
-
-
-def _csv_line(cells: Sequence[object]) -> str:
-    """Format a CSV line; on a terminal control characters are replaced."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(cells)
-    return replace_control_characters(text.getvalue()) if output_and_errors.is_stdout_terminal() else text.getvalue()
+    for cells in chain(() if is_headless else (head,), rows):
+        text = io.StringIO()
+        csv.writer(text, lineterminator="").writerow(cells)
+        line, is_terminal = text.getvalue(), output_and_errors.is_stdout_terminal()
+        output_and_errors.print_line(replace_control_characters(line) if is_terminal else line)

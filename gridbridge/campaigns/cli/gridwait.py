@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import click
 
-from gridbridge.campaigns.cli import relay_and_runner_wait
+from gridbridge.campaigns.cli import REFUSED, relay_and_runner_wait
 from gridbridge.campaigns.store import campaign_client
 from gridbridge.cli import output_and_errors
 from gridbridge.cli.command_groups_and_options import FOLDER, VERSION
@@ -42,7 +42,6 @@ def main() -> None:
 PAUSE_S = 1.0
 SHOWN_S = 5.0  # time until a newly submitted campaign is surely published
 GONE = "campaign {} no longer exists: it was purged, or the state file was restored from a backup"
-FAILED = 1
 
 
 def wait_for_campaign_end(
@@ -51,13 +50,13 @@ def wait_for_campaign_end(
     """Wait for a campaign's end; return 0 if all of its tasks succeeded, else 1 and a message of `program`."""
     if not poll_until(lambda: campaign_client.find_published_campaign(number, folder) is not None, SHOWN_S):
         output_and_errors.print_error(f"{program}: no campaign {number}")
-        return FAILED
+        return REFUSED
     while campaign := campaign_client.find_published_campaign(number, folder):
         if not campaign.state.is_alive:
             return _report_end(program, campaign)
         pause(PAUSE_S)
     output_and_errors.print_error(f"{program}: {GONE.format(number)}")
-    return FAILED
+    return REFUSED
 
 
 def _report_end(program: str, campaign: ShownCampaign) -> int:
@@ -69,4 +68,4 @@ def _report_end(program: str, campaign: ShownCampaign) -> int:
     is_whole = campaign.state is CampaignState.TERMINATED and campaign.ended == campaign.tasks
     if not (is_good := is_whole and not campaign.failed and not campaign.cancelled):
         output_and_errors.print_error(f"{program}: {message}")
-    return 0 if is_good else FAILED
+    return 0 if is_good else REFUSED

@@ -112,9 +112,7 @@ def parse_oar_resource_request(text: object) -> dict[str, int]:
     return {"slots": prod(counts), "nodes": counts[0] if names[0] in OF_NODES else 0}
 
 
-def regex_text_parser(form: "re.Pattern[str]") -> Callable[[object], str]:
-    """Return a parser of texts that match a regular expression."""
-
+def _regex_text_parser(form: "re.Pattern[str]") -> Callable[[object], str]:
     def read(value: object) -> str:
         if not isinstance(value, str) or not form.fullmatch(value):
             raise ValueError("wrong form")
@@ -125,7 +123,7 @@ def regex_text_parser(form: "re.Pattern[str]") -> Callable[[object], str]:
 
 def parse_task_command(value: object) -> str:
     """Parse a command to whose last line parameters are appended later, without trailing blank lines."""
-    command = regex_text_parser(COMMAND)(value)
+    command = _regex_text_parser(COMMAND)(value)
     bare = command.rstrip()
     if not bare:
         raise ValueError("it is blank")
@@ -167,7 +165,7 @@ def _encodable(text: str) -> str:
 
 def _directory(value: object) -> str:
     """Parse a folder; only $HOME, {HOME} and ~, the owner's home at the cluster, are expanded."""
-    text = regex_text_parser(PATH)(value)
+    text = _regex_text_parser(PATH)(value)
     home = re.match(r"(~|\$HOME|\$?\{HOME\})(/|$)", text)
     path = text[home.end() :] if home else text
     if not home and text.startswith(("~", "$")):
@@ -188,8 +186,7 @@ def translate_cigri_macros(command: str) -> str:
     return MACRO.sub(lambda match: MACROS[match[0]], command)
 
 
-def require_normal_cigri_jobs_type(value: object) -> None:
-    """Refuse all values of CiGri's jobs_type except `normal`."""
+def _require_normal_cigri_jobs_type(value: object) -> None:
     if str(value).lower() != JOBS_TYPES:
         raise ValueError("not supported")
 
@@ -213,8 +210,7 @@ def _is_besteffort(value: object) -> bool:
     return value in BEST_EFFORT
 
 
-def parse_jdl_boolean(value: object) -> bool:
-    """Parse a boolean, which CiGri also accepts as text."""
+def _parse_jdl_boolean(value: object) -> bool:
     if isinstance(value, str):
         value = {"true": True, "false": False}.get(value.strip().lower())
     if not isinstance(value, bool):
@@ -222,8 +218,7 @@ def parse_jdl_boolean(value: object) -> bool:
     return value
 
 
-def parse_output_file_list(value: object) -> tuple[str, ...]:
-    """Parse the list of output files that each task writes into the task's folder."""
+def _parse_output_file_list(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not 0 < len(value) <= MOST_OUTPUTS:
         raise TypeError("no list of files")
     if not all(isinstance(name, str) and OUTPUT.fullmatch(name) for name in value):
@@ -231,8 +226,7 @@ def parse_output_file_list(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value))
 
 
-def parse_jdl_datasets(value: object) -> dict[str, JdlDataset]:
-    """Parse datasets, each with its path and its desired number of replicas."""
+def _parse_jdl_datasets(value: object) -> dict[str, JdlDataset]:
     if not isinstance(value, dict) or not 0 < len(value) <= MOST_DATASETS:
         raise TypeError("no table of datasets")
     return {name: _dataset(name, table) for name, table in value.items()}
@@ -244,7 +238,7 @@ def _dataset(name: str, table: object) -> JdlDataset:
     if not isinstance(table, dict) or not {"path"} <= set(table) <= {"path", "replicas"}:
         raise TypeError(f"{name}: path and replicas, no other key")
     try:
-        path = regex_text_parser(PATH)(table["path"])
+        path = _regex_text_parser(PATH)(table["path"])
         replicas = _count(1, MOST_REPLICAS)(table.get("replicas", 1))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}: {error}") from error
@@ -275,7 +269,7 @@ def _lines(value: object) -> str:
     if not lines or not all(isinstance(line, str) for line in lines):
         raise TypeError("no list of lines")
     text = "\n".join(map(str, lines))
-    return regex_text_parser(COMMAND)(text) if text.strip() else ""
+    return _regex_text_parser(COMMAND)(text) if text.strip() else ""
 
 
 def join_choices_with_or(words: Iterable[str]) -> str:
@@ -289,9 +283,9 @@ KEYS: Mapping[str, JdlClusterKey] = {
     "resources": JdlClusterKey(TOGETHER, parse_oar_resource_request, LAYOUT),
     "walltime": JdlClusterKey("walltime_s", parse_walltime_s, TIME),
     "type": JdlClusterKey("is_besteffort", _is_besteffort, f"expected {join_choices_with_or(TYPES)}"),
-    "project": JdlClusterKey("project", regex_text_parser(WORD), "expected a project's name"),
-    "queue": JdlClusterKey("queue", regex_text_parser(WORD), "expected a queue's name"),
-    "pe": JdlClusterKey("environment", regex_text_parser(WORD), "expected a parallel environment of Grid Engine"),
+    "project": JdlClusterKey("project", _regex_text_parser(WORD), "expected a project's name"),
+    "queue": JdlClusterKey("queue", _regex_text_parser(WORD), "expected a queue's name"),
+    "pe": JdlClusterKey("environment", _regex_text_parser(WORD), "expected a parallel environment of Grid Engine"),
     "properties": JdlClusterKey("properties", parse_host_conditions, PROPERTIES),
     "prologue": JdlClusterKey("prologue", _lines, LINES),
     "prologue_walltime": JdlClusterKey("prologue_walltime_s", parse_walltime_s, TIME),
@@ -301,17 +295,17 @@ KEYS: Mapping[str, JdlClusterKey] = {
 }
 # keys for the whole campaign: parser, expected value, and default; an empty text as default: the key is needed
 CAMPAIGN_KEYS: Mapping[str, tuple[Callable[[Any], Any], str, Any]] = {
-    "name": (regex_text_parser(NAME), "expected 1 to 255 printable characters", ""),
-    "idempotent": (parse_jdl_boolean, TRUTHS, False),
-    "outputs": (parse_output_file_list, OUTPUTS, ()),
-    "datasets": (parse_jdl_datasets, DATASETS, {}),
-    "rebalance": (parse_jdl_boolean, TRUTHS, True),
-    "jobs_type": (require_normal_cigri_jobs_type, f"expected {JOBS_TYPES}", None),
+    "name": (_regex_text_parser(NAME), "expected 1 to 255 printable characters", ""),
+    "idempotent": (_parse_jdl_boolean, TRUTHS, False),
+    "outputs": (_parse_output_file_list, OUTPUTS, ()),
+    "datasets": (_parse_jdl_datasets, DATASETS, {}),
+    "rebalance": (_parse_jdl_boolean, TRUTHS, True),
+    "jobs_type": (_require_normal_cigri_jobs_type, f"expected {JOBS_TYPES}", None),
 }
 PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
     "nb_jobs": (lambda value: tuple(map(str, range(_count(1, MOST_TASKS)(value)))), TASKS),
     "params": (_texts, 'expected ["FIRST TASK", "SECOND TASK"]'),
-    "param_file": (regex_text_parser(PATH), "expected a file with one line for each task"),
+    "param_file": (_regex_text_parser(PATH), "expected a file with one line for each task"),
 }
 
 

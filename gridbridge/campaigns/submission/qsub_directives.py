@@ -76,8 +76,7 @@ def parse_qsub_task_range(text: str, *, may_fall: bool = False) -> range:
     return range(min(first, last), max(first, last) + 1, step)
 
 
-def parse_qsub_walltime_s(text: str) -> int:
-    """Parse a time limit into whole seconds; a fraction below one second counts as one."""
+def _parse_qsub_walltime_s(text: str) -> int:
     try:
         seconds = grid_engine_amounts.parse_grid_engine_amount(text)
     except ParseError as error:
@@ -89,23 +88,21 @@ def parse_qsub_walltime_s(text: str) -> int:
     return max(1, round(seconds))
 
 
-def parse_number_at_least(text: str, least: int) -> int:
-    """Parse a number from `least` to 9,999,999."""
+def _parse_number_at_least(text: str, least: int) -> int:
     if not (text.isascii() and text.isdigit() and least <= int(text) <= MOST):
         raise ParseError(f"it is no number from {least} to {MOST}")
     return int(text)
 
 
-def fewest_slots_of_ranges(text: str) -> int:
-    """Return the smallest number of slots in a list of numbers and ranges, such as `2,4-8,16-`."""
+def _fewest_slots_of_ranges(text: str) -> int:
     least = MOST + 1
     for part in filter(None, text.split(",")):
         match = SLOT_RANGE.fullmatch(part)
         if not match:
             raise ParseError("it is not a range of slots; expected N, N-M, N- or -M, from 1")
         ends = (match[1] or "1", match[3] or str(MOST) if match[2] else match[1])
-        least = min(least, *(parse_number_at_least(end.lstrip("0") or "0", 1) for end in ends))
-    return parse_number_at_least(str(least), 1)
+        least = min(least, *(_parse_number_at_least(end.lstrip("0") or "0", 1) for end in ends))
+    return _parse_number_at_least(str(least), 1)
 
 
 def output_path_for_any_host(text: str, *, may_lack: bool = False) -> tuple[str, list[str]]:
@@ -122,8 +119,7 @@ def output_path_for_any_host(text: str, *, may_lack: bool = False) -> tuple[str,
     return "".join(at_any), [f"{entry}: {IDLE_HERE}" for entry in at_one]
 
 
-def parse_qsub_boolean(word: str) -> bool:
-    """Parse yes or no in any case of letters; raises ParseError for other words."""
+def _parse_qsub_boolean(word: str) -> bool:
     if word.lower() not in (*YES, *NO):
         raise ParseError("it says neither yes nor no; expected y or n")
     return word.lower() in YES
@@ -243,7 +239,7 @@ def parse_qsub_resource_option(request: JobScriptRequest, text: str) -> list[str
 def _limit(request: JobScriptRequest, name: str, value: str) -> list[str]:
     """Parse a time limit; INFINITY becomes the longest walltime."""
     is_unlimited = value.upper() == "INFINITY"
-    seconds = YEAR_S if is_unlimited else parse_qsub_walltime_s(value)
+    seconds = YEAR_S if is_unlimited else _parse_qsub_walltime_s(value)
     setattr(request, "walltime_s" if name == HARD else "soft_walltime_s", seconds)
     request.places["walltime" if name == HARD else SOFT] = f"{request.place}: -l {name}={value}"
     return [f"{name}={value}: each task gets a year, the longest walltime"] * is_unlimited
@@ -272,7 +268,7 @@ def _path_setter(name: str) -> Setter:
 
 
 def _environment(request: JobScriptRequest, name: str, slots: str) -> list[str]:
-    request.environment, request.slots = "" if name == "*" else name, fewest_slots_of_ranges(slots)
+    request.environment, request.slots = "" if name == "*" else name, _fewest_slots_of_ranges(slots)
     is_range = not slots.isdigit()
     return [f"{name} {slots}: each task gets the smallest number, {number_with_noun(request.slots, 'slot')}"] * is_range
 
@@ -293,7 +289,7 @@ def _input(_: JobScriptRequest, text: str) -> list[str]:
 
 
 def _binary(_: JobScriptRequest, word: str) -> None:
-    if parse_qsub_boolean(word):
+    if _parse_qsub_boolean(word):
         raise ParseError(f"{NOT_YET}; expected a script without it")
 
 
@@ -321,14 +317,14 @@ READ: Mapping[str, Setter] = {
     "-b": _binary,
     "-i": _input,
     "-t": _field_setter("array", partial(parse_qsub_task_range, may_fall=True)),
-    "-tc": _field_setter("most", partial(parse_number_at_least, least=0)),
+    "-tc": _field_setter("most", partial(_parse_number_at_least, least=0)),
     "-l": parse_qsub_resource_option,
     "-hard": lambda request: setattr(request, "is_soft", False),
     "-soft": lambda request: setattr(request, "is_soft", True),
     "-pe": _environment,
     "-o": _path_setter("output"),
     "-e": _path_setter("error"),
-    "-j": _field_setter("is_joined", parse_qsub_boolean),
+    "-j": _field_setter("is_joined", _parse_qsub_boolean),
     "-wd": _given_folder,
     "-cwd": lambda request: setattr(request, "folder", ""),
     "-S": _shell,

@@ -23,7 +23,7 @@ def apply_campaign_admission_rules(
         if isinstance(answer, AdmissionRefusal):
             return CampaignAdmissionResult(jdl=jdl, fired=tuple(fired), refusal=f"{rule.name}: {answer.reason}")
         if answer is not None and answer != jdl:
-            fired.append(AdmissionRuleChanges(rule=rule.name, changes=tuple(list_jdl_changes(jdl, answer))))
+            fired.append(AdmissionRuleChanges(rule=rule.name, changes=tuple(_list_jdl_changes(jdl, answer))))
             if removed := sorted(jdl.clusters.keys() - answer.clusters.keys()):
                 removals.append(f"{rule.name} removes {', '.join(removed)}")
             jdl = answer
@@ -44,8 +44,7 @@ def explain_admission_violation(rules: Sequence[CampaignAdmissionRule], candidat
     )
 
 
-def list_jdl_changes(before: Jdl, after: Jdl) -> Iterator[str]:
-    """Yield each changed value of a campaign's JDL, as `KEY: OLD -> NEW`."""
+def _list_jdl_changes(before: Jdl, after: Jdl) -> Iterator[str]:
     old, new = dict(_flat(asdict(before))), dict(_flat(asdict(after)))
     for key in dict.fromkeys((*old, *new)):
         if old.get(key) != new.get(key):

@@ -236,11 +236,22 @@ def outcomes_of_missing_attempts(
     `missing` has the seconds since the cluster last listed each attempt. `ends` and `marks` are by
     array index. An attempt with a disputed end (None) or an end in the future has not ended.
     """
-    judged = (
-        (attempt, _due_end(ends.get(attempt.place, DELETED_BEFORE_START if missed_s > forgotten_s else None), missed_s))
-        for attempt, missed_s in missing.items()
-    )
-    return tuple(_with_outcome(attempt, end, walltime_s, marks.get(attempt.place)) for attempt, end in judged if end)
+    ended = []
+    for attempt, missed_s in missing.items():
+        end = ends.get(attempt.place, DELETED_BEFORE_START if missed_s > forgotten_s else None)
+        if isinstance(end, FutureDatedJobEnd):
+            end = end.end if missed_s > MAX_WAIT_FOR_FUTURE_END_S else None
+        if end:
+            outcome, mark = classify_job_end(end, walltime_s), marks.get(attempt.place)
+            ended_attempt = replace(
+                attempt,
+                outcome=outcome_of_task_nikita_deleted(end, outcome, mark.wiped_for) if mark else outcome,
+                exit_status=wrapper_exit_status(end),
+                wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
+                host=end.host,
+            )
+            ended.append(ended_attempt)
+    return tuple(ended)
 
 
 def select_attempts_still_alive(
@@ -255,20 +266,3 @@ def select_attempts_still_alive(
     if lives is None:
         return frozenset()
     return frozenset(attempt for attempt in late if not is_listed or attempt.place in lives)
-
-
-def _due_end(end: ReportedEnd, missed_s: float) -> JobEnd | None:
-    if isinstance(end, FutureDatedJobEnd):
-        return end.end if missed_s > MAX_WAIT_FOR_FUTURE_END_S else None
-    return end
-
-
-def _with_outcome(attempt: TaskAttempt, end: JobEnd, walltime_s: int, mark: TaskDeletionMark | None) -> TaskAttempt:
-    outcome = classify_job_end(end, walltime_s)
-    return replace(
-        attempt,
-        outcome=outcome_of_task_nikita_deleted(end, outcome, mark.wiped_for) if mark else outcome,
-        exit_status=wrapper_exit_status(end),
-        wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
-        host=end.host,
-    )

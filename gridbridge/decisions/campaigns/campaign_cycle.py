@@ -18,7 +18,6 @@ from gridbridge.decisions.campaigns.event_texts_and_notifications import format_
 from gridbridge.decisions.campaigns.prologue_and_epilogue_starts import PrologueAndEpilogueProgress
 from gridbridge.decisions.campaigns.slot_distribution import distribute_slots_to_campaigns
 from gridbridge.decisions.campaigns.speculative_attempt_planning import (
-    DecisionsBeforeSpeculation,
     plan_speculative_attempts,
 )
 from gridbridge.decisions.campaigns.task_retries_and_copies import (
@@ -135,19 +134,12 @@ def _plan_sends(
     allotted = distribute_slots_to_campaigns(reachable, predicted, situation.campaigns, begun, barred)
     record_cluster_probes(allotted, situation, barred, book)
     sent, before = steps.first(allotted)
-    decided = DecisionsBeforeSpeculation(
-        ended=situation.ended,
-        over=ends.over,
-        again=ends.again,
-        sends=sent,
-        barred=barred.keys() | steps.unready(),
-        rivals=ends.rivals,
-    )
+    closed = barred.keys() | steps.unready()
     return CampaignCyclePlan(
         resumed=resumed,
         sends=sent,
         steps=before,
-        copies=tuple(plan_speculative_attempts(reachable, decided)),
+        copies=tuple(plan_speculative_attempts(reachable, sent, ends.over, ends.again, ends.rivals, closed)),
         predicted=tasks_per_free_slot_predictor.select_changed_ratios(predicted, situation.ratios, sent),
     )
 

@@ -63,7 +63,7 @@ def update_events_and_successes(
     ended_alive = (attempt for attempt in situation.ended if attempt.campaign in alive)
     ended = pair_attempts_with_clusters(ended_alive, situation.arrays)
     _note_clusters(book, situation)
-    update_removed_cluster_events(book, situation)
+    _update_removed_cluster_events(book, situation)
     update_conflicting_end_events(book, situation)
     record_failed_task_events(book, ended, {(retry.campaign, retry.task) for retry in again}, situation.at)
     _note_starts(book, ended, situation)
@@ -175,8 +175,7 @@ def find_given_up_conflicting_ends(events: Iterable[CampaignEvent]) -> frozenset
     return frozenset((event.campaign, event.cluster) for event in confirmed)
 
 
-def update_removed_cluster_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
-    """Open an event for each cluster that has tasks and was removed from gridbridge.toml."""
+def _update_removed_cluster_events(book: OpenCampaignEventsInCycle, situation: CampaignCycleSituation) -> None:
     for name in sorted(situation.dropped):
         book.close(book.find(CampaignEventCode.GET_JOBS, 0, name), situation.at)
         if not book.find(CampaignEventCode.DROPPED, 0, name):

@@ -101,8 +101,7 @@ def estimate_survival_curve(
     return _with_tail(*_thinned(times[1:], shares[1:]), count, young_s)
 
 
-def mix_survival_curves(curves: Iterable[tuple[RunTimeSurvivalCurve, float]]) -> RunTimeSurvivalCurve:
-    """Return the weighted mean of survival curves."""
+def _mix_survival_curves(curves: Iterable[tuple[RunTimeSurvivalCurve, float]]) -> RunTimeSurvivalCurve:
     parts = [(curve, part) for curve, part in curves if part > 0]
     whole = sum(part for _, part in parts)
     times = sorted({time for curve, _ in parts for time in curve.times})
@@ -175,7 +174,7 @@ def _expected(
     if not rate or not any(throughput.elapsed_s for throughput in services):
         return None
     tasks = [task for pair in zip(services, curves, strict=True) for task in _sampled(*pair)]
-    return _CompletionChance(tasks, mix_survival_curves(zip(curves, rates, strict=True)), progress.left, rate)
+    return _CompletionChance(tasks, _mix_survival_curves(zip(curves, rates, strict=True)), progress.left, rate)
 
 
 def forecast_error_share(stored: HalfwayForecast) -> float | None:

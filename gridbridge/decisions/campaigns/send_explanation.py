@@ -63,7 +63,6 @@ class _CycleExplanation:
         }
 
     def reason(self, campaign: Campaign, cluster: str, request: JdlClusterSettings) -> TaskSendExplanation:
-        """Explain why a campaign sent tasks to a cluster, or sent none."""
         pair, room = (campaign.number, cluster), self._situation.room.get(cluster)
         reason = self._numbers(campaign, cluster, request)
         if room is None:
@@ -103,32 +102,23 @@ class _CycleExplanation:
             may_wait=max(0, self._matching.left.may_wait.get(cluster, 0)),
         )
 
-    def _limit(self, reason: TaskSendExplanation, campaign: Campaign) -> TaskSentOrUnsentCause | None:
-        tried = self._situation.tried.get(campaign.number, ())
-        if campaign.jdl.type is CampaignType.TEST and reason.cluster in tried:
-            return TaskSentOrUnsentCause.TRIED
-        if reason.max_jobs and reason.listed >= reason.max_jobs:
-            return TaskSentOrUnsentCause.MAX_JOBS
-        if not self._matching.arrays(campaign, reason.cluster):
-            return TaskSentOrUnsentCause.MAX_ARRAYS
-        if 0 < reason.all_slots < reason.slots:
-            return TaskSentOrUnsentCause.TOO_LARGE
-        return None if self._unsent.at(campaign.number, reason.cluster) else TaskSentOrUnsentCause.KEPT_OFF
-
     def _cause(
         self, reason: TaskSendExplanation, campaign: Campaign, request: JdlClusterSettings
     ) -> TaskSentOrUnsentCause:
-        if limit := self._limit(reason, campaign):
-            return limit
-        if reason.free_slots < reason.slots:
-            return TaskSentOrUnsentCause.FULL
-        if self._to_send[campaign.number] <= 0:
-            return TaskSentOrUnsentCause.ELSEWHERE
-        if self._matching.left.free.of(reason.cluster, request) < reason.slots:
-            return TaskSentOrUnsentCause.WAITING_THERE
-        if not self._matching.to_start(campaign, reason.cluster):
-            return TaskSentOrUnsentCause.JOB_RATIO
-        return TaskSentOrUnsentCause.OTHERS_FIRST
+        cluster, cause, matching = reason.cluster, TaskSentOrUnsentCause, self._matching
+        is_tried = cluster in self._situation.tried.get(campaign.number, ())
+        causes = (
+            (campaign.jdl.type is CampaignType.TEST and is_tried, cause.TRIED),
+            (0 < reason.max_jobs <= reason.listed, cause.MAX_JOBS),
+            (not matching.arrays(campaign, cluster), cause.MAX_ARRAYS),
+            (0 < reason.all_slots < reason.slots, cause.TOO_LARGE),
+            (not self._unsent.at(campaign.number, cluster), cause.KEPT_OFF),
+            (reason.free_slots < reason.slots, cause.FULL),
+            (self._to_send[campaign.number] <= 0, cause.ELSEWHERE),
+            (matching.left.free.of(cluster, request) < reason.slots, cause.WAITING_THERE),
+            (not matching.to_start(campaign, cluster), cause.JOB_RATIO),
+        )
+        return next((why for is_so, why in causes if is_so), cause.OTHERS_FIRST)
 
     def _with_order(self, reason: TaskSendExplanation, campaign: Campaign) -> TaskSendExplanation:
         if not (served := self._served[reason.cluster]):

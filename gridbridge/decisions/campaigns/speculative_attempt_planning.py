@@ -88,52 +88,54 @@ def _late_tasks_with_excluded_clusters(end: CampaignNearEnd, beyond_s: float) ->
             yield task, {attempt.cluster for attempt in of_task[task]}.union(end.failed_at.get(task, ()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionsBeforeSpeculation:
-    """The decisions of a cycle that are made before speculative attempts are planned."""
-
-    ended: tuple[TaskAttempt, ...]  # ended attempts with their final outcomes
-    over: Counter[int]  # number of finally ended tasks by campaign
-    again: tuple[TaskRetry, ...]
-    sends: tuple[PlannedCampaignTaskSend, ...]
-    barred: Set[CampaignCluster]  # campaigns and clusters that are closed, probed or not prepared by the prologue
-    rivals: AttemptsByTask
-
-
 class _CampaignCounts:
-    def __init__(self, situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation) -> None:
+    def __init__(
+        self,
+        situation: CampaignCycleSituation,
+        sends: Iterable[PlannedCampaignTaskSend],
+        again: Iterable[TaskRetry],
+        rivals: AttemptsByTask,
+    ) -> None:
         self.unsent = Counter(situation.waiting)
         self.ended = defaultdict[int, list[TaskAttempt]](list)
         self.made = defaultdict[int, dict[int, int]](dict)  # number of speculative attempts by task
         self.there = Counter({view.pair: view.listed for view in situation.there})  # listed tasks and tasks to send
         self.in_vain = count_starved_tasks_by_cluster(situation)
-        for send in decided.sends:
+        for send in sends:
             self.unsent[send.campaign] -= send.tasks
             self.there[send.campaign, send.cluster] += send.tasks
-        self.unsent.update(retry.campaign for retry in decided.again)
-        for attempt in decided.ended:
+        self.unsent.update(retry.campaign for retry in again)
+        for attempt in situation.ended:
             self.ended[attempt.campaign].append(attempt)
-        for (campaign, task), rivals in decided.rivals.items():
-            self.made[campaign][task] = sum(rival.is_copy for rival in rivals)
+        for (campaign, task), of_task in rivals.items():
+            self.made[campaign][task] = sum(rival.is_copy for rival in of_task)
 
 
 def plan_speculative_attempts(
-    situation: CampaignCycleSituation, decided: DecisionsBeforeSpeculation
+    situation: CampaignCycleSituation,
+    sends: tuple[PlannedCampaignTaskSend, ...],
+    over: Mapping[int, int],
+    again: Iterable[TaskRetry],
+    rivals: AttemptsByTask,
+    barred: Set[CampaignCluster],
 ) -> Iterator[SpeculativeAttemptsAtCluster]:
-    """Yield the speculative attempts that a cycle sends, in the order of the campaigns."""
+    """Yield the speculative attempts that a cycle sends after its other sends, in the order of the campaigns.
+
+    `over` counts finally ended tasks by campaign. `barred` are closed, probed or not prepared by the prologue.
+    """
     if not situation.tails:
         return
     campaigns = {campaign.number: campaign for campaign in situation.campaigns}
-    remaining, counted = remaining_capacity_of_clusters(situation), _CampaignCounts(situation, decided)
-    for send in decided.sends:
+    remaining, counted = remaining_capacity_of_clusters(situation), _CampaignCounts(situation, sends, again, rivals)
+    for send in sends:
         remaining.free.take(send.cluster, campaigns[send.campaign].jdl.clusters[send.cluster], send.tasks)
         remaining.arrays.take(send.campaign, send.cluster, -(-send.tasks // max_array_tasks(situation, send.cluster)))
     for tail in situation.tails:
         campaign = campaigns[tail.campaign]
         if not campaign.jdl.may_be_copied:
             continue
-        free = _room_by_cluster(campaign, situation, decided.barred, remaining, counted)
-        end = _campaign_near_end(campaign, tail, counted, free, decided.over, situation.finalize)
+        free = _room_by_cluster(campaign, situation, barred, remaining, counted)
+        end = _campaign_near_end(campaign, tail, counted, free, over, situation.finalize)
         for copy in choose_speculative_attempts(end):
             remaining.free.take(copy.cluster, campaign.jdl.clusters[copy.cluster], len(copy.tasks))
             remaining.arrays.take(copy.campaign, copy.cluster, 1)

@@ -35,7 +35,7 @@ class UnsentTaskBacklog:
         A cluster in `barred` counts as closed; a cluster that is probed gets one task.
         """
         self._barred = barred
-        self._unsent = {number: count_unsent_tasks_by_exclusions(situation, number) for number in situation.waiting}
+        self._unsent = {number: _count_unsent_tasks_by_exclusions(situation, number) for number in situation.waiting}
         self._tasks_taken: dict[CampaignCluster, Counter[TaskClusterExclusions]] = defaultdict(Counter)
         self._open = {
             campaign.number: [
@@ -92,10 +92,9 @@ class UnsentTaskBacklog:
         return self._barred.get((campaign, cluster)) is ClusterClosureOrProbe.PROBE
 
 
-def count_unsent_tasks_by_exclusions(
+def _count_unsent_tasks_by_exclusions(
     situation: CampaignCycleSituation, campaign: int
 ) -> dict[TaskClusterExclusions, int]:
-    """Count a campaign's unsent tasks by avoided clusters; tasks that avoid most clusters come first."""
     choosy = sorted(situation.kept_off.get(campaign, ()), key=lambda group: -len({*group.avoid, *group.never}))
     unrestricted = max(0, situation.waiting[campaign] - sum(group.tasks for group in choosy))
     by_exclusions = {TaskClusterExclusions(group.avoid, group.never): group.tasks for group in choosy}
@@ -108,7 +107,7 @@ def has_unplaceable_tasks(
     """Say whether no cluster may take some of a campaign's waiting tasks; None if a cluster may take them later."""
     if campaign.state is not CampaignState.IN_TREATMENT or not situation.waiting.get(campaign.number):
         return False
-    waiting = [kind for kind, tasks in count_unsent_tasks_by_exclusions(situation, campaign.number).items() if tasks]
+    waiting = [kind for kind, tasks in _count_unsent_tasks_by_exclusions(situation, campaign.number).items() if tasks]
     closed, taking = set[str](), set[str]()
     for name, request in campaign.jdl.clusters.items():
         room = situation.room.get(name)

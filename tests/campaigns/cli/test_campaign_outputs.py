@@ -27,11 +27,11 @@ from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcom
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     PublishedCampaignTask,
-    ShownCampaign,
     ShownCampaigns,
 )
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.shell import rsync
+from tests.campaigns.cli.published_builder import make_shown_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ENDED = PublishedCampaignTask(
@@ -262,18 +262,7 @@ def test_root_is_told_whose_home_has_the_outputs(tmp_path: Path, monkeypatch: py
         own_campaign_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
 
 
-SWEEP = ShownCampaign(
-    number=7,
-    name="sweep",
-    owner="alice",
-    submitted_at=NOON,
-    type=CampaignType.DEFAULT,
-    state=CampaignState.TERMINATED,
-    clusters=("beta",),
-    tasks=2,
-    ended=2,
-    failed=1,
-)
+SWEEP = make_shown_campaign(state=CampaignState.TERMINATED, clusters=("beta",), ended=2, failed=1)
 
 
 @pytest.fixture(name="published")

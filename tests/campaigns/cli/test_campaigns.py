@@ -22,9 +22,10 @@ from gridbridge.campaigns.store import campaign_client, published_campaign_files
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.cli import output_and_errors
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl
+from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownCampaigns, ShownForecastErrors
+from tests.campaigns.cli.published_builder import make_shown_campaign
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -32,16 +33,9 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def shown(number: int, ended: int, state: CampaignState, **other: object) -> ShownCampaign:
-    known: dict[str, object] = {"name": "sweep", "owner": "alice", "tasks": 300, "failed": 0}
-    return ShownCampaign(
-        number=number,
-        submitted_at=NOON + timedelta(seconds=number),
-        type=CampaignType.DEFAULT,
-        state=state,
-        clusters=("beta",),
-        ended=ended,
-        **(known | other),  # type: ignore[arg-type]
-    )
+    at = NOON + timedelta(seconds=number)
+    known = {"number": number, "ended": ended, "state": state, "submitted_at": at, "clusters": ("beta",), "tasks": 300}
+    return make_shown_campaign(**known | other)
 
 
 @pytest.fixture(name="published")

@@ -18,16 +18,13 @@ from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners
 from gridbridge.campaigns.store import campaign_client as published_events_and_tasks
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
     CampaignEventCode,
     CampaignEventSubject,
     ShownCampaignEvents,
 )
 from gridbridge.model.campaigns.campaign_names import campaign_file_name
-from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
-    ShownCampaign,
     ShownCampaignCluster,
     ShownCampaignClusters,
     ShownCampaigns,
@@ -35,40 +32,16 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
 from gridbridge.model.published_status_and_reports import PublishedClusterAnswer, PublishedClusterDrain
 from gridbridge.state import drains
 from gridbridge.state import published_json as shown
+from tests.campaigns.cli.published_builder import make_event, make_shown_campaign
 
 pytestmark = pytest.mark.usefixtures("utc")
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-FAILED = CampaignEvent(
-    number=3,
-    kind=CampaignEventSubject.TASK,
-    code=CampaignEventCode.EXIT_ERROR,
-    campaign=12,
-    cluster="beta",
-    exit_status=3,
-    tasks=17,
-    first_task=1,
-    opened_at=NOON,
-    last_at=NOON,
-)
-REFUSED = CampaignEvent(
-    number=4,
-    kind=CampaignEventSubject.CAMPAIGN,
-    code=CampaignEventCode.RUNNER_SUBMIT_ERROR,
-    campaign=12,
-    cluster="gamma",
-    opened_at=NOON,
-    last_at=NOON,
-    until=NOON + timedelta(minutes=1),
-)
-DOWN = CampaignEvent(
-    number=5,
-    kind=CampaignEventSubject.CLUSTER,
-    code=CampaignEventCode.GET_JOBS,
-    cluster="gamma",
-    opened_at=NOON,
-    last_at=NOON,
-)
+COUNTED = {"campaign": 12, "cluster": "beta", "exit_status": 3, "tasks": 17, "first_task": 1}
+FAILED = make_event(3, CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, **COUNTED)
+UNTIL = {"campaign": 12, "cluster": "gamma", "until": NOON + timedelta(minutes=1)}
+REFUSED = make_event(4, CampaignEventSubject.CAMPAIGN, CampaignEventCode.RUNNER_SUBMIT_ERROR, **UNTIL)
+DOWN = make_event(5, CampaignEventSubject.CLUSTER, CampaignEventCode.GET_JOBS, cluster="gamma")
 OVER = replace(REFUSED, number=6, cluster="beta", closed_at=NOON)
 GRID = (
     ShownCampaignCluster(
@@ -81,19 +54,7 @@ GRID = (
 @pytest.fixture(name="published")
 def _published(tmp_path: Path) -> str:
     folder = str(tmp_path)
-    one = ShownCampaign(
-        number=12,
-        name="sweep",
-        owner="alice",
-        submitted_at=NOON,
-        type=CampaignType.DEFAULT,
-        state=CampaignState.IN_TREATMENT,
-        clusters=("beta", "gamma"),
-        tasks=100,
-        ended=17,
-        failed=17,
-        events=2,
-    )
+    one = make_shown_campaign(number=12, tasks=100, ended=17, failed=17, events=2)
     quiet = replace(one, number=13, events=0)
     published_campaign_files.publish_campaign_value_by_class(ShownCampaigns(at=NOON, campaigns=(one, quiet)), folder)
     published_campaign_files.publish_campaign_value_by_class(

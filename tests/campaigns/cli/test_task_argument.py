@@ -20,7 +20,7 @@ from gridbridge.campaigns.cli.own_task_outputs import TaskOutputFolderAtCluster
 from gridbridge.campaigns.store import campaign_client, campaign_files_of_owners, published_campaign_files
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     CampaignTaskEndCounts,
     PublishedCampaignTask,
@@ -29,18 +29,13 @@ from gridbridge.model.campaigns.published_campaigns_and_tasks import (
     ShownCampaigns,
 )
 from gridbridge.model.campaigns.speculation import ShownCompetingAttempt
+from tests.campaigns.cli.published_builder import make_shown_campaign
 
 pytestmark = pytest.mark.usefixtures("utc")
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-SWEEP = ShownCampaign(
-    number=7,
+SWEEP = make_shown_campaign(
     name="sw$eep\x1b",
-    owner="alice",
-    submitted_at=NOON,
-    type=CampaignType.DEFAULT,
-    state=CampaignState.IN_TREATMENT,
-    clusters=("beta", "gamma"),
     tasks=2003,
     ended=3,
     failed=1,

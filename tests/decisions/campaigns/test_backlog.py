@@ -14,6 +14,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     FairShareInputs,
     TaskCountByExclusions,
 )
+from tests.decisions.campaigns.campaign_builder import make_cycle_situation
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 
 BOTH = {"beta": at(), "gamma": at()}
@@ -30,10 +31,9 @@ def room(**free: int) -> dict[str, ClusterCapacityForCampaigns]:
 
 def seen(**known: object) -> CampaignCycleSituation:
     """Return a campaign of two clusters with 100 tasks left, and a later one for beta alone."""
-    whole = CampaignCycleSituation(
+    whole = make_cycle_situation(
         campaigns=(campaign(1, BOTH), campaign(2, {"beta": at()})),
         waiting={1: 100, 2: 500},
-        arrays=(),
         max_tasks=1000,
         room=room(beta=100, gamma=0),
         at=NOON,

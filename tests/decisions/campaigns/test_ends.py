@@ -18,7 +18,6 @@ from gridbridge.decisions.campaigns.attempt_ends import (
 from gridbridge.decisions.campaigns.campaign_cycle import split_cycle_plan_by_transaction
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
-    Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
@@ -28,19 +27,11 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, TaskDeletionMark
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
+from tests.decisions.campaigns.campaign_builder import make_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GONE = ArrayWithMissingTasks(is_listed=False, lives=None)
-SWEEP = Campaign(
-    number=1,
-    uid=1000,
-    owner="alice",
-    state=CampaignState.IN_TREATMENT,
-    submitted_at=NOON,
-    tasks=3,
-    digest="",
-    jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")}),
-)
+SWEEP = make_campaign(tasks=3, jdl=Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")}))
 ARRAY = CampaignArray(
     campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=3, job_id=8, intended_at=NOON
 )

@@ -15,7 +15,6 @@ from gridbridge.decisions.campaigns.event_texts_and_notifications import describ
 from gridbridge.model.campaigns.campaign import (
     ArraySubmissionState,
     AttemptOutcomeAtCluster,
-    Campaign,
     CampaignArray,
     CampaignState,
     TaskAttempt,
@@ -36,32 +35,18 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.task_deletions_and_preemptions import TaskMissingSince
+from tests.decisions.campaigns.campaign_builder import make_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 NO_TRIES = {"asked": 0, "preempted": 0, "site_fault": 0, "walltime": 0, "setup_error": -1}
 CLUSTERS = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
-SWEEP = Campaign(
-    number=1,
-    uid=1000,
-    owner="alice",
-    state=CampaignState.IN_TREATMENT,
-    submitted_at=NOON,
-    tasks=100,
-    digest="",
-    jdl=Jdl(name="sweep", clusters=CLUSTERS),
-)
+SWEEP = make_campaign(jdl=Jdl(name="sweep", clusters=CLUSTERS))
 
 
 def test_what_a_cluster_refuses_is_told_in_its_words() -> None:
     """Nobody should have to look into the runner's log for it."""
-    one = CampaignEvent(
-        kind=CampaignEventSubject.CAMPAIGN,
-        code=CampaignEventCode.RUNNER_SUBMIT_ERROR,
-        cluster="beta",
-        opened_at=NOON,
-        last_at=NOON,
-    )
+    one = event(CampaignEventCode.RUNNER_SUBMIT_ERROR)
 
     assert describe_campaign_event(replace(one, why='unknown resource "foo"')) == (
         'beta refuses the campaign\'s arrays: unknown resource "foo"'

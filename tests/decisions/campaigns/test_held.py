@@ -13,6 +13,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
+from tests.decisions.campaigns.campaign_builder import make_cycle_situation
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
 BOBS, ALICES = (replace(campaign(1, {"beta": at()}), owner="bob"), campaign(2, {"beta": at()}))
@@ -25,11 +26,9 @@ def there(number: int = 1, waiting: int = 64, **counts: int) -> ListedCampaignTa
 
 def seen(free: int, *listed: ListedCampaignTaskCounts, **known: Any) -> CampaignCycleSituation:
     """Return beta of 64 slots, of which some are free, and campaigns of bob and alice."""
-    whole = CampaignCycleSituation(
+    whole = make_cycle_situation(
         campaigns=(BOBS, ALICES),
         waiting={1: 100, 2: 100},
-        arrays=(),
-        max_tasks=100,
         room={"beta": ClusterCapacityForCampaigns(free_slots=free, max_slots=64, slots=64)},
         there=listed,
     )

@@ -9,7 +9,6 @@ import pytest
 from gridbridge.decisions.campaigns import campaign_cycle, nikita_deletion_planning
 from gridbridge.decisions.campaigns.remaining_cluster_capacity import SLOT_KEPT_S
 from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     JobRatio,
     ListedCampaignTaskCounts,
@@ -20,6 +19,7 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     NikitaSituation,
     NikitaTimeouts,
 )
+from tests.decisions.campaigns.campaign_builder import make_cycle_situation
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 
 ROOM = ClusterCapacityForCampaigns(free_slots=100, max_slots=100, slots=100, flood_rate=0.1)
@@ -53,10 +53,9 @@ class Stuck:
         self.parts = [part for part in self.parts if part.places]
 
     def _send(self) -> None:
-        seen = CampaignCycleSituation(
+        seen = make_cycle_situation(
             campaigns=self.campaigns,
             waiting={one.number: 5000 for one in self.campaigns},
-            arrays=(),
             max_tasks=1000,
             arrays_at_once=20,
             at=self.now,

@@ -17,6 +17,7 @@ from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacityForCampaigns, FairShareInputs
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason
+from tests.decisions.campaigns.campaign_builder import make_campaign, make_cycle_situation
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GROUPS = {"alice": ("users", "staff"), "bob": ("users",)}
@@ -24,16 +25,8 @@ GROUPS = {"alice": ("users", "staff"), "bob": ("users",)}
 
 def campaign(number: int, owner: str, *clusters: str, type_: CampaignType = CampaignType.DEFAULT) -> Campaign:
     wish = JdlClusterSettings(exec_file="run", project=f"of {owner}")
-    return Campaign(
-        number=number,
-        uid=1000,
-        owner=owner,
-        state=CampaignState.IN_TREATMENT,
-        submitted_at=NOON,
-        tasks=100,
-        digest="",
-        jdl=Jdl(name="sweep", type=type_, clusters=dict.fromkeys(clusters, wish)),
-    )
+    jdl = Jdl(name="sweep", type=type_, clusters=dict.fromkeys(clusters, wish))
+    return make_campaign(number=number, owner=owner, jdl=jdl)
 
 
 def array(number: int, cluster: str) -> CampaignArray:
@@ -48,9 +41,7 @@ def offered(seen: CampaignCycleSituation) -> list[tuple[int, tuple[str, ...]]]:
 
 def seen(*campaigns: Campaign, sharing: FairShareInputs | None = None, **affinities: str) -> CampaignCycleSituation:
     rooms = {name: ClusterCapacityForCampaigns(free_slots=9, affinity=who) for name, who in affinities.items()}
-    return CampaignCycleSituation(
-        campaigns=campaigns, waiting={}, arrays=(), max_tasks=100, room=rooms, sharing=sharing or FairShareInputs()
-    )
+    return make_cycle_situation(campaigns=campaigns, room=rooms, sharing=sharing or FairShareInputs())
 
 
 def test_more_tests_of_a_person_come_last() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.campaigns import event_texts_and_notifications
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.jdl import Jdl
@@ -17,6 +17,7 @@ from gridbridge.model.campaigns.subscriptions import (
     NotificationSeverity,
     NotificationSubscription,
 )
+from tests.decisions.campaigns.campaign_builder import make_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(seconds=5)
@@ -32,16 +33,7 @@ WISH = NotificationSubscription(
     told_until=NOON,
     next_at=NOON,
 )
-SWEEP = Campaign(
-    number=12,
-    uid=ALICE,
-    owner="alice",
-    state=CampaignState.TERMINATED,
-    submitted_at=NOON,
-    tasks=9,
-    digest="",
-    jdl=Jdl(name="sweep"),
-)
+SWEEP = make_campaign(number=12, uid=ALICE, state=CampaignState.TERMINATED, submitted_at=NOON, tasks=9)
 
 
 def happened(code: CampaignEventCode, uid: int = ALICE, campaign: int = 12, at: datetime = LATER) -> NotifiableEvent:
@@ -112,18 +104,7 @@ def test_nobody_is_told_to_resume_what_has_ended() -> None:
 
 
 def test_an_end_is_told_with_its_numbers() -> None:
-    one = Campaign(
-        number=12,
-        uid=ALICE,
-        owner="alice",
-        state=CampaignState.TERMINATED,
-        submitted_at=NOON,
-        tasks=9,
-        ended=9,
-        failed=2,
-        digest="",
-        jdl=Jdl(name="two\nlines"),
-    )
+    one = replace(SWEEP, ended=9, failed=2, jdl=Jdl(name="two\nlines"))
     found = event_texts_and_notifications.build_start_or_end_notification(one, LATER, is_over=True)
     (message,) = event_texts_and_notifications.compose_due_notifications([WISH], [found], LATER)
 

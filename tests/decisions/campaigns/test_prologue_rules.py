@@ -27,20 +27,12 @@ from gridbridge.model.campaigns.cycle_plan import (
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import TaskSentOrUnsentCause
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE, prologue_or_epilogue_task_number
+from tests.decisions.campaigns.campaign_builder import make_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WISH = JdlClusterSettings(exec_file="run", prologue="make", epilogue="rm -r data")
 CLUSTERS = {"beta": WISH, "gamma": JdlClusterSettings(exec_file="run")}
-ONE = Campaign(
-    number=1,
-    uid=1000,
-    owner="alice",
-    state=CampaignState.IN_TREATMENT,
-    submitted_at=NOON,
-    tasks=20,
-    digest="",
-    jdl=Jdl(name="n", clusters={"beta": WISH}),
-)
+ONE = make_campaign(tasks=20, jdl=Jdl(name="n", clusters={"beta": WISH}))
 CANCELLED = replace(ONE, state=CampaignState.CANCELLED)
 BOTH = replace(ONE, jdl=Jdl(name="n", clusters=CLUSTERS))
 

@@ -27,23 +27,13 @@ from gridbridge.model.campaigns.cycle_plan import (
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.send_reasons import CampaignPrecedenceReason, TaskSendExplanation, TaskSentOrUnsentCause
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
+from tests.decisions.campaigns.campaign_builder import make_campaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def campaign(wish: JdlClusterSettings, type_: CampaignType = CampaignType.DEFAULT, **other: object) -> Campaign:
-    known: dict[str, object] = {"state": CampaignState.IN_TREATMENT}
-    jdl = Jdl(name="sweep", type=type_, clusters={"beta": wish})
-    return Campaign(
-        number=1,
-        uid=1,
-        owner="alice",
-        submitted_at=NOON,
-        tasks=9,
-        digest="",
-        jdl=jdl,
-        **(known | other),  # type: ignore[arg-type]
-    )
+    return make_campaign(tasks=9, jdl=Jdl(name="sweep", type=type_, clusters={"beta": wish}), **other)
 
 
 def seen(one: Campaign, free: int | None = 4, **other: object) -> CampaignCycleSituation:

@@ -7,9 +7,10 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState, TaskAttemptOutcome
-from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation, ClusterCapacityForCampaigns
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, ClusterCapacityForCampaigns
 from gridbridge.model.campaigns.jdl import JdlClusterSettings
 from gridbridge.model.campaigns.speculation import CompetingAttempt
+from tests.decisions.campaigns.campaign_builder import make_cycle_situation
 from tests.decisions.campaigns.test_slot_distribution import NOON, campaign
 
 WISH = JdlClusterSettings(exec_file="run")
@@ -37,9 +38,8 @@ def rival(task: int, attempt: int, number: int, outcome: TaskAttemptOutcome) -> 
 def decided(state: ArraySubmissionState, campaigns: CampaignState, **known: Any) -> CampaignCyclePlan:
     """Return what a cycle does about an array at beta, which answers, and one at gamma."""
     one = campaign(1, {"beta": WISH, "gamma": WISH}, state=campaigns)
-    seen = CampaignCycleSituation(
+    seen = make_cycle_situation(
         campaigns=(one,),
-        waiting={},
         arrays=(array(1, "beta", state), array(2, "gamma", state)),
         room={"beta": ClusterCapacityForCampaigns(free_slots=0)},
         max_tasks=9,

@@ -21,6 +21,7 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
+from tests.decisions.campaigns.campaign_builder import make_campaign, make_cycle_situation
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -31,16 +32,7 @@ def campaign(
     type_: CampaignType = CampaignType.DEFAULT,
     state: CampaignState = CampaignState.IN_TREATMENT,
 ) -> Campaign:
-    return Campaign(
-        number=number,
-        uid=1000,
-        owner="alice",
-        state=state,
-        submitted_at=NOON,
-        tasks=100,
-        digest="",
-        jdl=Jdl(name="sweep", type=type_, clusters=clusters),
-    )
+    return make_campaign(number=number, state=state, jdl=Jdl(name="sweep", type=type_, clusters=clusters))
 
 
 def at(slots: int = 1, max_jobs: int = 0) -> JdlClusterSettings:
@@ -59,9 +51,7 @@ def test_the_first_campaign_is_served_first() -> None:
     """The second gets what the first leaves: first come, first served."""
     first, second = campaign(1, {"beta": at()}), campaign(2, {"beta": at(slots=2)})
 
-    seen = CampaignCycleSituation(
-        campaigns=(first, second), waiting={1: 3, 2: 9}, arrays=(), max_tasks=100, room=room(beta=10)
-    )
+    seen = make_cycle_situation(campaigns=(first, second), waiting={1: 3, 2: 9}, room=room(beta=10))
 
     assert sends(seen) == (
         PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=3),
@@ -73,11 +63,9 @@ def test_tasks_that_wait_there_already_have_their_slots() -> None:
     """Else each cycle would send the same slots' worth once more."""
     one = campaign(1, {"beta": at(), "gamma": at()})
 
-    seen = CampaignCycleSituation(
+    seen = make_cycle_situation(
         campaigns=(one,),
         waiting={1: 50},
-        arrays=(),
-        max_tasks=100,
         room=room(beta=4, gamma=2),
         there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=4, listed=4),),
     )
@@ -88,20 +76,15 @@ def test_tasks_that_wait_there_already_have_their_slots() -> None:
 def test_a_cluster_that_does_not_answer_gets_nothing() -> None:
     one = campaign(1, {"beta": at(), "gamma": at()})
 
-    assert (
-        sends(CampaignCycleSituation(campaigns=(one,), waiting={1: 5}, arrays=(), max_tasks=100, room=room(gamma=0)))
-        == ()
-    )
+    assert sends(make_cycle_situation(campaigns=(one,), waiting={1: 5}, room=room(gamma=0))) == ()
 
 
 def test_a_campaign_keeps_its_own_limit() -> None:
     one = campaign(1, {"beta": at(max_jobs=5)})
 
-    seen = CampaignCycleSituation(
+    seen = make_cycle_situation(
         campaigns=(one,),
         waiting={1: 50},
-        arrays=(),
-        max_tasks=100,
         room=room(beta=10),
         there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=3),),
     )
@@ -114,7 +97,7 @@ def test_a_campaign_that_has_its_limit_or_more_gets_none(listed: int) -> None:
     """CiGri v3 failed where nothing was allowed, and where nothing was said."""
     one = campaign(1, {"beta": at(max_jobs=5), "gamma": at()})
     there = ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=listed)
-    known = CampaignCycleSituation(campaigns=(one,), waiting={1: 50}, arrays=(), max_tasks=100, room=room(beta=9))
+    known = make_cycle_situation(campaigns=(one,), waiting={1: 50}, room=room(beta=9))
 
     assert sends(replace(known, there=(there,))) == ()
     assert sends(replace(known, there=(there,), room=room(beta=9, gamma=2))) == (
@@ -127,13 +110,8 @@ def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster_ever() ->
     usual = campaign(1, {"beta": at()})
     test = campaign(2, {"beta": at(), "gamma": at()}, CampaignType.TEST)
 
-    seen = CampaignCycleSituation(
-        campaigns=(usual, test),
-        waiting={1: 50, 2: 2},
-        arrays=(),
-        max_tasks=100,
-        room=room(beta=3, gamma=3),
-        tried={2: frozenset({"gamma"})},
+    seen = make_cycle_situation(
+        campaigns=(usual, test), waiting={1: 50, 2: 2}, room=room(beta=3, gamma=3), tried={2: frozenset({"gamma"})}
     )
 
     assert sends(seen) == (
@@ -145,9 +123,7 @@ def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster_ever() ->
 def test_nothing_is_sent_to_a_stressed_cluster() -> None:
     one = campaign(1, {"beta": at(), "gamma": at()})
     stressed = ClusterCapacityForCampaigns(free_slots=9, max_slots=100, flood_rate=0.5, is_stressed=True)
-    seen = CampaignCycleSituation(
-        campaigns=(one,), waiting={1: 8}, arrays=(), max_tasks=100, room=room(gamma=2) | {"beta": stressed}
-    )
+    seen = make_cycle_situation(campaigns=(one,), waiting={1: 8}, room=room(gamma=2) | {"beta": stressed})
 
     assert sends(seen) == (PlannedCampaignTaskSend(campaign=1, cluster="gamma", tasks=2),)
 
@@ -155,11 +131,9 @@ def test_nothing_is_sent_to_a_stressed_cluster() -> None:
 def test_the_cluster_that_ends_its_tasks_fastest_comes_first() -> None:
     """One of which that is not known yet comes before, so that it is found out."""
     one = campaign(1, {"beta": at(), "delta": at(), "gamma": at()})
-    seen = CampaignCycleSituation(
+    seen = make_cycle_situation(
         campaigns=(one,),
         waiting={1: 8},
-        arrays=(),
-        max_tasks=100,
         room=room(beta=9, delta=2, gamma=5),
         sharing=FairShareInputs(mean_s={1: {"beta": 60.0, "gamma": 20.0}}),
     )
@@ -174,11 +148,9 @@ def test_the_cluster_that_ends_its_tasks_fastest_comes_first() -> None:
 def test_who_has_an_affinity_comes_before_older_campaigns_of_others() -> None:
     """And leaves them what is left of it, before it takes of their cluster."""
     older, newer = (campaign(number, {"beta": at(), "gamma": at()}) for number in (1, 2))
-    seen = CampaignCycleSituation(
+    seen = make_cycle_situation(
         campaigns=(replace(older, owner="bob"), newer),
         waiting={1: 50, 2: 4},
-        arrays=(),
-        max_tasks=100,
         room=room(beta=6, gamma=3) | {"beta": ClusterCapacityForCampaigns(free_slots=6, affinity="alice")},
     )
 
@@ -203,13 +175,8 @@ def test_who_has_an_affinity_comes_before_older_campaigns_of_others() -> None:
 )
 def test_free_slots_are_shared_by_what_each_has_had(sharing: FairShareInputs, expected: dict[int, int]) -> None:
     bobs, alices = campaign(1, {"beta": at()}), campaign(2, {"beta": at()})
-    seen = CampaignCycleSituation(
-        campaigns=(replace(bobs, owner="bob"), alices),
-        waiting={1: 100, 2: 100},
-        arrays=(),
-        max_tasks=100,
-        room=room(beta=8),
-        sharing=sharing,
+    seen = make_cycle_situation(
+        campaigns=(replace(bobs, owner="bob"), alices), waiting={1: 100, 2: 100}, room=room(beta=8), sharing=sharing
     )
 
     assert {one.campaign: one.tasks for one in sends(seen)} == expected
@@ -223,11 +190,9 @@ def test_free_slots_are_shared_by_what_each_has_had(sharing: FairShareInputs, ex
 def test_who_splits_work_into_many_campaigns_gets_no_more(listed: int, expected: dict[int, int]) -> None:
     """All of them are a few first tasks; these are bob's, not each campaign's."""
     bobs = tuple(replace(campaign(number, {"beta": at()}), owner="bob", tasks=5) for number in range(1, 20))
-    seen = CampaignCycleSituation(
+    seen = make_cycle_situation(
         campaigns=(*bobs, campaign(20, {"beta": at()})),
         waiting={one.number: 5 for one in bobs} | {20: 100},
-        arrays=(),
-        max_tasks=100,
         room=room(beta=64),
         there=(ListedCampaignTaskCounts(campaign=19, cluster="beta", waiting=0, listed=listed),),
         sharing=FairShareInputs(by=FairShareUnit.USER, first_tasks=5, used_s={"bob": 1e9}),
@@ -244,11 +209,9 @@ def test_where_slots_are_shared_the_fastest_cluster_comes_first_too(
 ) -> None:
     bobs, alices = (campaign(number, {"beta": at(), "gamma": at()}) for number in (1, 2))
     mean_s = {"beta": 60.0, "gamma": 60.0} | {fastest: 20.0}
-    seen = CampaignCycleSituation(
+    seen = make_cycle_situation(
         campaigns=(replace(bobs, owner="bob"), alices),
         waiting={1: 2, 2: 2},
-        arrays=(),
-        max_tasks=100,
         room=room(beta=9, gamma=5),
         sharing=FairShareInputs(by=FairShareUnit.USER, mean_s={1: mean_s, 2: mean_s}),
     )
@@ -258,11 +221,9 @@ def test_where_slots_are_shared_the_fastest_cluster_comes_first_too(
 
 def test_slots_that_somebody_holds_count_as_used() -> None:
     bobs, alices = campaign(1, {"beta": at()}), campaign(2, {"beta": at()})
-    seen = CampaignCycleSituation(
+    seen = make_cycle_situation(
         campaigns=(replace(bobs, owner="bob"), alices),
         waiting={1: 100, 2: 100},
-        arrays=(),
-        max_tasks=100,
         room=room(beta=4),
         there=(ListedCampaignTaskCounts(campaign=1, cluster="beta", waiting=0, listed=2),),
         sharing=FairShareInputs(by=FairShareUnit.USER),
@@ -274,7 +235,7 @@ def test_slots_that_somebody_holds_count_as_used() -> None:
 @pytest.mark.parametrize("type_", list(CampaignType))
 def test_a_paused_campaign_sends_nothing(type_: CampaignType) -> None:
     one = campaign(1, {"beta": at()}, type_, CampaignState.PAUSED)
-    seen = CampaignCycleSituation(campaigns=(one,), waiting={1: 5}, arrays=(), max_tasks=100, room=room(beta=9))
+    seen = make_cycle_situation(campaigns=(one,), waiting={1: 5}, room=room(beta=9))
 
     assert plan_campaign_cycle(seen).sends == ()
     assert plan_campaign_cycle(seen).finished == ()
@@ -283,9 +244,7 @@ def test_a_paused_campaign_sends_nothing(type_: CampaignType) -> None:
 def test_a_campaign_has_ended_once_nothing_of_it_waits_or_lives() -> None:
     one = campaign(1, {"beta": at()})
 
-    decided = plan_campaign_cycle(
-        CampaignCycleSituation(campaigns=(one,), waiting={}, arrays=(), max_tasks=100, room={})
-    )
+    decided = plan_campaign_cycle(make_cycle_situation(campaigns=(one,)))
 
     assert decided.finished == (1,)
     assert describe_campaign_cycle_plan(decided) == ["campaign 1 has ended"]
@@ -301,7 +260,7 @@ def test_a_test_ends_when_each_cluster_has_had_a_task_or_none_is_left(
 ) -> None:
     """It may have fewer tasks than clusters, or its owner cancels one."""
     one = campaign(1, {"beta": at(), "gamma": at()}, CampaignType.TEST)
-    rows = CampaignCycleSituation(campaigns=(one,), waiting=waiting, arrays=(), max_tasks=9, room=room(beta=1))
+    rows = make_cycle_situation(campaigns=(one,), waiting=waiting, max_tasks=9, room=room(beta=1))
 
     assert plan_campaign_cycle(replace(rows, tried={1: frozenset(tried)})).finished == finished
 
@@ -313,7 +272,7 @@ def limited(**limits: int) -> dict[str, ClusterCapacityForCampaigns]:
 def test_arrays_are_as_small_as_a_cluster_wants_them() -> None:
     """Else it would refuse them, or let tasks of them wait beside free slots."""
     one = campaign(1, {"beta": at()})
-    rows = CampaignCycleSituation(campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=50, room=limited(tasks=20))
+    rows = make_cycle_situation(campaigns=(one,), waiting={1: 90}, max_tasks=50, room=limited(tasks=20))
 
     assert sends(replace(rows, arrays_at_once=3)) == (
         PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=60, array_tasks=20),
@@ -360,7 +319,7 @@ def test_no_person_gets_more_arrays_than_a_cluster_takes(
 
 def test_an_array_that_is_over_leaves_room_for_the_next() -> None:
     one = campaign(1, {"beta": at()})
-    rows = CampaignCycleSituation(campaigns=(one,), waiting={1: 9}, arrays=(array(1, 1),), max_tasks=9, room={})
+    rows = make_cycle_situation(campaigns=(one,), waiting={1: 9}, arrays=(array(1, 1),), max_tasks=9)
     full = replace(rows, room=limited(of_person=1))
 
     assert sends(full) == ()
@@ -370,7 +329,7 @@ def test_an_array_that_is_over_leaves_room_for_the_next() -> None:
 def test_a_cycle_sends_several_arrays_of_a_campaign_where_there_is_room() -> None:
     """As many as one call of what acts as the owner sends."""
     one = campaign(1, {"beta": at()})
-    seen = CampaignCycleSituation(campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=10, room=room(beta=70))
+    seen = make_cycle_situation(campaigns=(one,), waiting={1: 90}, max_tasks=10, room=room(beta=70))
 
     assert sends(seen) == (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=10),)
     assert sends(replace(seen, arrays_at_once=5)) == (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=50),)

@@ -16,6 +16,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     FairShareInputs,
     ListedCampaignTaskCounts,
 )
+from tests.decisions.campaigns.campaign_builder import make_cycle_situation
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 
 ROOM = ClusterCapacityForCampaigns(free_slots=50, max_slots=100, slots=100, flood_rate=0.1)
@@ -24,10 +25,9 @@ IN_VAIN = CampaignSuccessAtCluster(campaign=1, cluster="beta", wiped_in_row=1)
 
 def seen(**known: object) -> CampaignCycleSituation:
     """Return a campaign whose last task waits to be sent; beta is faster, or not known yet."""
-    whole = CampaignCycleSituation(
+    whole = make_cycle_situation(
         campaigns=(campaign(1, {"beta": at(), "gamma": at()}),),
         waiting={1: 1},
-        arrays=(),
         max_tasks=1000,
         room={"beta": ROOM, "gamma": ROOM},
         sharing=FairShareInputs(mean_s={1: {"gamma": 60.0}}),

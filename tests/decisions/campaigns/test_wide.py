@@ -15,6 +15,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, NikitaSituation
+from tests.decisions.campaigns.campaign_builder import make_cycle_situation
 from tests.decisions.campaigns.test_slot_distribution import at, campaign, sends
 from tests.decisions.campaigns.test_throttle import NOON, PATIENCE, part
 
@@ -26,9 +27,7 @@ def small(free: int, *campaigns: int, flood_rate: float = 0.1, **known: object) 
     """Return beta of eight slots, where by the rate none may wait, and campaigns for it."""
     ours = tuple(one for one in (NARROW, WIDE) if one.number in campaigns)
     beta = ClusterCapacityForCampaigns(free_slots=free, max_slots=8, slots=8, flood_rate=flood_rate)
-    seen = CampaignCycleSituation(
-        campaigns=ours, waiting=dict.fromkeys(campaigns, 50), arrays=(), max_tasks=100, room={"beta": beta}
-    )
+    seen = make_cycle_situation(campaigns=ours, waiting=dict.fromkeys(campaigns, 50), room={"beta": beta})
     return replace(seen, **known)  # type: ignore[arg-type]
 
 
