@@ -28,6 +28,7 @@ from gridbridge.model.rebalance.datasets import (
     DatasetStorageSnapshot,
     DelegatedDataset,
     RefusedAreaOrDataset,
+    ServiceReplicaAct,
     format_bytes,
 )
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
@@ -48,15 +49,6 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, Re
 KIND = "storage"
 ONLY = 1  # task number of a dataset, which is a job of one task
 MOST_DOUBLED = 6  # how often the pause after failures in a row is doubled at most
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetReplicaChange:
-    """A change of a dataset's replicas: make a replica in `target`, then remove the replica in `source`."""
-
-    dataset: str
-    target: str = ""
-    source: str = ""
 
 
 def datasets_as_placement_snapshot(storage_state: DatasetStorageSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
@@ -121,7 +113,7 @@ def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSe
 
 def dataset_changes_for_moves(
     snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]
-) -> tuple[DatasetReplicaChange, ...]:
+) -> tuple[ServiceReplicaAct, ...]:
     """Return the copies and removals of replicas by which planned moves are made, in the order of the moves.
 
     A replica in an area that is down is not removed.
@@ -137,7 +129,14 @@ def dataset_changes_for_moves(
         leaves = [move.source] if move.kind is PlacementMoveKind.DELETE else leaves
         source = next((host for host in leaves if host in up), "")
         if comes or source:
-            acts.append(DatasetReplicaChange(dataset=move.job, target="".join(comes), source=source))
+            act = ServiceReplicaAct(
+                dataset=move.job,
+                target="".join(comes),
+                source=source,
+                size_bytes=before.size_bytes,
+                began_at=snapshot.now,
+            )
+            acts.append(act)
     return tuple(acts)
 
 

@@ -1,6 +1,7 @@
 """gridbridge data: manage a person's datasets and their replicas in storage areas."""
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,6 @@ from gridbridge.shell.clock import Clock
 
 if TYPE_CHECKING:
     from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
-    from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 
 RECORDS = click.option(
     "--records",
@@ -57,16 +57,17 @@ def add(name: str, source: str, replicas: int, is_fixed: bool, is_later: bool, r
     Example:
       gridbridge data add reads ~/reads --replicas 2
     """
-    specification = (name, os.path.abspath(source), replicas)
+    from gridbridge.rebalance.cli import dataset_report
+
+    source = os.path.abspath(source)
     datasets = _datasets(path, records)
     if not records:
         from gridbridge.rebalance.replicas import delegated_datasets
 
         delegated_datasets.require_below_delegation_limit((name,))
-    result = datasets.add(
-        *specification, may_move=not is_fixed, is_later=is_later, notify=lambda: _let(name, records, is_later=is_later)
-    )
-    return _outcome(result)
+    let = partial(_let, name, records, is_later=is_later)
+    result = datasets.add(name, source, replicas, may_move=not is_fixed, is_later=is_later, notify=let)
+    return dataset_report.print_dataset_outcome(result)
 
 
 @data.command(name="list")
@@ -126,8 +127,10 @@ def replicate(name: str, to: str, records: str, path: str) -> int:
       gridbridge data replicate reads
       gridbridge data replicate reads --to gamma-scratch
     """
-    result = _datasets(path, records).replicate(name, to, notify=lambda: _let(name, records))
-    return _outcome(result)
+    from gridbridge.rebalance.cli import dataset_report
+
+    result = _datasets(path, records).replicate(name, to, notify=partial(_let, name, records))
+    return dataset_report.print_dataset_outcome(result)
 
 
 @data.command()
@@ -192,11 +195,9 @@ def _let(name: str, records: str, *, is_later: bool = False) -> None:
     """
     from gridbridge.rebalance.replicas import delegated_datasets
 
-    why = (
-        "the dataset's record is not in the default folder"
-        if records
-        else delegated_datasets.delegate_dataset_or_why_not(name)
-    )
+    why = "the dataset's record is not in the default folder"
+    if not records:
+        why = delegated_datasets.delegate_dataset_or_why_not(name)
     if is_later and (why := why or delegated_datasets.why_no_dataset_rounds()):
         mend = f"gridbridge data replicate {name} makes the replicas"
         output_and_errors.print_error(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")
@@ -210,9 +211,3 @@ def _take_back(name: str, records: str) -> None:
         from gridbridge.rebalance.replicas import delegated_datasets
 
         delegated_datasets.try_revoke_dataset_delegation(name)
-
-
-def _outcome(result: "DatasetCommandOutcome") -> int:
-    from gridbridge.rebalance.cli import dataset_report
-
-    return dataset_report.print_dataset_outcome(result)

@@ -63,24 +63,24 @@ def _anybodys(name: str, path: str) -> DatasetReport:
     ]
     delegated = next(iter(delegated_datasets.query_owners_for_datasets(let)), None)
     with closing(StateFile.open(policy.site.state, is_unchanged=True)) as database:
-        outcomes = tuple(_outcomes(database, name))
-    if not delegated and not outcomes:
+        acts = [carried for carried in ReplicaActRows(database).all() if carried.dataset == name]
+    if not delegated and not acts:
         raise GridbridgeError(f"{name}: no dataset of this name is delegated to the service")
+    outcomes = (
+        ServiceReplicaActInOwnerFile(
+            at=carried.began_at,
+            target=carried.target,
+            source=carried.source,
+            why=carried.why if carried.ended_at else "still running",
+        )
+        for carried in acts
+    )
     return DatasetReport(
         dataset=delegated.dataset if delegated else None,
         name=name,
-        done=outcomes,
+        done=tuple(outcomes),
         is_busy=bool(delegated and delegated.is_busy),
     )
-
-
-def _outcomes(database: StateFile, name: str) -> Iterable[ServiceReplicaActInOwnerFile]:
-    for carried in ReplicaActRows(database).all():
-        if carried.dataset == name:
-            why = carried.why if carried.ended_at else "still running"
-            yield ServiceReplicaActInOwnerFile(
-                at=carried.began_at, target=carried.target, source=carried.source, why=why
-            )
 
 
 DONE, NOT_ALL = 0, 1
@@ -152,7 +152,16 @@ def print_replicas(result: DatasetCommandOutcome, now: datetime, *, is_json: boo
         output_and_errors.print_json(dataset_json(result.dataset))
     else:
         output_and_errors.print_line(describe_dataset(result.dataset))
-        rows = [_row(replica, now) for replica in _sorted(result.dataset)]
+        rows = [
+            (
+                replace_control_characters(replica.storage),
+                str(replica.size_bytes),
+                "yes" if replica.is_whole_now else "no",
+                format_local_time(replica.checked_at, now),
+                replace_control_characters(replica.why),
+            )
+            for replica in _sorted(result.dataset)
+        ]
         output_and_errors.print_table(("STORAGE", "BYTES", "WHOLE", "CHECKED", "WHY"), rows, numbers=("BYTES",))
     return DONE if result.is_done else NOT_ALL
 
@@ -161,9 +170,16 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
     """Print a dataset, its replicas, and the service's actions on the dataset, the newest last."""
     if is_json:
         table = dataset_json(report.dataset) if report.dataset else {"name": report.name}
-        output_and_errors.print_json(
-            table | {"busy": report.is_busy, "moves": [_outcome_row(outcome) for outcome in report.done]}
-        )
+        moves = [
+            {
+                "at": outcome.at.isoformat(),
+                "to": outcome.target or None,
+                "from": outcome.source or None,
+                "why": outcome.why or None,
+            }
+            for outcome in report.done
+        ]
+        output_and_errors.print_json(table | {"busy": report.is_busy, "moves": moves})
         return DONE
     output_and_errors.print_line(describe_dataset(report.dataset) if report.dataset else f"{report.name}: gone")
     if report.is_busy:
@@ -174,23 +190,11 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
         output_and_errors.print_line(f"  {storage}: {state} (as of {format_local_time(replica.checked_at, now)})")
     for outcome in report.done:
         why = f": not done, {outcome.why}" if outcome.why else ""
-        output_and_errors.print_line(f"  {format_local_time(outcome.at, now):<10} the service {_deed(outcome)}{why}")
+        instead = f" instead of {outcome.source}" if outcome.source else ""
+        deed = f"copied the dataset to {outcome.target}{instead}"
+        deed = deed if outcome.target else f"removed the replica from {outcome.source}"
+        output_and_errors.print_line(f"  {format_local_time(outcome.at, now):<10} the service {deed}{why}")
     return DONE
-
-
-def _deed(outcome: ServiceReplicaActInOwnerFile) -> str:
-    if not outcome.target:
-        return f"removed the replica from {outcome.source}"
-    return f"copied the dataset to {outcome.target}" + (f" instead of {outcome.source}" if outcome.source else "")
-
-
-def _outcome_row(outcome: ServiceReplicaActInOwnerFile) -> dict[str, object]:
-    return {
-        "at": outcome.at.isoformat(),
-        "to": outcome.target or None,
-        "from": outcome.source or None,
-        "why": outcome.why or None,
-    }
 
 
 def dataset_json(dataset: Dataset) -> dict[str, object]:
@@ -203,24 +207,17 @@ def dataset_json(dataset: Dataset) -> dict[str, object]:
         "bytes": dataset.size_bytes,
         "sha256": dataset.sha256,
         "wished": dataset.wished,
-        "replicas": [_plain(replica) for replica in _sorted(dataset)],
+        "replicas": [
+            {
+                "storage": replica.storage,
+                "bytes": replica.size_bytes,
+                "whole": replica.is_whole_now,
+                "checked_at": replica.checked_at.isoformat(),
+                "why": replica.why or None,
+            }
+            for replica in _sorted(dataset)
+        ],
     }
-
-
-def _plain(replica: DatasetReplica) -> dict[str, object]:
-    return {
-        "storage": replica.storage,
-        "bytes": replica.size_bytes,
-        "whole": replica.is_whole_now,
-        "checked_at": replica.checked_at.isoformat(),
-        "why": replica.why or None,
-    }
-
-
-def _row(replica: DatasetReplica, now: datetime) -> tuple[str, ...]:
-    size, whole = str(replica.size_bytes), "yes" if replica.is_whole_now else "no"
-    storage, why = (replace_control_characters(replica.storage), replace_control_characters(replica.why))
-    return storage, size, whole, format_local_time(replica.checked_at, now), why
 
 
 def _sorted(dataset: Dataset) -> list[DatasetReplica]:

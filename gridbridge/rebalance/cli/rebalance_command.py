@@ -23,15 +23,6 @@ from gridbridge.shell import log_rotation_and_quota
 MOST_SHOWN = 20
 ENDS = """For root and the service account.
     Exit status: 0 done, also without any move; 1 another round runs; 2 an error."""
-APPLY = click.option("--apply", "is_acting", is_flag=True, help="Make the planned moves.")
-FROM = click.option("--from", "source", metavar="FILE", help="Plan for the hosts, jobs and tasks in FILE.")
-PLOT = click.option(
-    "--plot",
-    "picture",
-    metavar="FILE",
-    callback=plot_files.require_image_file_suffix,
-    help="Plot each host's load before and after: .png, .svg ...",
-)
 
 
 @click.group(cls=FullSentenceCommandGroup)
@@ -53,8 +44,14 @@ def rebalance() -> None:
 @rebalance.command()
 @click.argument("what", required=False, type=click.Choice([request.value for request in RebalanceScope if request]))
 @click.argument("name", required=False, metavar="[NAME]")
-@FROM
-@PLOT
+@click.option("--from", "source", metavar="FILE", help="Plan for the hosts, jobs and tasks in FILE.")
+@click.option(
+    "--plot",
+    "picture",
+    metavar="FILE",
+    callback=plot_files.require_image_file_suffix,
+    help="Plot each host's load before and after: .png, .svg ...",
+)
 @CONFIG_FILE
 @JSON
 def plan(what: str | None, name: str | None, source: str | None, picture: str | None, path: str, is_json: bool) -> None:
@@ -76,7 +73,17 @@ def plan(what: str | None, name: str | None, source: str | None, picture: str | 
     if what and not name:
         raise click.UsageError(f"{what}: no name; expected {what} NAME")
     question = HostOrJobToRebalance(what=RebalanceScope(what or ""), name=name or "")
-    planned = _of_file(source, question) if source else _of_site(path, question)
+    if source:
+        from gridbridge.rebalance.mover import snapshot_file_plan
+
+        planned = snapshot_file_plan.plan_from_snapshot_file(source, question.what, question.name)
+    else:
+        from gridbridge.rebalance.mover.rebalance_service_account import load_policy_begin_ssh_logins
+
+        policy = load_policy_begin_ssh_logins(path)
+        from gridbridge.rebalance.mover import rebalance_round_runner  # the import takes a third of a second
+
+        planned = rebalance_round_runner.plan_rebalance_round(question, policy)
     if picture:
         from gridbridge.rebalance.cli import rebalance_plot  # the import takes half a second
 
@@ -84,24 +91,9 @@ def plan(what: str | None, name: str | None, source: str | None, picture: str | 
     print_move_plan(planned, None, is_json=is_json)
 
 
-def _of_file(source: str, question: HostOrJobToRebalance) -> RebalancePlanWithInputs:
-    from gridbridge.rebalance.mover import snapshot_file_plan
-
-    return snapshot_file_plan.plan_from_snapshot_file(source, question.what, question.name)
-
-
-def _of_site(path: str, question: HostOrJobToRebalance) -> RebalancePlanWithInputs:
-    from gridbridge.rebalance.mover.rebalance_service_account import load_policy_begin_ssh_logins
-
-    policy = load_policy_begin_ssh_logins(path)
-    from gridbridge.rebalance.mover import rebalance_round_runner  # the import takes a third of a second
-
-    return rebalance_round_runner.plan_rebalance_round(question, policy)
-
-
 def _acting(word: str, question: HostOrJobToRebalance, help_text: str) -> None:
     @rebalance.command(word, help=help_text.format(ends=ENDS))
-    @APPLY
+    @click.option("--apply", "is_acting", is_flag=True, help="Make the planned moves.")
     @CONFIG_FILE
     @JSON
     def act(*, is_acting: bool, path: str, is_json: bool, name: str = "") -> None:
@@ -211,9 +203,8 @@ def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMo
     """Print a plan of moves, and how many moves were made and dropped."""
     advice = planned.advice
     if is_json:
-        moved = {"moved": len(checked.moves)} if checked else {}
-        dropped = {"dropped": [_rejected(rejected) for rejected in checked.dropped]} if checked else {}
-        output_and_errors.print_json(move_plan_json(advice) | moved | dropped)
+        made = {"moved": len(checked.moves), "dropped": [*map(_rejected, checked.dropped)]} if checked else {}
+        output_and_errors.print_json(move_plan_json(advice) | made)
         return
     _say(advice.sentence)
     for move in advice.moves:

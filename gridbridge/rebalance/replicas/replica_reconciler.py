@@ -9,10 +9,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from gridbridge.decisions.rebalance import storage_area_rebalancing
-from gridbridge.decisions.rebalance.storage_area_rebalancing import DatasetReplicaChange
 from gridbridge.model.fixed_paths import CARRYING_LOCK
 from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, DelegatedDataset, ServiceReplicaAct
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
@@ -50,7 +49,6 @@ WHERE = "the storage areas"
 QUIESCED = "no replica is copied or removed until `gridbridge rebalance quiesce --off`"
 LATE = "the round's hour is over; the next round continues"
 TAKEN = "copies of earlier rounds still run, as many as copies_at_once allows"
-CUT, CUT_BEFORE = "the action was interrupted", "an earlier action on the dataset failed"
 
 _log = logging.getLogger(__name__)
 
@@ -106,7 +104,7 @@ class ReplicaReconciler:
             stored=DatasetStorageSnapshot(
                 now=self._clock.now(),
                 kept=tuple(delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations())),
-                areas=tuple(self._measure()),
+                areas=self._measured(),
                 drained=_drained(self._policy),
                 carried=self._carried.all(),
                 leaving=self._notes.leaving(),
@@ -135,29 +133,30 @@ class ReplicaReconciler:
         """
         if situation.is_quiesced:
             return
-        now = self._clock.now()
-        sizes = {delegated.name: delegated.dataset.size_bytes for delegated in situation.stored.kept}
-        is_shared = self._is_carried()
-        finished, begun = ([], []) if is_shared else _begun(situation.stored)
-        for carried in finished:
-            self._end(carried, "")
-        advised = [
-            _carried(act, sizes, now)
+        now, stored, most = self._clock.now(), situation.stored, self._rules.copies_at_once
+        datasets = {delegated.name: delegated for delegated in stored.kept}
+        with MomentaryPollerLock(self._carrying) as is_alone:
+            pass  # an earlier round holds the lock while its copies run
+        begun, earlier = list[ServiceReplicaAct](), list[list[ServiceReplicaAct]]()
+        if is_alone:
+            begun = self._continued(stored, datasets)
+        else:
+            earlier = [*_by_dataset(carried for carried in stored.carried if carried.ended_at is None)]
+        self._forget_left(stored, datasets)
+        advised = (
+            replace(act, token=safe_files.random_file_name(), began_at=now)
             for act in storage_area_rebalancing.dataset_changes_for_moves(plan.snapshot, plan.advice.moves)
-        ]
-        datasets = {delegated.name: delegated for delegated in situation.stored.kept}
-        if not is_shared:
-            self._close_strays(situation.stored, datasets)
-        self._forget_left(situation.stored, datasets)
-        earlier = _under_way(situation.stored) if is_shared else []
+        )
         turns = OwnerFairReplicaActQueue(
             _by_dataset([*begun, *advised]),
-            situation.stored.carried,
+            stored.carried,
             earlier=earlier,
-            most=self._rules.copies_at_once,
+            most=most,
             into={name: area.copies_at_once for name, area in self._policy.storage.items()},
         )
-        self._do(turns, datasets, _free_turns(self._rules.copies_at_once, earlier))
+        # if one owner has all running actions, one more dataset may begin, so that other owners don't wait
+        is_one_owners = len({owner_of_replica_act(group[0]) for group in earlier}) == 1
+        self._do(turns, datasets, max(most - len(earlier), int(is_one_owners)))
         self._carried.forget(now - max(KEPT, storage_area_rebalancing.max_pause_after_replica_act(self._rules)))
 
     def _do(self, turns: OwnerFairReplicaActQueue, datasets: Mapping[str, DelegatedDataset], most: int) -> None:
@@ -182,14 +181,15 @@ class ReplicaReconciler:
                     outcomes += self._ended(group, future.result())
                 if going and self._clock.steady_s() > until_s:
                     is_alone = is_alone and not self._let_go()
+        only = storage_area_rebalancing.ONLY
         self.checked = ValidAndDroppedMoves(
             moves=tuple(_move(carried) for carried, why in outcomes if not why),
-            dropped=tuple(_rejected(carried, why) for carried, why in outcomes if why),
+            dropped=tuple(
+                RejectedMove(job=carried.dataset, number=only, target=carried.target, reason=why)
+                for carried, why in outcomes
+                if why
+            ),
         )
-
-    def _is_carried(self) -> bool:
-        with MomentaryPollerLock(self._carrying) as is_ours:
-            return not is_ours
 
     def _why_none(self, until_s: float) -> str:
         if self._is_quiesced():
@@ -199,36 +199,34 @@ class ReplicaReconciler:
     def _ended(
         self, group: list[ServiceReplicaAct], ends: list[ReplicaActOutcome]
     ) -> list[tuple[ServiceReplicaAct, str]]:
+        """Record the ends of actions, and whether replaced replicas must still be removed."""
         for carried, outcome in zip(group, ends, strict=True):
-            self._note_leaving(carried, outcome)
+            replaced = carried.dataset, carried.source
+            if carried.source and not outcome.why:
+                self._notes.left(*replaced)
+            elif carried.source and (outcome.is_left or replaced in self._notes.leaving()):
+                self._notes.leave(*replaced, self._clock.now())
             self._end(carried, outcome.why)
         return [(carried, outcome.why) for carried, outcome in zip(group, ends, strict=True)]
-
-    def _note_leaving(self, carried: ServiceReplicaAct, outcome: ReplicaActOutcome) -> None:
-        """Record after an action whether the replaced replica must still be removed."""
-        if not carried.source:
-            return
-        if not outcome.why:
-            self._notes.left(carried.dataset, carried.source)
-        elif outcome.is_left or (carried.dataset, carried.source) in self._notes.leaving():
-            self._notes.leave(carried.dataset, carried.source, self._clock.now())
 
     def _act(self, delegated: DelegatedDataset, group: list[ServiceReplicaAct]) -> list[ReplicaActOutcome]:
         """Carry out the actions on a dataset's replicas; after a failure skip the remaining actions."""
         ends: list[ReplicaActOutcome] = []
         for carried in group:
-            is_cut = any(outcome.why for outcome in ends)
-            ends.append(ReplicaActOutcome(why=CUT_BEFORE) if is_cut else self._carry_out(delegated, carried))
-        return ends
+            ends.append(self._carry_out(delegated, carried))
+            if ends[-1].why:
+                break
+        cut = ReplicaActOutcome(why="an earlier action on the dataset failed")
+        return [*ends, *([cut] * (len(group) - len(ends)))]
 
     def _carry_out(self, delegated: DelegatedDataset, carried: ServiceReplicaAct) -> ReplicaActOutcome:
-        if carried.target and carried.target in _closed(self._policy):
+        area = self._policy.storage.get(carried.target)
+        if area and {carried.target, area.cluster} & _drained(self._policy):
             return ReplicaActOutcome(why=f"{carried.target} is drained")
-        if carried.target and (
-            why := delegated_datasets.copy_replica_as_owner(delegated, carried.target, carried.source)
-        ):
+        why = carried.target and delegated_datasets.copy_replica_as_owner(delegated, carried.target, carried.source)
+        if why:
             return ReplicaActOutcome(why=why)
-        why = delegated_datasets.drop_replica_as_owner(delegated, carried.source) if carried.source else ""
+        why = carried.source and delegated_datasets.drop_replica_as_owner(delegated, carried.source)
         return ReplicaActOutcome(why=why, is_left=bool(why and carried.target))
 
     def _end(self, carried: ServiceReplicaAct, why: str) -> None:
@@ -238,12 +236,24 @@ class ReplicaReconciler:
             *(carried.dataset, carried.target or "-", carried.source or "-", why),
         )
 
-    def _close_strays(self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]) -> None:
-        for carried in stored.carried:
+    def _continued(
+        self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
+    ) -> list[ServiceReplicaAct]:
+        """Return a killed round's actions on replicas to continue; record the ends of its other actions.
+
+        After the kill the owner's process may have finished an action.
+        """
+        begun = []
+        for carried in (carried for carried in stored.carried if carried.ended_at is None):
             of = datasets.get(carried.dataset)
-            is_left = of is None or of.is_busy
-            if carried.ended_at is None and is_left and stored.now - carried.began_at > LONGEST:
-                self._carried.end(carried.token, stored.now, CUT)
+            if of is None or of.is_busy:
+                if stored.now - carried.began_at > LONGEST:
+                    self._carried.end(carried.token, stored.now, "the action was interrupted")
+            elif not carried.source and carried.target in of.dataset.whole:
+                self._end(carried, "")
+            else:
+                begun.append(carried)
+        return begun
 
     def _forget_left(self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]) -> None:
         """Update the records of replicas to be removed; delete the records of replicas that no longer exist."""
@@ -258,11 +268,11 @@ class ReplicaReconciler:
     def _is_quiesced(self) -> bool:
         return self._notes.quiesced() is not None
 
-    def _measure(self) -> list[MeasuredStorageArea]:
+    def _measured(self) -> tuple[MeasuredStorageArea, ...]:
         """Measure the areas; write permissions are not checked, because only an owner's process knows them."""
         areas = owner_datasets.storage_areas_of_account(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
-            return list(pool.map(storage_area_access.measure_whole_area, areas))
+            return tuple(pool.map(storage_area_access.measure_whole_area, areas))
 
 
 def merge_rebalance_plans(plan: RebalancePlanWithInputs, addition: RebalancePlanWithInputs) -> RebalancePlanWithInputs:
@@ -287,51 +297,11 @@ def _drained(policy: Policy) -> frozenset[str]:
     return drains.list_drained_clusters() | {name for name, area in policy.storage.items() if area.drained}
 
 
-def _closed(policy: Policy) -> frozenset[str]:
-    drained = _drained(policy)
-    return frozenset(name for name, area in policy.storage.items() if {name, area.cluster} & drained)
-
-
-def _begun(stored: DatasetStorageSnapshot) -> tuple[list[ServiceReplicaAct], list[ServiceReplicaAct]]:
-    """Return a killed round's actions on replicas: finished actions, and actions to continue.
-
-    After the kill the owner's process may have finished an action.
-    """
-    free = {delegated.name: delegated.dataset for delegated in stored.kept if not delegated.is_busy}
-    begun = [carried for carried in stored.carried if carried.ended_at is None and carried.dataset in free]
-    finished = [carried for carried in begun if not carried.source and carried.target in free[carried.dataset].whole]
-    return finished, [carried for carried in begun if carried not in finished]
-
-
-def _under_way(stored: DatasetStorageSnapshot) -> list[list[ServiceReplicaAct]]:
-    return [*_by_dataset(carried for carried in stored.carried if carried.ended_at is None)]
-
-
-def _free_turns(most: int, earlier: list[list[ServiceReplicaAct]]) -> int:
-    """Return how many further datasets may begin actions while earlier actions run.
-
-    If one owner has all running actions, one more dataset may begin, so that other owners don't wait.
-    """
-    owners = {owner_of_replica_act(group[0]) for group in earlier}
-    return max(most - len(earlier), 1 if len(owners) == 1 else 0)
-
-
 def _by_dataset(carried: Iterable[ServiceReplicaAct]) -> Iterable[list[ServiceReplicaAct]]:
     groups: dict[str, list[ServiceReplicaAct]] = {}
     for replica in carried:
         groups.setdefault(replica.dataset, []).append(replica)
     return groups.values()
-
-
-def _carried(act: DatasetReplicaChange, sizes: Mapping[str, int], now: datetime) -> ServiceReplicaAct:
-    return ServiceReplicaAct(
-        token=safe_files.random_file_name(),
-        dataset=act.dataset,
-        target=act.target,
-        source=act.source,
-        size_bytes=sizes[act.dataset],
-        began_at=now,
-    )
 
 
 def _move(carried: ServiceReplicaAct) -> PlacementMove:
@@ -342,7 +312,3 @@ def _move(carried: ServiceReplicaAct) -> PlacementMove:
         source=carried.source,
         target=carried.target,
     )
-
-
-def _rejected(carried: ServiceReplicaAct, why: str) -> RejectedMove:
-    return RejectedMove(job=carried.dataset, number=storage_area_rebalancing.ONLY, target=carried.target, reason=why)

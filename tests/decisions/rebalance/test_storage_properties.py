@@ -7,8 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance import storage_area_rebalancing
-from gridbridge.decisions.rebalance.storage_area_rebalancing import DatasetReplicaChange
-from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, DatasetStorageSnapshot, DelegatedDataset
+from gridbridge.model.rebalance.datasets import (
+    Dataset,
+    DatasetReplica,
+    DatasetStorageSnapshot,
+    DelegatedDataset,
+    ServiceReplicaAct,
+)
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from tests.decisions.rebalance.boards import GB, NOW
 
@@ -75,7 +80,7 @@ worlds = st.builds(
 )
 
 
-def acts(seen: DatasetStorageSnapshot) -> tuple[DatasetReplicaChange, ...]:
+def acts(seen: DatasetStorageSnapshot) -> tuple[ServiceReplicaAct, ...]:
     """Return what a round does."""
     snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(seen, RULES)
     return storage_area_rebalancing.dataset_changes_for_moves(
@@ -83,7 +88,7 @@ def acts(seen: DatasetStorageSnapshot) -> tuple[DatasetReplicaChange, ...]:
     )
 
 
-def done(seen: DatasetStorageSnapshot, every: Iterable[DatasetReplicaChange]) -> DatasetStorageSnapshot:
+def done(seen: DatasetStorageSnapshot, every: Iterable[ServiceReplicaAct]) -> DatasetStorageSnapshot:
     """Return the world after a round."""
     free = {one.storage: one.free_bytes for one in seen.areas}
     known = {one.name: one for one in seen.kept}
