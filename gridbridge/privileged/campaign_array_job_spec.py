@@ -39,10 +39,7 @@ class VerifiedCampaignTasks:
     def __init__(
         self, order: AsUserArrayArguments, brought: RootVerifiedCampaignFiles, ledger: "RootLedgerOfSubmittedTasks"
     ) -> None:
-        """Read the campaign file; raise AsUserRequestRefusal if the file is invalid.
-
-        Raises SpeculativeCopyRefusal if the campaign allows no speculative attempts.
-        """
+        """Read the campaign file; raise SpeculativeCopyRefusal, or AsUserRequestRefusal for an invalid file."""
         try:
             header = json.loads(brought.header())
             outputs = " ".join(map(str, header.get("outputs") or ()))

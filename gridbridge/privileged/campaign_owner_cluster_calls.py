@@ -93,10 +93,7 @@ class CampaignOwnerConnection:
 
 
 def choose_array_parallel_env(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
-    """Set the parallel environment that gives an array its slots on each host.
-
-    Raises JobNeverAcceptedByCluster if the cluster lacks the parallel environment.
-    """
+    """Set an array's parallel environment; raise JobNeverAcceptedByCluster if the cluster lacks the environment."""
     nodes, per_host = spec.request.groups[0] if spec.request.groups else (0, 0)
     if spec.pe or spec.slots == 1 or not nodes:
         return spec
@@ -112,10 +109,7 @@ def choose_array_parallel_env(spec: JobSpec, cluster: str, folder: str = PUBLISH
 
 
 def keep_array_off_transfer_queues(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
-    """Restrict an array to queues of the cluster that are no transfer queues.
-
-    Raises JobNeverAcceptedByCluster if all queues are transfer queues.
-    """
+    """Keep an array off transfer queues; raise JobNeverAcceptedByCluster if all queues are transfer queues."""
     published = published_file_formats.read_non_forwarding_queues(cluster, folder)
     if not published:
         return spec

@@ -28,10 +28,7 @@ _more = 0  # number of spare processes of the user; 0: systemd limits processes
 
 
 class UserProcessScope:
-    """A forked process in a scope; `pid` is 0 in the forked process.
-
-    Only root can make a scope; for other users the process is only forked.
-    """
+    """A forked process (`pid` is 0 in the fork), in a scope if root forks: only root can make a scope."""
 
     def __init__(self, limit_s: float) -> None:
         """Fork a process into a scope; systemd ends the scope 30 s after `limit_s`."""

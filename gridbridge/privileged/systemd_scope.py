@@ -15,10 +15,7 @@ CGROUPS = "/sys/fs/cgroup"
 
 
 def systemd_scope_command(pid: int, limit_s: float) -> tuple[str, ...]:
-    """Return the busctl command that moves a process into a new systemd scope.
-
-    See org.freedesktop.systemd1(5), StartTransientUnit.
-    """
+    """Return the busctl command for a new systemd scope (org.freedesktop.systemd1(5), StartTransientUnit)."""
     name = f"gridbridge-people-{os.urandom(8).hex()}.scope"
     properties = (
         *("PIDs", "au", "1", str(pid)),

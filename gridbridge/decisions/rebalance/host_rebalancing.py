@@ -64,10 +64,7 @@ def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> Rebalan
 
 
 def draft_host_fair_job_share(draft: MovePlanDraft, host: PlacementHost, job: PlacementJobOrDataset) -> None:
-    """Plan moves until a host has its fair share of a job's tasks and replicas.
-
-    A busy host gets one task or replica less than its share.
-    """
+    """Plan moves until a host has its fair share of a job's copies; the share of a busy host is one copy less."""
     board, spread = draft.board, partial(JobCopyRedistribution, draft, job, host.kind, is_asked=False)
     share = board.share(job, host)
     while not draft.is_over and board.count(job.name, host.name) > share:

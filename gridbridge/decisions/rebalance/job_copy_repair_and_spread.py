@@ -30,10 +30,7 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 def plan_job_repair_or_spread(
     snapshot: PlacementSnapshot, name: str, rules: RebalanceSection, *, is_asked: bool = True
 ) -> RebalanceMovePlan:
-    """Plan the repair of a job in the snapshot, or an even spread of its tasks and replicas.
-
-    If a person named the job (`is_asked`), the owner can't forbid moves.
-    """
+    """Plan the repair or even spread of a job; the owner can't forbid moves that a person requested (`is_asked`)."""
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     return draft.advice(draft_job_repair_or_spread(draft, board.jobs[name], is_asked=is_asked))
@@ -64,10 +61,7 @@ def draft_job_repair_or_spread(draft: MovePlanDraft, job: PlacementJobOrDataset,
 
 
 def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
-    """Plan the repair of a job's missing and wrong replicas; return the number of tasks that are still not repaired.
-
-    The round's limit of moved bytes does not apply to repairs.
-    """
+    """Plan the repair of a job, without the limit of moved bytes; return the number of tasks that remain damaged."""
     board = draft.board
     tasks = _lacking(board, job)
     repairable = [task for task in sorted(tasks, key=lambda task: task.number) if not draft.again_reason(task)]

@@ -204,10 +204,7 @@ def draft_new_task_copy(
     source: str,
     kind: PlacementMoveKind = PlacementMoveKind.REPLICA,
 ) -> bool:
-    """Plan a new replica of a task, copied from the host `source`; say whether a host takes the replica.
-
-    An empty `source` stands for the task's original, if the original exists.
-    """
+    """Plan a copy of a task from `source`, or if empty from the original; say whether a host takes the copy."""
     if not source and not task.has_original:
         draft.refuse(task, "", "no copy of the task can be read")
         return False

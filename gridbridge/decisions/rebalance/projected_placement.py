@@ -286,10 +286,7 @@ def _without(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
 
 
 def _measured(snapshot: PlacementSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
-    """Return a snapshot in which alive hosts with a full disk have the state DISK_FULL.
-
-    All other states of hosts are kept, as in Hydra's HostFailWorker.
-    """
+    """Return a snapshot in which alive hosts with a full disk have the state DISK_FULL (Hydra's HostFailWorker)."""
 
     def is_full(host: PlacementHost) -> bool:
         is_known = host.max_bytes > 0 and host.is_up and host.state is PlacementHostState.ALIVE

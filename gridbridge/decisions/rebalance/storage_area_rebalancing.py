@@ -114,10 +114,7 @@ def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSe
 def dataset_changes_for_moves(
     snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]
 ) -> tuple[ServiceReplicaAct, ...]:
-    """Return the copies and removals of replicas by which planned moves are made, in the order of the moves.
-
-    A replica in an area that is down is not removed.
-    """
+    """Return the actions on replicas for planned moves, in order; replicas in an area that is down are not removed."""
     now = {task.key: task for task in snapshot.tasks}
     up = {host.name for host in snapshot.hosts if host.is_up}
     acts = []

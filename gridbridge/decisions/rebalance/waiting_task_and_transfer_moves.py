@@ -151,10 +151,7 @@ def unique_tasks_by_key(tasks: Iterable[Observed]) -> dict[tuple[str, int], Obse
 def recheck_waiting_task_moves(
     moves: Iterable[PlacementMove], now: PlacementSnapshot, rules: RebalanceSection, *, is_asked: bool
 ) -> ValidAndDroppedMoves:
-    """Check planned moves again before execution; drop invalid moves with reasons.
-
-    Owners can't forbid moves that a person requested (`is_asked`) or that evacuate a failed host.
-    """
+    """Check planned moves again; owners can't forbid requested moves (`is_asked`) and evacuations of failed hosts."""
     board = ProjectedPlacement(now, rules)
     tasks = {task.key: task for task in now.tasks}
     served = {host.name for host in now.hosts if host.state in EVACUATED_STATES}

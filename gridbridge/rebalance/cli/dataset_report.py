@@ -38,10 +38,7 @@ class DatasetReport:
 
 
 def report_dataset(name: str, path: str) -> DatasetReport:
-    """Report a dataset of the caller; root and the service may name any dataset by OWNER/NAME.
-
-    Raises GridbridgeError for an unknown dataset.
-    """
+    """Report a dataset of the caller, or for root of any OWNER/NAME; raise GridbridgeError for an unknown dataset."""
     owner, slash, own = name.partition("/")
     if slash and owner != pwd.getpwuid(os.getuid()).pw_name:
         return _anybodys(name, path)

@@ -19,10 +19,7 @@ Value = Callable[[HostLoadBeforeAfter], float]
 
 
 def draw_host_loads(hosts: Sequence[HostLoadBeforeAfter], title: str, path: str) -> None:
-    """Draw the hosts' loads before and after a plan into an image file.
-
-    Raises StandardOutputUnwritable if the file can't be written.
-    """
+    """Draw the hosts' loads before and after a plan; raise StandardOutputUnwritable for an unwritable file."""
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), layout="constrained")
     disk, load = figure.subplots(2, 1, sharex=True)
     figure.suptitle(title, fontsize=11, wrap=True)

@@ -43,10 +43,7 @@ def rebalance_journal_entry(
 
 
 def replay_rebalance_decision(situation: Mapping[str, Any]) -> list[str]:
-    """Recompute a rebalancing decision from the journal.
-
-    Raises InputsNotJournalled if the decision's inputs were too large for the journal.
-    """
+    """Recompute a decision from the journal; raise InputsNotJournalled if the inputs were too large."""
     if situation["snapshot"] is None:
         raise InputsNotJournalled(
             f"the inputs were not kept: {situation['rows']} hosts, jobs and tasks; at most {MOST_ROWS} are kept"

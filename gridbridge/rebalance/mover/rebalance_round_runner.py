@@ -140,10 +140,7 @@ def _end(kind: RebalanceRoundKind, clock: Clock) -> None:
 
 
 def _is_of_data(question: HostOrJobToRebalance, policy: Policy) -> bool:
-    """Say whether a target is a storage area or a dataset OWNER/NAME.
-
-    Raises ConfigError for a host that is neither a cluster nor a storage area.
-    """
+    """Say whether a target is a storage area or dataset; raise ConfigError for a host that is no cluster or area."""
     if question.what in (RebalanceScope.HOST, RebalanceScope.FAIL):
         names = (*sorted(policy.clusters), *sorted(policy.storage))
         if question.name not in names:

@@ -95,10 +95,7 @@ class RebalanceTaskObserver:
         )
 
     def _dead(self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None]) -> frozenset[str]:
-        """Return the clusters that have been silent longer than the recall timeout of their queues.
-
-        A cluster that has never answered is not included.
-        """
+        """Return the clusters that were silent longer than the recall timeout of their queues, but answered before."""
         heard = {
             event.cluster: event.opened_at for event in self._events.open() if event.code is CampaignEventCode.GET_JOBS
         }
@@ -117,10 +114,7 @@ class RebalanceTaskObserver:
     def _unheard_of(
         self, campaigns: Iterable[Campaign], arrays: Iterable[CampaignArray], dead: Set[str]
     ) -> Iterator[CampaignTaskAtCluster]:
-        """Yield the campaign tasks at silent clusters, as recorded in the state file.
-
-        A silent cluster may still start its tasks.
-        """
+        """Yield the recorded campaign tasks at silent clusters, which may still start these tasks."""
         by_number = {campaign.number: campaign for campaign in campaigns}
         for array in arrays:
             if array.cluster not in dead or array.is_of_copies or not array.job_id:
@@ -294,10 +288,7 @@ class TransferredTaskReader:
             )
 
     def staying(self, tasks: Iterable[TransferredTask]) -> frozenset[str]:
-        """Return the jobs with waiting tasks that automatic rounds may not move, as the jobs' owners wish.
-
-        Raises GridbridgeError if the home cluster does not answer.
-        """
+        """Return the jobs whose owners forbid automatic moves; raise GridbridgeError if the home cluster is silent."""
         jobs = {parse_transfer_name(task.transfer).job: task.key[0] for task in tasks if task.is_waiting}
         staying = self._home_tasks.kept_where_they_are(jobs) if jobs else ()
         return frozenset(jobs[number] for number in staying)

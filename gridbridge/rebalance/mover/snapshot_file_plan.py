@@ -57,10 +57,7 @@ HYDRAS: Mapping[str, tuple[str, float]] = {  # for each key of Hydra: key of gri
 def plan_from_snapshot_file(
     path: str, request: RebalanceScope = RebalanceScope.NONE, name: str = ""
 ) -> RebalancePlanWithInputs:
-    """Plan the moves for a snapshot file: for a round, one host or one job.
-
-    Raises ParseError if the file is no JSON, and ConfigError with a line for each fault.
-    """
+    """Plan the moves for a snapshot file; raise ParseError for invalid JSON, and ConfigError with all faults."""
     snapshot, policy = read_placement_snapshot_file(path)
     return check_target_and_plan_moves(
         path, snapshot, _rules(path, policy), HostOrJobToRebalance(what=request, name=name)
@@ -213,10 +210,7 @@ OF_TASK: Fields = {
 
 
 def read_placement_snapshot_file(path: str) -> tuple[PlacementSnapshot, Row]:
-    """Read hosts, jobs, tasks and policy values from a snapshot file in JSON.
-
-    Raises ParseError if the file is no JSON, and ConfigError with a line for each fault.
-    """
+    """Read a snapshot file; raise ParseError for invalid JSON, and ConfigError with a line for each fault."""
     try:
         with open(path, "rb") as file:
             content = json.loads(file.read(1 << 31))

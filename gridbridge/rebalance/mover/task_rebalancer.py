@@ -69,10 +69,7 @@ class WaitingTaskRebalancer:
         return TaskRebalanceInputs(gathered=self._looking.look(), is_quiesced=self._notes.quiesced() is not None)
 
     def decide(self, situation: TaskRebalanceInputs) -> RebalancePlanWithInputs:
-        """Plan the moves of tasks; the plan is empty while moves are paused.
-
-        Raises ConfigError for an unknown host or job.
-        """
+        """Plan the moves of tasks, none while moves are paused; raise ConfigError for an unknown host or job."""
         snapshot = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(situation.gathered)
         why = QUIESCED if situation.is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
         return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)

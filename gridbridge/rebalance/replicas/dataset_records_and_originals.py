@@ -69,10 +69,7 @@ class OwnerDatasetRecords:
             os.close(end)
 
     def load(self, name: str) -> Dataset:
-        """Load a dataset's record.
-
-        Raises GridbridgeError for an unknown dataset, and StateError for an invalid record.
-        """
+        """Load a dataset's record; raise GridbridgeError for an unknown dataset, StateError for a bad record."""
         path = self._path(name, RECORD)
         try:
             data, _ = safe_files.read_file_only_owner_writes(path, MOST_BYTES, os.geteuid())
@@ -84,10 +81,7 @@ class OwnerDatasetRecords:
             raise StateError(f"{path}: invalid record of a dataset; remove this file ({error!r})") from error
 
     def sums(self, dataset: Dataset) -> dict[str, str]:
-        """Return the checksums of a dataset's files.
-
-        Raises StateError if the checksums do not match the dataset's record.
-        """
+        """Return the checksums of a dataset's files; raise StateError for checksums that the record contradicts."""
         path = self._path(dataset.name, SUMS)
         try:
             data, _ = safe_files.read_file_only_owner_writes(path, MOST_SUMS, os.geteuid())
@@ -101,10 +95,7 @@ class OwnerDatasetRecords:
             raise StateError(f"{path}: {error}") from error
 
     def save(self, dataset: Dataset, sums: Sums | None = None) -> None:
-        """Store a dataset's record, and the checksums of a new dataset.
-
-        Raises StateError if the list of checksums is too large.
-        """
+        """Store a dataset's record, and a new dataset's checksums; raise StateError for too many checksums."""
         if sums is not None:
             text = format_as_sha256sum_output(sums)
             if len(text) > MOST_SUMS:
@@ -262,10 +253,7 @@ def dataset_top_folder(path: str, *, is_tree: bool) -> str:
 
 
 def checksum_original_files(path: str) -> DatasetOriginalFiles:
-    """Read all files of a dataset's original and return their checksums.
-
-    Raises GridbridgeError for a file that can't be read.
-    """
+    """Read all files of a dataset's original, and return checksums; raise GridbridgeError for an unreadable file."""
     try:
         facts = os.stat(path)
         is_tree = stat.S_ISDIR(facts.st_mode)

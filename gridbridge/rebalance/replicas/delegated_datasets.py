@@ -59,10 +59,7 @@ def require_below_delegation_limit(datasets: Iterable[str], folder: str = CAMPAI
 
 
 def list_dataset_delegations(folder: str = CAMPAIGNS) -> list[DatasetDelegationFile]:
-    """Return all delegations, each dataset once, and at most MOST delegations of each owner.
-
-    Invalid files are skipped.
-    """
+    """Return the valid delegations, each dataset once, and at most MOST delegations of each owner."""
     delegations: list[DatasetDelegationFile] = []
     for paths in campaign_inbox.list_kept_inbox_files_by_uid(KEPT_DATASET, MOST, folder).values():
         of_one: dict[str, DatasetDelegationFile] = {}

@@ -75,10 +75,7 @@ class OwnerDatasets:
         is_later: bool = False,
         notify: Noted = lambda: None,
     ) -> DatasetCommandOutcome:
-        """Record a new dataset with its checksums; make the replicas unless `is_later`.
-
-        `notify` is called after the dataset is recorded, before the first copy.
-        """
+        """Record a new dataset with its checksums, call `notify`, and make the replicas unless `is_later`."""
         _require_name(name)
         if not 0 < wished <= MOST_REPLICAS:
             raise GridbridgeError(f"{number_with_noun(wished, 'replica')}; expected 1 to {MOST_REPLICAS}")

@@ -67,10 +67,7 @@ class ReplicaCopier:
     def copy(
         self, dataset: Dataset, sums: Sums, source: LocalOrSshFolder, area: StorageAreaForAccount, *, relay: str
     ) -> DatasetReplica:
-        """Make a replica in a prepared storage area, and return the replica.
-
-        Raises StorageAreaUnusable with the reason if the copy is not whole.
-        """
+        """Make a replica in a prepared storage area; raise StorageAreaUnusable if the copy is not whole."""
         name, wrong = dataset.name, ""
         own = storage_area_access.storage_area_with_account_folder(area).own
         target = LocalOrSshFolder(login=area.login, folder=f"{own}/.{name}.part")

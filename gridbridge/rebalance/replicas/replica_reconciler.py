@@ -113,10 +113,7 @@ class ReplicaReconciler:
         )
 
     def decide(self, situation: DatasetRoundInputs) -> RebalancePlanWithInputs:
-        """Plan the actions on replicas; the plan is empty while moves are paused.
-
-        Raises ConfigError for an unknown storage area or dataset.
-        """
+        """Plan actions on replicas, none while moves are paused; raise ConfigError for an unknown area or dataset."""
         snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(situation.stored, self._rules)
         why = QUIESCED if situation.is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
         return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
@@ -160,10 +157,7 @@ class ReplicaReconciler:
         self._carried.forget(now - max(KEPT, storage_area_rebalancing.max_pause_after_replica_act(self._rules)))
 
     def _do(self, turns: OwnerFairReplicaActQueue, datasets: Mapping[str, DelegatedDataset], most: int) -> None:
-        """Carry out the actions on several datasets in parallel, until the round's time is over.
-
-        Actions that wait for copies of earlier rounds are reported as dropped.
-        """
+        """Carry out actions on several datasets in parallel; drop actions that wait for copies of earlier rounds."""
         going = dict[Future[list[ReplicaActOutcome]], list[ServiceReplicaAct]]()
         outcomes = list[tuple[ServiceReplicaAct, str]]()
         until_s, is_alone = self._clock.steady_s() + BEGINS_S, True
@@ -239,10 +233,7 @@ class ReplicaReconciler:
     def _continued(
         self, stored: DatasetStorageSnapshot, datasets: Mapping[str, DelegatedDataset]
     ) -> list[ServiceReplicaAct]:
-        """Return a killed round's actions on replicas to continue; record the ends of its other actions.
-
-        After the kill the owner's process may have finished an action.
-        """
+        """Return a killed round's actions to continue; record the ends of actions that owners' processes finished."""
         begun = []
         for carried in (carried for carried in stored.carried if carried.ended_at is None):
             of = datasets.get(carried.dataset)

@@ -236,10 +236,7 @@ def list_account_folders_in_area(area: StorageAreaForAccount) -> list[str]:
 
 
 def measure_area_for_account(area: StorageAreaForAccount) -> MeasuredStorageArea:
-    """Measure an area's size and the space free for an account; faults are in the result.
-
-    The account's usage is measured only if `max_bytes` limits the usage and the area answers.
-    """
+    """Measure a storage area, and an account's usage if `max_bytes` limits the usage; faults are in the result."""
     measured = _measured(area, MEASURE)
     if not area.max_bytes:
         return measured
