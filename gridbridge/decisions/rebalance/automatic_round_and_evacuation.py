@@ -182,7 +182,7 @@ def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
     """
     board, rules, under_way = draft.board, draft.board.rules, draft.board.moving
     is_full = host.state == PlacementHostState.DISK_FULL and host.is_up
-    draft.allow((rules.moves_from_full if is_full else rules.moves_from_failed) - under_way)
+    draft.most = (rules.moves_from_full if is_full else rules.moves_from_failed) - under_way
     is_lost = host.name not in board.readable
     if why := "" if is_full else _why_not(board, host, is_lost=is_lost):
         return f"{host.name}: {why}"

@@ -29,7 +29,7 @@ class MovePlanDraft:
 
     def __init__(self, board: ProjectedPlacement, most: int, most_bytes: int | None) -> None:
         self.board = board
-        self._most = most
+        self.most = most  # limit of the plan's moves, including the moves already planned
         self._bytes_left = most_bytes  # None: no limit of bytes
         self.moves = list[PlacementMove]()  # in the order of execution
         self._rejected = dict[tuple[str, int, str], RejectedMove]()
@@ -44,11 +44,7 @@ class MovePlanDraft:
     @property
     def is_over(self) -> bool:
         """Whether the plan has reached its limit of moves."""
-        return len(self.moves) >= self._most
-
-    def allow(self, most: int) -> None:
-        """Limit the number of the plan's moves, including the moves already planned."""
-        self._most = most
+        return len(self.moves) >= self.most
 
     def limit_reason(self, task: PlacementTask) -> str:
         """Return a reason if a task's move would exceed a limit of the round; else empty."""
@@ -80,12 +76,7 @@ class MovePlanDraft:
             self._rejected.setdefault((*task.key, target), rejected)
 
     def add_or_refuse(
-        self,
-        reason: str,
-        task: PlacementTask,
-        source: str,
-        target: str,
-        kind: PlacementMoveKind | None = None,
+        self, reason: str, task: PlacementTask, source: str, target: str, kind: PlacementMoveKind | None = None
     ) -> bool:
         """Plan a move unless there is a reason against it, which is recorded; say whether the move was planned.
 
@@ -189,12 +180,12 @@ def describe_moves(moves: Sequence[PlacementMove], nothing: str = "nothing is mo
     """Return a text with the number of moves and their target hosts, or `nothing` if there are no moves."""
     if not moves:
         return nothing
-    copied = [move for move in moves if move.kind != PlacementMoveKind.DELETE]
-    deleted = len(moves) - len(copied)
-    targets = ", ".join(sorted({move.target for move in copied}))
-    words = [f"{number_with_noun(len(copied), 'copy', 'copies')} to {targets}"] if copied else []
-    words += [f"{number_with_noun(deleted, 'copy', 'copies')} removed"] if deleted else []
-    return " and ".join(words)
+    targets = [move.target for move in moves if move.kind != PlacementMoveKind.DELETE]
+    deleted = len(moves) - len(targets)
+    copied = f"{number_with_noun(len(targets), 'copy', 'copies')} to {', '.join(sorted({*targets}))}" if targets else ""
+    return " and ".join(
+        filter(None, (copied, f"{number_with_noun(deleted, 'copy', 'copies')} removed" if deleted else ""))
+    )
 
 
 def draft_new_task_copy(
@@ -325,9 +316,8 @@ def _of_copy(board: ProjectedPlacement, task: PlacementTask, source: str, target
         yield _barred(job, name)
     if now.live == source and source and not board.has_room(target, now.slots):
         yield f"{name} has room for no more tasks"
-    if task.size_bytes > board.rules.disk_share * board.offered(target):
-        part = f"{board.rules.disk_share:.0%} of what is free"
-        yield f"{format_gigabytes(task.size_bytes)} are more than {part} at {name}"
+    if task.size_bytes > (share := board.rules.disk_share) * board.offered(target):
+        yield f"{format_gigabytes(task.size_bytes)} are more than {share:.0%} of what is free at {name}"
     if not _is_spread(board, now, source, target):
         yield f"the task's copies would not be in different zones with a copy at {name}"
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from itertools import groupby
 from operator import attrgetter
 
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
@@ -50,7 +51,8 @@ class ProjectedPlacement:
         self._gained = defaultdict[str, int](int)
         self._came = defaultdict[str, int](int)  # slots of the tasks that move to each host
         self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
-        self._kinds = _by_kind(snapshot.hosts)
+        usable = sorted((host for host in snapshot.hosts if host.is_live), key=attrgetter("kind", "name"))
+        self._kinds = {kind: tuple(hosts) for kind, hosts in groupby(usable, attrgetter("kind"))}
         self._zones = {kind: frozenset(host.zone for host in live if host.zone) for kind, live in self._kinds.items()}
         self._of_slots = {  # one host of each kind and number of slots
             kind: {host.slots: host for host in self.live(kind)} for kind in self.kinds
@@ -184,19 +186,19 @@ class ProjectedPlacement:
 
     def is_disk_heavy(self, host: PlacementHost, more_bytes: int = 0) -> bool:
         """Say whether a host's disk usage, with `more_bytes` added, is far above the mean."""
-        return self._is_above(self.disk(host, more_bytes), self.mean_disk(host.kind))
+        return self.disk(host, more_bytes) > self.mean_disk(host.kind) * self.rules.extreme_ratio
 
     def is_disk_light(self, host: PlacementHost, more_bytes: int = 0) -> bool:
         """Say whether a host's disk usage, with `more_bytes` added, is far below the mean."""
-        return self._is_below(self.disk(host, more_bytes), self.mean_disk(host.kind))
+        return self.disk(host, more_bytes) < self.mean_disk(host.kind) / self.rules.extreme_ratio
 
     def is_busy(self, host: PlacementHost) -> bool:
         """Say whether a host's share of used slots is far above the mean."""
-        return self._is_above(host.mean_active, self._mean_active.get(host.kind, 0.0))
+        return host.mean_active > self._mean_active.get(host.kind, 0.0) * self.rules.extreme_ratio
 
     def is_quiet(self, host: PlacementHost) -> bool:
         """Say whether a host's share of used slots is far below the mean."""
-        return self._is_below(host.mean_active, self._mean_active.get(host.kind, 0.0))
+        return host.mean_active < self._mean_active.get(host.kind, 0.0) / self.rules.extreme_ratio
 
     def is_full(self, host: PlacementHost) -> bool:
         """Say whether a host's disk is so full that tasks and replicas have to leave the host.
@@ -248,12 +250,6 @@ class ProjectedPlacement:
         other_tasks = [placed_task for placed_task in placed.get(host, ()) if placed_task.number != task.number]
         placed[host] = [*other_tasks, task] if host in self.task(task).hosts else other_tasks
 
-    def _is_above(self, load: float, mean: float) -> bool:
-        return load > mean * self.rules.extreme_ratio
-
-    def _is_below(self, load: float, mean: float) -> bool:
-        return load < mean / self.rules.extreme_ratio
-
 
 def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
     """Return a task with its replicas after a move.
@@ -298,11 +294,3 @@ def _measured(snapshot: PlacementSnapshot, rules: RebalanceSection) -> Placement
         replace(host, state=PlacementHostState.DISK_FULL) if is_full(host) else host for host in snapshot.hosts
     )
     return replace(snapshot, hosts=hosts)
-
-
-def _by_kind(hosts: Iterable[PlacementHost]) -> Mapping[str, tuple[PlacementHost, ...]]:
-    kinds = defaultdict[str, list[PlacementHost]](list)
-    for host in hosts:
-        if host.is_live:
-            kinds[host.kind].append(host)
-    return {kind: tuple(sorted(live, key=attrgetter("name"))) for kind, live in kinds.items()}

@@ -92,7 +92,7 @@ def plan_dataset_rebalance_round(snapshot: PlacementSnapshot, rules: RebalanceSe
         if lost := describe_lost_datasets(board, board.hosts[name]):
             words.append(f"{name} is lost: {lost}")
     moving, evacuations = board.moving, len(draft.moves)
-    draft.allow(rules.tasks_per_round - moving)
+    draft.most = rules.tasks_per_round - moving
     waiting = (task for task in snapshot.tasks if task.state is PlacementTaskState.WAITING)
     repairable = sorted(waiting, key=lambda task: task.key)
     draft_moves_owner_round_robin(draft, repairable, lambda task: draft_job_repair(draft, board.jobs[task.job]))

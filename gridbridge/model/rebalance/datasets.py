@@ -127,7 +127,8 @@ def parse_sha256sum_output(text: bytes) -> dict[str, str]:
 
 def describe_checksum_differences(expected: Sums, actual: Sums) -> str:
     """Name the missing, changed and extra files of a replica; empty if there are none."""
-    differences = [*_missing(expected, actual), *_extra(expected, actual)]
+    extra = (f"{printable_file_name(name)} is unexpected" for name in actual if name not in expected)
+    differences = [*_missing(expected, actual), *extra]
     more = f" and {len(differences) - MOST_NAMED} more" if len(differences) > MOST_NAMED else ""
     return ", ".join(differences[:MOST_NAMED]) + more
 
@@ -138,10 +139,6 @@ def _missing(expected: Sums, actual: Sums) -> Iterator[str]:
             yield f"{printable_file_name(name)} is missing"
         elif actual[name] != digest:
             yield f"{printable_file_name(name)} has another checksum"
-
-
-def _extra(expected: Sums, actual: Sums) -> Iterator[str]:
-    return (f"{printable_file_name(name)} is unexpected" for name in actual if name not in expected)
 
 
 def format_bytes(count: int) -> str:

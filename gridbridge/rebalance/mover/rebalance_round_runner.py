@@ -122,21 +122,16 @@ def _shown(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None
 
     The end of a failed round is published only if a user requested the round, because the user sees the failure.
     """
-    clock = Clock()
+    clock, is_to_publish = Clock(), is_asked
     with suppress(StateError):
         published_json.publish_rebalance_round_begin(kind, clock.now())
     try:
         yield
-    except BaseException:
-        if is_asked:
-            _end(kind, clock)
-        raise
-    _end(kind, clock)
-
-
-def _end(kind: RebalanceRoundKind, clock: Clock) -> None:
-    with suppress(StateError):
-        published_json.publish_rebalance_round_end(kind, clock.now())
+        is_to_publish = True
+    finally:
+        if is_to_publish:
+            with suppress(StateError):
+                published_json.publish_rebalance_round_end(kind, clock.now())
 
 
 def _is_of_data(question: HostOrJobToRebalance, policy: Policy) -> bool:

@@ -6,7 +6,7 @@ from the mark. For a move of a transferred task, the poller recalls the task.
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
 from gridbridge.decisions.rebalance import waiting_task_and_transfer_moves
@@ -15,7 +15,6 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     CampaignTaskAtCluster,
     PlacementMove,
     TasksObservedAtClusters,
-    TransferredTask,
     ValidAndDroppedMoves,
 )
 from gridbridge.model.site_configuration import Policy
@@ -98,13 +97,32 @@ class WaitingTaskRebalancer:
             self.checked = checked
             for move in checked.moves:
                 if transferred := sent.get((move.job, move.number)):
-                    self._moves.put(_moving(transferred, move, self._clock.now()))
+                    self._moves.put(
+                        WaitingTaskMove(
+                            name=transferred.transfer,
+                            uid=transferred.uid,
+                            source=transferred.cluster,
+                            target=move.target,
+                            asked_at=self._clock.now(),
+                            slots=transferred.slots,
+                        )
+                    )
                 else:
-                    task = at[move.job, move.number]
-                    self._marks.put(_wipe(task))  # nikita deletes the task, and the runner sends the task elsewhere
-                    self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
+                    self._mark(at[move.job, move.number])
             if checked.moves:
                 self._note(checked.moves)
+
+    def _mark(self, task: CampaignTaskAtCluster) -> None:
+        """Mark a campaign's task: nikita deletes the marked task, and the runner submits the task elsewhere."""
+        deletion = ArrayTaskDeletion(
+            campaign=task.campaign,
+            array=task.array,
+            cluster=task.cluster,
+            wiped_for=NikitaDeletionReason.MOVED,
+            places=(range(task.place, task.place + 1),),
+        )
+        self._marks.put(deletion)
+        self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
 
     def _note(self, moves: tuple[PlacementMove, ...]) -> None:
         now = self._clock.now()
@@ -117,19 +135,3 @@ class WaitingTaskRebalancer:
     def quiesce(self, *, is_quiesced: bool) -> None:
         """Pause all moves of tasks and replicas, or resume them."""
         self._notes.quiesce(self._clock.now() if is_quiesced else None)
-
-
-def _wipe(task: CampaignTaskAtCluster) -> ArrayTaskDeletion:
-    return ArrayTaskDeletion(
-        campaign=task.campaign,
-        array=task.array,
-        cluster=task.cluster,
-        wiped_for=NikitaDeletionReason.MOVED,
-        places=(range(task.place, task.place + 1),),
-    )
-
-
-def _moving(task: TransferredTask, move: PlacementMove, now: datetime) -> WaitingTaskMove:
-    return WaitingTaskMove(
-        name=task.transfer, uid=task.uid, source=task.cluster, target=move.target, asked_at=now, slots=task.slots
-    )

@@ -137,7 +137,13 @@ class OwnerDatasets:
         with self._alone(name) as dataset:
             if not storage:
                 notify()
-                return self._drop_all(dataset, is_lost=is_lost)
+                refusals: tuple[RefusedAreaOrDataset, ...] = ()
+                for area in dataset.touched:
+                    dataset, refused = self._replicas.dropped(dataset, area, is_lost=is_lost)
+                    refusals += refused
+                if not refusals:
+                    self.records.remove(name)
+                return DatasetCommandOutcome(dataset=dataset, refused=refusals, is_done=not refusals)
             if storage not in dataset.touched:
                 held = f"expected {_any(dataset.storages)}" if dataset.storages else "the dataset has no replica"
                 raise GridbridgeError(f"{storage}: no replica of {name} in this area; {held}")
@@ -180,15 +186,6 @@ class OwnerDatasets:
         why = f"{len(set(dataset.whole) - {storage})} of {are} whole in other areas: the replica stays"
         refused = (RefusedAreaOrDataset(what=storage, reason=why),)
         return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=False)
-
-    def _drop_all(self, dataset: Dataset, *, is_lost: bool) -> DatasetCommandOutcome:
-        refusals: tuple[RefusedAreaOrDataset, ...] = ()
-        for storage in dataset.touched:
-            dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
-            refusals += refused
-        if not refusals:
-            self.records.remove(dataset.name)
-        return DatasetCommandOutcome(dataset=dataset, refused=refusals, is_done=not refusals)
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[Dataset]:

@@ -112,8 +112,8 @@ class ReplicaCopier:
             rsync.remove_folder_tree(relay)
 
 
-NOT_CONFIGURED = "gridbridge.toml no longer has this storage area"
 DRAINED = "a drained area gets no replica"
+NOT_CONFIGURED = "gridbridge.toml no longer has this storage area"
 AT_ONCE = 8  # number of storage areas queried in parallel
 
 
@@ -140,12 +140,13 @@ class OwnerReplicaManager:
         self._areas = areas
         self._rules = rules
         self._copier = copier
+        self._drained = {name: DRAINED for name, area in areas.items() if area.is_drained}
 
     def fill(
         self, dataset: Dataset, sums: Sums, *, source: LocalOrSshFolder | None = None, leaving: str = ""
     ) -> DatasetCommandOutcome:
         """Make replicas until enough replicas are whole outside the storage area `leaving`."""
-        barred = self._drained_areas() | ({leaving: "the area is being drained"} if leaving else {})
+        barred = self._drained | ({leaving: "the area is being drained"} if leaving else {})
         with ThreadPoolExecutor(AT_ONCE) as pool:  # a hanging area delays no other area
             measured = list(pool.map(partial(_measured, dataset), self._areas.values()))
         failed: dict[str, str] = {}
@@ -161,7 +162,7 @@ class OwnerReplicaManager:
     def to(self, dataset: Dataset, sums: Sums, to: str) -> DatasetCommandOutcome:
         """Make or repair the replica in one storage area, even beyond the wanted number."""
         measured = [_measured(dataset, self._areas[to])]
-        target, refused = choose_next_replica_area(dataset, measured, self._rules, self._drained_areas())
+        target, refused = choose_next_replica_area(dataset, measured, self._rules, self._drained)
         is_done = to in dataset.whole
         if target:
             dataset, why = self._copied(dataset, sums, self._areas[to], None)
@@ -200,7 +201,7 @@ class OwnerReplicaManager:
                 if measured.fault or not why_area_takes_no_replica(dataset, measured, self._rules):
                     continue
             with suppress(StorageAreaUnusable):
-                storage_area_access.remove_unfinished_copies(area, dataset)
+                storage_area_access.remove_replica(area, dataset, is_kept=True)
                 dataset = dataset.ended(area.name)
                 self._records.save(dataset)
         return dataset
@@ -259,9 +260,6 @@ class OwnerReplicaManager:
         dataset = dataset.without(storage)
         self._records.save(dataset)
         return dataset, ()
-
-    def _drained_areas(self) -> dict[str, str]:
-        return {name: DRAINED for name, area in self._areas.items() if area.is_drained}
 
     def is_known(self, storage: str) -> bool:
         """Say whether the account has used a storage area, so that the account's folder must exist."""

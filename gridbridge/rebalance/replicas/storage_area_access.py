@@ -299,9 +299,9 @@ def prepare_new_replica_folder(area: StorageAreaForAccount, dataset: Dataset, *,
     If the owner's record has a replica in the area, an existing folder of the dataset's name is the replica. With
     `is_known` the account's folder must exist already.
     """
-    held, history = _held(area, dataset), "known" if is_known else "new"
+    history = "known" if is_known else "new"
     with nullcontext() if is_known else _FIRST.setdefault(area.name, Lock()):
-        _ask(area, PREPARE, (dataset.name, dataset.sha256, held, history), area.timeout_s)
+        _ask(area, PREPARE, (*_identity(area, dataset), history), area.timeout_s)
 
 
 def remove_wrong_copied_files(area: StorageAreaForAccount, name: str, wrong: list[str]) -> None:
@@ -313,22 +313,16 @@ def remove_wrong_copied_files(area: StorageAreaForAccount, name: str, wrong: lis
 
 def install_finished_replica(area: StorageAreaForAccount, dataset: Dataset) -> None:
     """Rename a whole copy to its final name; the copy replaces an old replica."""
-    _ask(area, FINISH, (dataset.name, dataset.sha256, _held(area, dataset)), REMOVAL_S)
+    _ask(area, FINISH, _identity(area, dataset), REMOVAL_S)
 
 
-def remove_replica(area: StorageAreaForAccount, dataset: Dataset) -> None:
-    """Remove a replica and its unfinished copies; a missing replica is no error."""
-    _ask(area, DROP, (dataset.name, dataset.sha256, _held(area, dataset)), REMOVAL_S)
+def remove_replica(area: StorageAreaForAccount, dataset: Dataset, *, is_kept: bool = False) -> None:
+    """Remove unfinished copies, and unless `is_kept` the replica; a missing replica is no error."""
+    _ask(area, DROP, _identity(area, dataset, "begun" if is_kept else "held"), REMOVAL_S)
 
 
-def remove_unfinished_copies(area: StorageAreaForAccount, dataset: Dataset) -> None:
-    """Remove a dataset's unfinished copies; keep a recorded replica."""
-    held = "begun" if area.name in dataset.storages else "new"
-    _ask(area, DROP, (dataset.name, dataset.sha256, held), REMOVAL_S)
-
-
-def _held(area: StorageAreaForAccount, dataset: Dataset) -> str:
-    return "held" if area.name in dataset.storages else "new"
+def _identity(area: StorageAreaForAccount, dataset: Dataset, held: str = "held") -> tuple[str, str, str]:
+    return dataset.name, dataset.sha256, held if area.name in dataset.storages else "new"
 
 
 def _ask(area: StorageAreaForAccount, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
