@@ -75,10 +75,7 @@ def _acted_on_campaign(arguments: list[str]) -> str:
 
 
 def note_campaign_end_in_ledger(campaign: int, ledger: RootLedgerOfSubmittedTasks, folder: str = CAMPAIGNS) -> None:
-    """Record a campaign's end in root's ledger, so that no more tasks are sent.
-
-    Only a campaign that was submitted, or could be submitted, is recorded.
-    """
+    """Record in root's ledger the end of a campaign that was, or could be, submitted: no more tasks are sent."""
     if ledger.has_file or _claims_file(campaign, ledger, folder):
         ledger.end()
 

@@ -9,30 +9,9 @@ import select
 import tomllib
 from typing import NoReturn
 
-from gridbridge.errors import (
-    ArrayTasksAlreadyInLedger,
-    CampaignEndInRootLedger,
-    CampaignFileChanged,
-    CampaignFileUnreadable,
-    FileWritableByOthers,
-    GridbridgeError,
-    RemoteJobNotOurs,
-    RootLedgerUnreadable,
-    SpeculativeCopyRefusal,
-    StateError,
-    describe_error,
-    error_on_one_line,
-)
-from gridbridge.model.fixed_paths import (
-    HAS_ENDED,
-    NO_FILE,
-    NO_LEDGER,
-    NO_OWNER,
-    NOT_NOW,
-    NOT_OURS,
-    REFUSED_THERE,
-    SUBMITTED_BEFORE,
-)
+from gridbridge import errors
+from gridbridge.errors import GridbridgeError, RemoteJobNotOurs, StateError, describe_error, error_on_one_line
+from gridbridge.model import fixed_paths
 from gridbridge.privileged import process_scope
 from gridbridge.privileged.process_scope import FIRST_SIGNAL, UserProcessScope
 from gridbridge.shell import safe_files
@@ -66,17 +45,23 @@ class OwnerAccountUnavailable(OwnerRequestNotYetPossible):
 
 STATUS = {
     **dict.fromkeys(
-        (AsUserRequestRefusal, MissingUserAccount, FileWritableByOthers, CampaignFileChanged, SpeculativeCopyRefusal),
+        (
+            AsUserRequestRefusal,
+            MissingUserAccount,
+            errors.FileWritableByOthers,
+            errors.CampaignFileChanged,
+            errors.SpeculativeCopyRefusal,
+        ),
         REFUSED,
     ),
-    CampaignEndInRootLedger: HAS_ENDED,
-    OwnerRequestNotYetPossible: NOT_NOW,
-    CampaignFileUnreadable: NO_FILE,
-    JobNeverAcceptedByCluster: REFUSED_THERE,
-    RemoteJobNotOurs: NOT_OURS,
-    ArrayTasksAlreadyInLedger: SUBMITTED_BEFORE,
-    OwnerAccountUnavailable: NO_OWNER,
-    RootLedgerUnreadable: NO_LEDGER,
+    errors.CampaignEndInRootLedger: fixed_paths.HAS_ENDED,
+    OwnerRequestNotYetPossible: fixed_paths.NOT_NOW,
+    errors.CampaignFileUnreadable: fixed_paths.NO_FILE,
+    JobNeverAcceptedByCluster: fixed_paths.REFUSED_THERE,
+    RemoteJobNotOurs: fixed_paths.NOT_OURS,
+    errors.ArrayTasksAlreadyInLedger: fixed_paths.SUBMITTED_BEFORE,
+    OwnerAccountUnavailable: fixed_paths.NO_OWNER,
+    errors.RootLedgerUnreadable: fixed_paths.NO_LEDGER,
 }
 
 
@@ -148,10 +133,7 @@ def continue_in_time_limited_child(limit_s: float = LIMIT_S) -> None:
 
 
 def exit_with_child(child: UserProcessScope, limit_s: float = LIMIT_S) -> NoReturn:
-    """Wait for a child process within a time limit, and exit with the child's status.
-
-    The parent enforces the time limit, because the user can suspend the child.
-    """
+    """Exit with a child's status; the parent limits the time, because the user can suspend the child."""
     poll = select.poll()
     poll.register(os.pidfd_open(child.pid), select.POLLIN)
     if not poll.poll(limit_s * 1000):

@@ -56,10 +56,7 @@ class CampaignOwnerConnection:
         self._adapter.release_arrays(self._far, tuple(jobs), self._name)
 
     def act(self, name: str, job: str, is_repeated: bool) -> str:
-        """Delete an array's duplicates, then release or delete the array as the request says.
-
-        For `delete-waiting`, return the indices of tasks that had begun or ended.
-        """
+        """Delete duplicates, then release or delete the array; return the begun indices for `delete-waiting`."""
         adapter, far, order = self._adapter, self._far, self._order
         if is_repeated:
             for duplicate in adapter.find_duplicate_arrays(far, name, self._account, job):

@@ -31,10 +31,7 @@ def hosts_block_with_name(host: str, address: str, leads: set[str], others: list
 
 
 def _split(text: str) -> tuple[list[str], list[str], list[str]]:
-    """Return the lines of a hosts file before, in and after gridbridge's block.
-
-    Raises AsRootRequestRefusal if the first or last line of the block is missing.
-    """
+    """Return the lines before, in and after gridbridge's block; raise AsRootRequestRefusal for half a block."""
     lines = text.removesuffix("\n").split("\n") if text else []  # splitlines() would split at form feeds
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
         raise AsRootRequestRefusal(f"{HOSTS}: incomplete block; expected both lines {BEGIN!r} and {END!r}")

@@ -13,14 +13,6 @@ from typing import NoReturn
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.fixed_paths import NO_OWNER, NOT_NOW, NOT_OURS, REFUSED_THERE
 from gridbridge.privileged import as_user_request_steps
-from gridbridge.privileged.as_user_request_steps import (
-    FAILED,
-    AsUserRequestRefusal,
-    JobNeverAcceptedByCluster,
-    MissingUserAccount,
-    OwnerAccountUnavailable,
-    OwnerRequestNotYetPossible,
-)
 from gridbridge.privileged.process_scope import UserProcessScope
 from gridbridge.shell.program_runs import ANSWER_BYTES, remaining_ms
 
@@ -32,11 +24,11 @@ if TYPE_CHECKING:
     Begin = Callable[[str], Answers]  # makes Answers for the owner's login name
 
 ANSWERED: dict[int, type[GridbridgeError]] = {
-    as_user_request_steps.REFUSED: AsUserRequestRefusal,
+    as_user_request_steps.REFUSED: as_user_request_steps.AsUserRequestRefusal,
     NOT_OURS: RemoteJobNotOurs,
-    REFUSED_THERE: JobNeverAcceptedByCluster,
-    NOT_NOW: OwnerRequestNotYetPossible,
-    NO_OWNER: OwnerAccountUnavailable,
+    REFUSED_THERE: as_user_request_steps.JobNeverAcceptedByCluster,
+    NOT_NOW: as_user_request_steps.OwnerRequestNotYetPossible,
+    NO_OWNER: as_user_request_steps.OwnerAccountUnavailable,
 }
 
 
@@ -91,25 +83,24 @@ class CampaignOwnerWorker:
 
 
 def _serve(uid: int, begin: "Begin", asks: int, tells: int) -> NoReturn:
+    def answer(answers: "Answers", words: list[str]) -> bytes:
+        try:
+            return f"0 {answers(words)}\n".encode()
+        except (GridbridgeError, OSError) as error:
+            return _error_line(error)
+
     try:
         answers = begin(as_user_request_steps.switch_to_user(uid))
         with os.fdopen(asks) as requests:
             for line in requests:
-                os.write(tells, _answer(answers, line.split()))
+                os.write(tells, answer(answers, line.split()))
         os._exit(0)
-    except MissingUserAccount as error:
-        os.write(tells, _error_line(OwnerAccountUnavailable(str(error))))
+    except as_user_request_steps.MissingUserAccount as error:
+        os.write(tells, _error_line(as_user_request_steps.OwnerAccountUnavailable(str(error))))
     except (GridbridgeError, OSError) as error:
         os.write(tells, _error_line(error))
     finally:
-        os._exit(FAILED)
-
-
-def _answer(answers: "Answers", words: list[str]) -> bytes:
-    try:
-        return f"0 {answers(words)}\n".encode()
-    except (GridbridgeError, OSError) as error:
-        return _error_line(error)
+        os._exit(as_user_request_steps.FAILED)
 
 
 def _error_line(error: Exception) -> bytes:

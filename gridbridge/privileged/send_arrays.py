@@ -32,10 +32,7 @@ SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
 def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> "Iterator[str]":
-    """Send the arrays of one request; yield a line for each begun array: status, job id, error.
-
-    An array without a line was not submitted, and may be sent again.
-    """
+    """Send arrays; yield status, job id and error of each begun array. Other arrays may be sent again."""
     content = None
     if not all(ledger.job(array.array) for array in order.arrays):
         brought = RootVerifiedCampaignFiles(order.campaign)

@@ -13,10 +13,7 @@ from gridbridge.model.names_offered_by_cluster import (
     encode_offered_names,
 )
 from gridbridge.privileged.as_user_request_steps import STATUS, JobNeverAcceptedByCluster
-from gridbridge.privileged.campaign_owner_cluster_calls import (
-    choose_array_parallel_env,
-    keep_array_off_transfer_queues,
-)
+from gridbridge.privileged.campaign_owner_cluster_calls import choose_array_parallel_env, keep_array_off_transfer_queues
 
 
 def publish(folder: Path, queues: NonForwardingQueues) -> None:
@@ -50,7 +47,6 @@ def wide(nodes: int, each: int, pe: str = "") -> JobSpec:
 
 
 def offer(folder: Path, *rules: str) -> str:
-    """Publish what parallel environments beta has."""
     (folder / "vocabularies").mkdir()
     (folder / "vocabularies/beta").write_bytes(encode_offered_names(NamesOfferedByCluster(rule=frozenset(rules))))
     return str(folder)

@@ -108,8 +108,6 @@ def test_a_line_is_split_as_sh_would(line: str) -> None:
 
 
 def answers(person: str) -> Callable[[list[str]], str]:
-    """Answer as a cluster might."""
-
     def answer(words: list[str]) -> str:
         errors = {
             "not": RemoteJobNotOurs("two\nlines"),
@@ -200,7 +198,6 @@ def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
 def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
     tmp_path: Path, asked: Callable[[str], AsUserArrayArguments], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before anything of it was submitted, too."""
     asked("delete-array c.12 beta 3")  # the configuration can be read
     monkeypatch.setattr(as_user_request_steps, "require_ordinary_account", lambda *_: None)
     folder = tmp_path / "ledger"
@@ -269,7 +266,6 @@ def test_no_ledger_is_begun_for_what_no_person_put_there(
 
 
 def test_what_became_of_an_array_is_a_line(asked: Callable[[str], AsUserArrayArguments]) -> None:
-    """Whatever a cluster said: the next line would be told of another array."""
     (array,) = asked("send-arrays c.12 beta 3 0-9:1").arrays
     one = ArraySendProgress(array, 0)
     one.error = JobNeverAcceptedByCluster("no queue\n0 77 \r\x85and more\u2028")
@@ -312,7 +308,6 @@ def test_no_module_of_it_is_too_long_for_whoever_lets_it_run_as_root() -> None:
 def test_places_that_an_array_does_not_have_are_refused(
     tmp_path: Path, asked: Callable[[str], AsUserArrayArguments]
 ) -> None:
-    """What was held there would stay held."""
     with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
         ledger.require(1000, "digest")
         ledger.intend(3, "beta", "0-2:1")

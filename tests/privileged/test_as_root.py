@@ -22,7 +22,6 @@ ONE = f"{OTHERS}{BEGIN}\n10.0.0.7 alpha-n7\n{END}\n"
 
 @pytest.fixture
 def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a hosts file of others' lines."""
     monkeypatch.setattr(hosts_file_block.replace_hosts_block_locked, "__defaults__", (str(tmp_path / "lock"),))
     path = tmp_path / "hosts"
     path.write_text(OTHERS)
@@ -264,7 +263,6 @@ def test_what_a_real_resolver_says_in_each_trouble(tmp_path: Path, trouble: str,
 
 
 def test_a_name_of_our_block_may_get_another_address(hosts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It leads to the one before, by our own line."""
     monkeypatch.setattr(as_root, "_leads_to", lambda _: frozenset({"10.0.0.7"}))
     hosts.write_text(ONE.replace("7 alpha-n7", "7 big"))
 

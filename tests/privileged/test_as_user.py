@@ -54,7 +54,6 @@ def test_it_stays_small_enough_to_be_read_by_whoever_lets_it_run_as_root() -> No
 
 
 def test_who_is_a_person_already_becomes_that_person_without_any_right() -> None:
-    """In a site of embedded clusters nobody acts for others."""
     assert as_user_request_steps.switch_to_user(os.geteuid()) == pwd.getpwuid(os.geteuid()).pw_name
 
 

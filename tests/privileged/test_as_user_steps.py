@@ -32,7 +32,6 @@ HEADER: dict[str, Any] = {"name": "n", "token": "1", "is_idempotent": True}
 def read(
     folder: Path, *tasks: str, is_of_copies: bool = False, line: str = "a 1", **asked: object
 ) -> tuple[JobSpec, ...]:
-    """Return the jobs that arrays at beta are, where a task asks for that, too."""
     header: dict[str, Any] = HEADER | {"clusters": {"gamma": AT, "beta": BETA | asked}}
     (folder / "c.12").write_text(f"{json.dumps(header)}\n{line}\n")
     arrays = tuple(CampaignArrayId("alpha", 12, number) for number, _ in enumerate(tasks, start=1))
@@ -47,7 +46,6 @@ def read(
 
 
 def test_a_prologue_is_one_task_of_one_slot(tmp_path: Path) -> None:
-    """With its own walltime, beside tasks in the same call; both ask the same of hosts."""
     prologue, tasks = read(tmp_path, "990000000:2", "0:1")
 
     assert (prologue.slots, prologue.pe, tasks.slots, tasks.pe) == (1, "", 8, "mpi")
@@ -64,7 +62,6 @@ CELL = GridEngineCellAccess(root="/r", cell="b", qmaster_port="1", execd_port="2
 
 
 def jdl_of(text: dict[str, str]) -> dict[str, Any]:
-    """Return what gridsub writes of these keys."""
     table = {"name": "n", "nb_jobs": 1, "clusters": {"b": {"exec_file": "x", **text}}}
     return asdict(jdl_reader.parse_jdl("n.json", json.dumps(table)).jdl.clusters["b"])
 
@@ -78,7 +75,6 @@ def jdl_of(text: dict[str, str]) -> dict[str, Any]:
     ],
 )
 def test_slots_are_asked_of_oar_on_their_nodes(tmp_path: Path, kept: dict[str, Any], expected: str) -> None:
-    """A prologue has its slot."""
     specs = read(tmp_path, "990000000:2", "0:1", **kept | STEPS)
 
     prologue, tasks = (oar.oarsub_command(SERVER, one) for one in specs)
@@ -112,7 +108,6 @@ def test_grid_engine_is_asked_for_all_slots_and_for_one_of_several_values(tmp_pa
     ("type_", "types"), [("normal", ()), ("best-effort", ("besteffort",))], ids=["normal", "yields"]
 )
 def test_what_a_jdl_asks_of_a_cluster_is_asked_there(tmp_path: Path, type_: str, types: tuple[str, ...]) -> None:
-    """Its project and queue, its walltime, and whether its tasks make way."""
     asked = {"project": "physics", "queue": "long.q", "walltime": "0:10", "type": type_}
     (spec,) = read(tmp_path, "0:1", **jdl_of(asked))
 
@@ -127,7 +122,6 @@ def test_what_a_jdl_asks_of_a_cluster_is_asked_there(tmp_path: Path, type_: str,
     ids=["another cluster's", "none there", "with a task", "two", "no cluster's"],
 )
 def test_what_the_file_does_not_have_is_refused(tmp_path: Path, tasks: str) -> None:
-    """As is a copy."""
     with pytest.raises(AsUserRequestRefusal):
         read(tmp_path, tasks)
     with pytest.raises(AsUserRequestRefusal, match="no prologue at beta"):

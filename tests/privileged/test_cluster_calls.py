@@ -38,7 +38,6 @@ class Cell:
 
 
 def act(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Have the tasks 1 to 5 deleted if they wait."""
     monkeypatch.setattr(as_user_array_arguments.as_user_request_steps, "read_root_configuration", lambda _: CONFIG)
     monkeypatch.setattr(campaign_owner_cluster_calls, "load_campaign_array_adapter", lambda _: cell)
     asked = AsUserArrayArguments(["delete-waiting", "c.12", "beta", "3", "1-5"])
@@ -53,7 +52,6 @@ def test_what_can_not_be_held_goes_on_and_is_told(monkeypatch: pytest.MonkeyPatc
 
 
 def test_of_an_array_that_is_gone_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its tasks have ended, or somebody deleted them before they began."""
     cell = Cell(owner="")
 
     with pytest.raises(GridbridgeError, match="does not exist any more"):

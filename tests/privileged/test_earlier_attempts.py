@@ -20,7 +20,6 @@ Asked = list[tuple[str, ...]]
 
 @pytest.fixture(name="asked")
 def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Asked]:
-    """Have each cluster's question answered in these words, and keep what was asked."""
     monkeypatch.setattr(as_user_array_arguments.as_user_request_steps, "read_root_configuration", lambda _: CONFIG)
 
     def of(answer: str) -> Asked:
@@ -63,7 +62,6 @@ def wanted(tasks: str) -> AsUserArrayArguments:
 def test_each_cluster_is_asked_once_about_all_arrays(
     asked: Callable[[str], Asked], ledger: RootLedgerOfSubmittedTasks
 ) -> None:
-    """One without a noted id is looked for; a cluster that is configured no more is not asked."""
     words = asked("1=2:4:1")
     require_earlier_attempts_ended(wanted("0-99:4"), ledger, 0)
 

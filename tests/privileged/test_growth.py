@@ -93,7 +93,6 @@ class Site:
 
 @pytest.mark.parametrize("arrays", [1, 10])
 def test_a_call_reads_and_hashes_its_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arrays: int) -> None:
-    """However many arrays it sends."""
     site = Site(tmp_path / "site", FEW, arrays)
     read_bytes, hashed_bytes = list[int](), list[int]()
     read, sha256 = safe_files.read_file_only_owner_writes, campaign_file_verification.hashlib.sha256
@@ -120,7 +119,6 @@ def test_a_call_reads_and_hashes_its_file_once(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize("tasks", [FEW, MANY])
 @pytest.mark.parametrize("step", [1, 7, 50], ids=["in a row", "near", "far apart"])
 def test_each_byte_of_a_file_is_looked_at_once(tmp_path: Path, tasks: int, step: int) -> None:
-    """For all tasks of a call together."""
     whole = Searched(Site(tmp_path / "site", tasks).whole)
     wanted = list(range(tasks - 1, 0, -step))[::-1]
 
@@ -149,7 +147,6 @@ def test_the_lines_that_run_do_not_grow_with_a_campaign(tmp_path: Path) -> None:
 
 
 def test_the_ledger_is_read_once_for_all_arrays(tmp_path: Path) -> None:
-    """Its lines are as many as the arrays that were sent."""
     sites = [Site(tmp_path / str(tasks), tasks) for tasks in (FEW, MANY)]
 
     def first(site: Site) -> int:

@@ -97,7 +97,6 @@ def test_what_called_setsid_and_lost_its_parent_ends_with_the_scope(held: Held) 
 
 
 def test_whom_we_have_become_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By uid where systemd does not count processes."""
     monkeypatch.setattr(systemd_scope, "BOOTED", "/nowhere")
     before = resource.getrlimit(resource.RLIMIT_NPROC)
     reads, writes = os.pipe()

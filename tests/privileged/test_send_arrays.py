@@ -80,7 +80,6 @@ def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def send(cluster: Cluster, count: int = MANY) -> list[ArraySendProgress]:
-    """Do what one call does."""
     words = (f"{number} {number}:1" for number in range(1, count + 1))
     asked = AsUserArrayArguments(f"send-arrays c.12 beta {' '.join(words)}".split())
     with RootLedgerOfSubmittedTasks(12, str(cluster.ledger.parent)) as ledger:
@@ -94,7 +93,6 @@ def send(cluster: Cluster, count: int = MANY) -> list[ArraySendProgress]:
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Have each wait for the disk add something to the list."""
     waits: list[int] = []
     fsync: Callable[[int], None] = os.fsync
 
@@ -127,7 +125,6 @@ def test_intents_last_before_any_submission_and_ids_before_the_release(cluster: 
 def test_an_array_for_which_there_was_no_time_is_as_if_nobody_had_asked(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next call does not look for it at its cluster."""
     with monkeypatch.context() as late:
         late.setattr(send_arrays, "BEGINS_S", -1.0)
         assert len(send(cluster, 3)) == 1

@@ -7,19 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from gridbridge.decisions.rebalance import move_plan_draft
 from gridbridge.decisions.rebalance.host_rebalancing import plan_projected_host_balance
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import draft_job_repair_or_spread, is_job_unevenly_spread
-from gridbridge.decisions.rebalance.move_plan_draft import (
-    MovePlanDraft,
-    describe_moves,
-    draft_moves_owner_round_robin,
-    draft_new_task_copy,
-    format_gigabytes,
-    rank_copy_target_hosts,
-    why_copy_is_forbidden,
-    why_task_is_not_moved,
-    why_task_state_forbids_move,
-)
+from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, describe_moves
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
@@ -104,10 +95,7 @@ def last_plan_with_all_rejections(plans: Sequence[RebalanceMovePlan]) -> Rebalan
 
 
 def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
-    """Return why no host may be balanced now; empty if hosts may be balanced.
-
-    Balancing waits for moving tasks and unfinished evacuations. A full disk is ignored, because it may stay full.
-    """
+    """Return why no host may be balanced now: moving tasks or an unfinished evacuation; else empty."""
     moves = PlacementTaskState.MOVING  # a local name is read faster, and there may be a million tasks
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{number_with_noun(moving, 'task is', 'tasks are')} being moved: no other move begins"
@@ -121,7 +109,7 @@ def why_host_balancing_waits(snapshot: PlacementSnapshot) -> str:
 
 def _awaited(snapshot: PlacementSnapshot) -> set[str]:
     """Return the dead and drained hosts with waiting tasks; a lost task is not waited for."""
-    blocking = (PlacementHostState.DEAD, PlacementHostState.DRAIN)
+    blocking = (PlacementHostState.DEAD, PlacementHostState.DRAIN)  # a full disk may stay full
     hosts = {host.name: host for host in snapshot.hosts if host.state in blocking}
     if not hosts:
         return set()
@@ -166,20 +154,14 @@ def _jobs(board: ProjectedPlacement, rules: RebalanceSection) -> list[PlacementJ
 
 
 def plan_host_evacuation(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> RebalanceMovePlan:
-    """Plan the evacuation of a host: its tasks and replicas go to other hosts.
-
-    A dead or down host counts as lost: its tasks and replicas are made again from replicas on other hosts.
-    """
+    """Plan the evacuation of a host; copies on a dead or down host are made again from other hosts."""
     board = ProjectedPlacement(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
     return draft.advice(draft_host_evacuation(draft, board.hosts[name]))
 
 
 def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
-    """Plan the evacuation of a host, and return a sentence that describes the plan.
-
-    At most moves_from_failed moves (from a full disk: moves_from_full) run at once, including moves under way.
-    """
+    """Plan the evacuation of a host, within the limits of moves under way; return a description of the plan."""
     board, rules, under_way = draft.board, draft.board.rules, draft.board.moving
     is_full = host.state == PlacementHostState.DISK_FULL and host.is_up
     draft.most = (rules.moves_from_full if is_full else rules.moves_from_failed) - under_way
@@ -208,24 +190,18 @@ def draft_host_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
 
 
 def describe_lost_datasets(board: ProjectedPlacement, host: PlacementHost) -> str:
-    """Return as text how many datasets lost their only whole replica with a host; empty if none did.
-
-    Only a dataset's owner knows whether the original files are unchanged.
-    """
+    """Describe how many datasets have no whole replica outside a lost host; empty if there are none."""
     if not (many := board.lost.get(host.name)):
         return ""
     return f"{number_with_noun(many, 'dataset')} without another whole replica; originals may exist"
 
 
 def _why_not(board: ProjectedPlacement, host: PlacementHost, *, is_lost: bool) -> str:
-    """Return why a host is not evacuated; empty if an evacuation is possible.
-
-    If the disk holds files besides replicas, the disk's used bytes are not compared with the room on other hosts.
-    """
+    """Return why a host is not evacuated, else empty. Disks with other files are not compared by used bytes."""
     other_hosts, used, most = _disks(board, host)
     are_sizes_known = host.max_bytes and all(other_host.max_bytes for other_host in other_hosts)
     if not host.is_shared and are_sizes_known and used >= most:
-        return f"the other hosts have no room for {format_gigabytes(host.used_bytes)}: nothing is moved"
+        return f"the other hosts have no room for {move_plan_draft.format_gigabytes(host.used_bytes)}: nothing is moved"
     for name in (name for task in board.at(host.name) for name in task.hosts if is_lost and name != host.name):
         other_host = board.hosts.get(name)
         if other_host and not other_host.is_up and other_host.state != PlacementHostState.DEAD:
@@ -257,7 +233,7 @@ def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTas
         other_copies = [name for name in task.hosts if name in draft.board.readable]  # `host` is not readable
         is_silent = task.state is PlacementTaskState.STAYING and task.stays is TaskNotMovedReason.SILENT
         if is_silent or task.state in (PlacementTaskState.MOVING, PlacementTaskState.BUSY):
-            draft.refuse(task, "", why_task_state_forbids_move(task))
+            draft.refuse(task, "", move_plan_draft.why_task_state_forbids_move(task))
         elif other_copies:
             if not draft.is_over:
                 _replace_from(draft, job, task, host, other_copies[0])
@@ -278,7 +254,7 @@ def _replace_from(
     if host.name in draft.board.task(task).replicas:
         draft.board.forget(task, host.name)
     if not draft.is_over and len(draft.board.task(task).replicas) < job.replicas:
-        draft_new_task_copy(draft, job, task, source)
+        move_plan_draft.draft_new_task_copy(draft, job, task, source)
 
 
 def _move_off(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask], *, is_full: bool) -> None:
@@ -286,7 +262,7 @@ def _move_off(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTa
         job = draft.board.jobs[task.job]
         if is_full and not draft.board.is_full(host):
             return
-        reason = why_task_is_not_moved(draft.board, task, is_asked=True) or draft.again_reason(task)
+        reason = move_plan_draft.why_task_is_not_moved(draft.board, task, is_asked=True) or draft.again_reason(task)
         if reason or (job.spare and is_full):
             draft.refuse(task, "", reason or "the task has spare copies, which stay at this host")
         elif job.spare:
@@ -294,11 +270,11 @@ def _move_off(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTa
         else:
             _off(draft, job, task, host)
 
-    draft_moves_owner_round_robin(draft, tasks, advise)
+    move_plan_draft.draft_moves_owner_round_robin(draft, tasks, advise)
 
 
 def _off(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask, host: PlacementHost) -> None:
-    for target in rank_copy_target_hosts(draft, job, task) if not draft.is_over else ():
-        reason = why_copy_is_forbidden(draft.board, task, host.name, target)
+    for target in move_plan_draft.rank_copy_target_hosts(draft, job, task) if not draft.is_over else ():
+        reason = move_plan_draft.why_copy_is_forbidden(draft.board, task, host.name, target)
         if target.name != host.name and draft.add_or_refuse(reason, task, host.name, target.name):
             return

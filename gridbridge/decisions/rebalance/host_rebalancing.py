@@ -9,17 +9,9 @@ from datetime import timedelta
 from functools import partial
 from math import ceil
 
+from gridbridge.decisions.rebalance import move_plan_draft
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import JobCopyRedistribution
-from gridbridge.decisions.rebalance.move_plan_draft import (
-    MovePlanDraft,
-    describe_moves,
-    format_gigabytes,
-    why_copy_is_forbidden,
-    why_host_takes_no_copy,
-    why_host_takes_no_more_of_job,
-    why_task_is_not_moved,
-    why_task_state_forbids_move,
-)
+from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, describe_moves
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     HostLoadBeforeAfter,
@@ -47,7 +39,9 @@ def plan_projected_host_balance(board: ProjectedPlacement, name: str) -> Rebalan
     disk = board.disk(host)
     for task in board.at(name):
         if task.job not in board.jobs:  # such a task is not moved, as in Hydra's document
-            draft.refuse(task, "", why_task_state_forbids_move(task) or "the snapshot lacks the task's job")
+            draft.refuse(
+                task, "", move_plan_draft.why_task_state_forbids_move(task) or "the snapshot lacks the task's job"
+            )
     if _is_heavy(board, host):
         _push_off(draft, host)
         return draft.advice(_sentence(draft, host, disk, "is full of copies"))
@@ -104,7 +98,7 @@ def _push_off(draft: MovePlanDraft, host: PlacementHost) -> None:
     board, first = draft.board, next(iter(draft.board.at(host.name)), None)
     targets = []
     for target in _extreme_others(board, host, is_fullest=False):
-        if not (reason := why_host_takes_no_copy(board, target)):
+        if not (reason := move_plan_draft.why_host_takes_no_copy(board, target)):
             targets.append(target)
         elif first:
             draft.refuse(first, target.name, reason)
@@ -119,7 +113,7 @@ def _push_off(draft: MovePlanDraft, host: PlacementHost) -> None:
 def _pull_onto(draft: MovePlanDraft, host: PlacementHost) -> None:
     board = draft.board
     sources = _extreme_others(board, host, is_fullest=True)
-    if reason := why_host_takes_no_copy(board, host):
+    if reason := move_plan_draft.why_host_takes_no_copy(board, host):
         if first := next((task for source in sources for task in board.at(source.name)), None):
             draft.refuse(first, host.name, reason)
         return
@@ -130,15 +124,12 @@ def _pull_onto(draft: MovePlanDraft, host: PlacementHost) -> None:
 
 
 def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost) -> bool:
-    """Plan the move of a task or replica to another host's disk, if possible.
-
-    After the move the target must be emptier than the source, unless the source is drained.
-    """
+    """Plan a move to a disk that stays emptier than the source's disk, or to any disk if the source is drained."""
     board = draft.board
     reason = (
         draft.limit_reason(task)
-        or why_copy_is_forbidden(board, task, source.name, target)
-        or why_host_takes_no_more_of_job(board, board.jobs[task.job], target)
+        or move_plan_draft.why_copy_is_forbidden(board, task, source.name, target)
+        or move_plan_draft.why_host_takes_no_more_of_job(board, board.jobs[task.job], target)
     )
     is_worse = board.disk(target, task.size_bytes) >= board.disk(source)
     if not reason and is_worse and source.state != PlacementHostState.DRAIN:
@@ -152,9 +143,9 @@ def _movable(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
     for task in board.at(host):
         if task.job not in board.jobs:
             continue
-        reason = why_task_is_not_moved(board, task, is_asked=False)
+        reason = move_plan_draft.why_task_is_not_moved(board, task, is_asked=False)
         if not reason and task.size_bytes < smallest:
-            reason = f"the copy has less than {format_gigabytes(smallest)}"
+            reason = f"the copy has less than {move_plan_draft.format_gigabytes(smallest)}"
         if reason:
             draft.refuse(task, "", reason)
         else:

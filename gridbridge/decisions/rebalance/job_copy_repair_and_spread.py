@@ -102,10 +102,7 @@ def is_job_unevenly_spread(board: ProjectedPlacement, job: PlacementJobOrDataset
 
 
 def _make_live(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """If a task has no main copy, make its first readable replica the main copy.
-
-    Replicas on hosts outside the snapshot are ignored. If all replicas are missing, the original is copied.
-    """
+    """If a task has no main copy, make its first readable replica the main copy, or copy the original."""
     first = next((name for name in task.replicas if name in draft.board.readable), "")
     if draft.is_over or task.live in draft.board.hosts:
         return
@@ -118,10 +115,7 @@ def _make_live(draft: MovePlanDraft, job: PlacementJobOrDataset, task: Placement
 
 
 def _drop_wrong(draft: MovePlanDraft, job: PlacementJobOrDataset, task: PlacementTask) -> None:
-    """Remove a task's replica if the host has a second copy of the task, or is not in the snapshot.
-
-    Then remove replicas above the wanted number, the last replica first.
-    """
+    """Remove second copies on a host, copies on hosts outside the snapshot, and surplus replicas, the last first."""
     now = draft.board.task(task)
     hosts = {now.live}
     for host in now.replicas:

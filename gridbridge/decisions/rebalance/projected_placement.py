@@ -201,10 +201,7 @@ class ProjectedPlacement:
         return host.mean_active < self._mean_active.get(host.kind, 0.0) / self.rules.extreme_ratio
 
     def is_full(self, host: PlacementHost) -> bool:
-        """Say whether a host's disk is so full that tasks and replicas have to leave the host.
-
-        The snapshot's state DISK_FULL is used only if the disk's size is unknown.
-        """
+        """Say whether a full disk forces copies off a host; the state DISK_FULL decides for an unknown size."""
         if host.max_bytes <= 0:
             return host.state == PlacementHostState.DISK_FULL
         return self.free(host) <= self.rules.full_free_bytes
@@ -252,10 +249,7 @@ class ProjectedPlacement:
 
 
 def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
-    """Return a task with its replicas after a move.
-
-    If the main copy moves to a replica's host, the replica becomes the main copy, and nothing is copied.
-    """
+    """Return a task after a move; a replica at the main copy's target becomes the main copy."""
     if move.kind == PlacementMoveKind.LIVE:
         other_replicas = tuple(host for host in task.replicas if host != move.target)
         return replace(task, live=move.target, replicas=other_replicas)

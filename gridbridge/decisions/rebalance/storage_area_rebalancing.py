@@ -274,10 +274,7 @@ def choose_next_replica_area(
 
 
 def why_area_takes_no_replica(dataset: Dataset, area: MeasuredStorageArea, rules: RebalanceSection) -> str:
-    """Return why an area can't take a replica of a dataset; empty if the area can.
-
-    If the area has an unfinished copy, only the missing bytes need free space.
-    """
+    """Return why an area can't take a replica, else empty; a begun copy needs space for its missing bytes only."""
     most = int(area.free_bytes * rules.disk_share)
     missing_bytes = max(0, dataset.size_bytes - area.begun_bytes)
     if area.storage in dataset.whole:

@@ -13,7 +13,7 @@ from gridbridge.decisions.rebalance.automatic_round_and_evacuation import EVACUA
 from gridbridge.decisions.rebalance.move_plan_draft import why_host_takes_no_copy, why_task_is_not_moved
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.jdl import CampaignType, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     CampaignTaskAtCluster,
@@ -88,20 +88,23 @@ def _host(
     if answer is None:
         return PlacementHost(name=name, is_up=False, state=state, room=0)
     slots = max(1, answer.batch_slots)
-    free = answer.free_slots if answer.besteffort_slots is None else answer.besteffort_slots
     return PlacementHost(
         name=name,
         state=state,
         slots=slots,
         mean_active=min(1.0, max(0.0, 1 - answer.free_slots / slots)),
-        room=max(0, free - slots_taken),
+        room=max(0, _free_slots(answer) - slots_taken),
     )
 
 
 def _job(campaign: Campaign, observed: TasksObservedAtClusters) -> PlacementJobOrDataset:
     requests = campaign.jdl.clusters.items()
     open_requests = {name: request for name, request in requests if (campaign.number, name) not in observed.closed}
-    open_to = {name for name, request in open_requests.items() if _may_start(request, observed.answers.get(name))}
+    open_to = set()
+    for name, request in open_requests.items():
+        answer = observed.answers.get(name)
+        if answer and _free_slots(answer, is_besteffort=request.is_besteffort) >= request.slots:
+            open_to.add(name)
     return PlacementJobOrDataset(
         name=str(campaign.number),
         last_run=observed.now,
@@ -126,11 +129,9 @@ def _sent_jobs(observed: TasksObservedAtClusters) -> Iterator[PlacementJobOrData
         )
 
 
-def _may_start(request: JdlClusterSettings, answer: ClusterSnapshot | None) -> bool:
-    if answer is None:
-        return False
-    besteffort = answer.besteffort_slots if request.is_besteffort else None
-    return (answer.free_slots if besteffort is None else besteffort) >= request.slots
+def _free_slots(answer: ClusterSnapshot, *, is_besteffort: bool = True) -> int:
+    besteffort = answer.besteffort_slots if is_besteffort else None
+    return answer.free_slots if besteffort is None else besteffort
 
 
 def _task(task: CampaignTaskAtCluster | TransferredTask) -> PlacementTask:

@@ -1,7 +1,7 @@
 """Datasets of users: files or folders, with checksums and replicas."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -127,18 +127,14 @@ def parse_sha256sum_output(text: bytes) -> dict[str, str]:
 
 def describe_checksum_differences(expected: Sums, actual: Sums) -> str:
     """Name the missing, changed and extra files of a replica; empty if there are none."""
-    extra = (f"{printable_file_name(name)} is unexpected" for name in actual if name not in expected)
-    differences = [*_missing(expected, actual), *extra]
-    more = f" and {len(differences) - MOST_NAMED} more" if len(differences) > MOST_NAMED else ""
-    return ", ".join(differences[:MOST_NAMED]) + more
-
-
-def _missing(expected: Sums, actual: Sums) -> Iterator[str]:
-    for name, digest in expected.items():
-        if name not in actual:
-            yield f"{printable_file_name(name)} is missing"
-        elif actual[name] != digest:
-            yield f"{printable_file_name(name)} has another checksum"
+    faults = {
+        name: "has another checksum" if name in actual else "is missing"
+        for name, digest in expected.items()
+        if actual.get(name) != digest
+    }
+    faults |= {name: "is unexpected" for name in actual if name not in expected}
+    more = f" and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else ""
+    return ", ".join(f"{printable_file_name(name)} {faults[name]}" for name in [*faults][:MOST_NAMED]) + more
 
 
 def format_bytes(count: int) -> str:

@@ -14,12 +14,8 @@ from gridbridge.shell.clock import Clock
 if TYPE_CHECKING:
     from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
 
-RECORDS = click.option(
-    "--records",
-    metavar="FOLDER",
-    default="",
-    help="Folder with the records of datasets.  [default: ~/.gridbridge/data]",
-)
+RECORDS_HELP = "Folder with the records of datasets.  [default: ~/.gridbridge/data]"
+RECORDS = click.option("--records", metavar="FOLDER", default="", help=RECORDS_HELP)
 
 
 @click.group(cls=FullSentenceCommandGroup)
@@ -152,8 +148,11 @@ def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int
       gridbridge data drop reads
     """
     from gridbridge.rebalance.cli import dataset_report
+    from gridbridge.rebalance.replicas import delegated_datasets
 
-    result = _datasets(path, records).drop(name, storage, is_lost=is_lost, notify=lambda: _take_back(name, records))
+    # the service must not make new replicas of a dropped dataset
+    revoke = (lambda: None) if records else partial(delegated_datasets.try_revoke_dataset_delegation, name)
+    result = _datasets(path, records).drop(name, storage, is_lost=is_lost, notify=revoke)
     return dataset_report.print_drop_result(result, storage)
 
 
@@ -203,11 +202,3 @@ def _let(name: str, records: str, *, is_later: bool = False) -> None:
         output_and_errors.print_error(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")
     elif why and not records:
         output_and_errors.print_error(f"gridbridge: {name}: the service does not maintain this dataset: {why}")
-
-
-def _take_back(name: str, records: str) -> None:
-    """End the service's maintenance of a dataset, so that the service makes no new replicas."""
-    if not records:
-        from gridbridge.rebalance.replicas import delegated_datasets
-
-        delegated_datasets.try_revoke_dataset_delegation(name)

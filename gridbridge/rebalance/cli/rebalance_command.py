@@ -8,7 +8,6 @@ import click
 from gridbridge.cli import output_and_errors, plot_files
 from gridbridge.cli.command_groups_and_options import CONFIG_FILE, JSON, FullSentenceCommandGroup
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    RebalanceMovePlan,
     RejectedMove,
     ValidAndDroppedMoves,
 )
@@ -203,8 +202,19 @@ def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMo
     """Print a plan of moves, and how many moves were made and dropped."""
     advice = planned.advice
     if is_json:
+        moves = [
+            {
+                "kind": move.kind.value,
+                "job": move.job,
+                "number": move.number,
+                "from": move.source or None,
+                "to": move.target or None,
+            }
+            for move in advice.moves
+        ]
+        table = {"moves": moves, "rejected": [*map(_rejected, advice.rejected)], "sentence": advice.sentence}
         made = {"moved": len(checked.moves), "dropped": [*map(_rejected, checked.dropped)]} if checked else {}
-        output_and_errors.print_json(move_plan_json(advice) | made)
+        output_and_errors.print_json(table | made)
         return
     _say(advice.sentence)
     for move in advice.moves:
@@ -222,24 +232,6 @@ def print_move_plan(planned: RebalancePlanWithInputs, checked: ValidAndDroppedMo
 def _say(text: str) -> None:
     """Print a line, which begins with the time if standard output is a log file."""
     output_and_errors.print_line(log_rotation_and_quota.prefix_lines_with_time(text, sys.stdout))
-
-
-def move_plan_json(advice: RebalanceMovePlan) -> dict[str, object]:
-    """Return a plan of moves in its JSON form."""
-    return {
-        "moves": [
-            {
-                "kind": move.kind.value,
-                "job": move.job,
-                "number": move.number,
-                "from": move.source or None,
-                "to": move.target or None,
-            }
-            for move in advice.moves
-        ],
-        "rejected": [_rejected(rejected) for rejected in advice.rejected],
-        "sentence": advice.sentence,
-    }
 
 
 def _rejected(rejected: RejectedMove) -> dict[str, object]:

@@ -118,10 +118,7 @@ def _read(policy: Policy) -> None:
 
 @contextmanager
 def _shown(kind: RebalanceRoundKind, *, is_asked: bool = False) -> Iterator[None]:
-    """Publish the begin and the end of a rebalancing round; ignore a failure to publish.
-
-    The end of a failed round is published only if a user requested the round, because the user sees the failure.
-    """
+    """Publish the begin of a round, and the end unless an automatic round fails; ignore a failure to publish."""
     clock, is_to_publish = Clock(), is_asked
     with suppress(StateError):
         published_json.publish_rebalance_round_begin(kind, clock.now())
@@ -152,10 +149,7 @@ _log = logging.getLogger(__name__)
 
 
 def verify_overdue_replicas(rules: RebalanceSection, database: StateFile, clock: Clock) -> None:
-    """Verify the datasets that were not read for `verify_every_s`, and record each attempt.
-
-    Some owners are served in parallel, each owner's datasets one by one.
-    """
+    """Verify the datasets not read for `verify_every_s`, some owners in parallel, and record each attempt."""
     notes = RebalanceNoteRows(database)
     if notes.quiesced() is not None:
         return

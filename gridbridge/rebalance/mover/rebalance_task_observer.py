@@ -67,11 +67,10 @@ class RebalanceTaskObserver:
 
     def look(self) -> TasksObservedAtClusters:
         """Query all clusters, and return the present campaign tasks and transferred tasks."""
-        campaigns = tuple(
-            campaign for campaign in self._campaigns.unfinished() if campaign.state is CampaignState.IN_TREATMENT
-        )
-        going = {campaign.number for campaign in campaigns}
-        arrays = [array for array in self._campaigns.open_arrays() if array.campaign in going]
+        unfinished = self._campaigns.unfinished()
+        campaigns = tuple(campaign for campaign in unfinished if campaign.state is CampaignState.IN_TREATMENT)
+        by_number = {campaign.number: campaign for campaign in campaigns}
+        arrays = [array for array in self._campaigns.open_arrays() if array.campaign in by_number]
         transfers = self._sent_away.transfers()
         answers = self._ask(arrays, {transfer.remote_id for transfer in transfers if transfer.remote_id})
         dead = self._dead(transfers, answers)
@@ -81,7 +80,7 @@ class RebalanceTaskObserver:
             now=self._clock.now(),
             answers=answers,
             campaigns=campaigns,
-            tasks=(*self._listed(campaigns, arrays, answers), *self._unheard_of(campaigns, arrays, dead)),
+            tasks=(*self._listed(by_number, arrays, answers), *self._unheard_of(by_number, arrays, dead)),
             away=sent,
             staying=staying,
             reached=reached,
@@ -112,10 +111,9 @@ class RebalanceTaskObserver:
         )
 
     def _unheard_of(
-        self, campaigns: Iterable[Campaign], arrays: Iterable[CampaignArray], dead: Set[str]
+        self, by_number: Mapping[int, Campaign], arrays: Iterable[CampaignArray], dead: Set[str]
     ) -> Iterator[CampaignTaskAtCluster]:
         """Yield the recorded campaign tasks at silent clusters, which may still start these tasks."""
-        by_number = {campaign.number: campaign for campaign in campaigns}
         for array in arrays:
             if array.cluster not in dead or array.is_of_copies or not array.job_id:
                 continue
@@ -129,10 +127,7 @@ class RebalanceTaskObserver:
     def _at_home(
         self, sent: Iterable[TransferredTask], answers: Mapping[str, ClusterSnapshot | None]
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the jobs whose owners forbid moves, and the clusters to which tasks may move.
-
-        If the home cluster does not answer, jobs and clusters are empty and no task moves.
-        """
+        """Return the jobs whose owners forbid moves, and possible targets; both are empty if home is silent."""
         try:
             return self._sent_away.staying(sent), self._sent_away.reached(answers)
         except (GridbridgeError, OSError) as error:
@@ -141,30 +136,25 @@ class RebalanceTaskObserver:
 
     def _ask(self, arrays: Iterable[CampaignArray], job_ids: Set[int]) -> dict[str, ClusterSnapshot | None]:
         submitted = [array for array in arrays if array.job_id]
-        names = [
-            name
-            for name in sorted(self._policy.clusters)
-            if batch_adapter_of_cluster(configured_cluster_address(self._policy, name)).array_ends
-        ]
-        sent = {name: live_campaign_jobs_at(self._database, name).jobs | job_ids for name in names}
-        with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
-            answers = dict(zip(names, threads.map(self._snapshot_of, names, sent.values()), strict=True))
-        return {
-            name: snapshot_without_foreign_jobs(self._policy, snapshot, submitted) if snapshot else None
-            for name, snapshot in answers.items()
-        }
+        addresses = {name: configured_cluster_address(self._policy, name) for name in sorted(self._policy.clusters)}
+        names = [name for name, where in addresses.items() if batch_adapter_of_cluster(where).array_ends]
+        sent = [live_campaign_jobs_at(self._database, name).jobs | job_ids for name in names]
 
-    def _snapshot_of(self, name: str, jobs: frozenset[int]) -> ClusterSnapshot | None:
-        where, queues = configured_cluster_address(self._policy, name), self._policy.queues_at(name)
-        try:
-            return cluster_status_reader(where).query_cluster_snapshot(where, name, jobs, queues)[0]
-        except (GridbridgeError, OSError) as error:
-            _log.warning("event=no_answer cluster=%s why=%r", name, describe_error(error))
-            return None
+        def query(name: str, jobs: frozenset[int]) -> ClusterSnapshot | None:
+            where, queues = addresses[name], self._policy.queues_at(name)
+            try:
+                snapshot = cluster_status_reader(where).query_cluster_snapshot(where, name, jobs, queues)[0]
+            except (GridbridgeError, OSError) as error:
+                _log.warning("event=no_answer cluster=%s why=%r", name, describe_error(error))
+                return None
+            return snapshot_without_foreign_jobs(self._policy, snapshot, submitted)
+
+        with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
+            return dict(zip(names, threads.map(query, names, sent), strict=True))
 
     def _listed(
         self,
-        campaigns: Iterable[Campaign],
+        by_number: Mapping[int, Campaign],
         arrays: Iterable[CampaignArray],
         answers: Mapping[str, ClusterSnapshot | None],
     ) -> Iterator[CampaignTaskAtCluster]:
@@ -172,8 +162,7 @@ class RebalanceTaskObserver:
 
         A move that takes longer than STUCK no longer blocks other moves: the owner's ssh key may be gone.
         """
-        marks, by_number = self._marks.all(), {campaign.number: campaign for campaign in campaigns}
-        moved_at, now = self._notes.moved(), self._clock.now()
+        marks, moved_at, now = self._marks.all(), self._notes.moved(), self._clock.now()
         for array in arrays:
             snapshot = answers.get(array.cluster)
             if snapshot is None or array.state is not ArraySubmissionState.RELEASED or array.is_of_copies:

@@ -5,7 +5,6 @@ if the task still waits, and the runner submits the task to another cluster. Aft
 from the mark. For a move of a transferred task, the poller recalls the task.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 from gridbridge.campaigns.store.campaign_task_rows import TaskDeletionMarkRows
@@ -39,12 +38,7 @@ WHERE = "tasks at clusters"
 QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRebalanceInputs:
-    """The facts for a task rebalancing: the observed tasks, and whether moves are paused."""
-
-    gathered: TasksObservedAtClusters
-    is_quiesced: bool
+TaskRebalanceInputs = tuple[TasksObservedAtClusters, bool]  # the observed tasks, and whether moves are paused
 
 
 class WaitingTaskRebalancer:
@@ -65,12 +59,13 @@ class WaitingTaskRebalancer:
 
     def gather(self) -> TaskRebalanceInputs:
         """Query the clusters for waiting and running tasks."""
-        return TaskRebalanceInputs(gathered=self._looking.look(), is_quiesced=self._notes.quiesced() is not None)
+        return self._looking.look(), self._notes.quiesced() is not None
 
     def decide(self, situation: TaskRebalanceInputs) -> RebalancePlanWithInputs:
         """Plan the moves of tasks, none while moves are paused; raise ConfigError for an unknown host or job."""
-        snapshot = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(situation.gathered)
-        why = QUIESCED if situation.is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
+        observed, is_quiesced = situation
+        snapshot = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(observed)
+        why = QUIESCED if is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
         return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
     def entry(self, situation: TaskRebalanceInputs, plan: RebalancePlanWithInputs) -> DecisionJournalEntry | None:

@@ -16,16 +16,8 @@ from datetime import MAXYEAR, MINYEAR, datetime
 from typing import Any
 
 from gridbridge.errors import GridbridgeError, ParseError, StateError, StorageAreaUnusable
-from gridbridge.model.rebalance.datasets import (
-    DATASET_NAME,
-    REPLICA_MARK,
-    Dataset,
-    DatasetReplica,
-    ServiceReplicaActInOwnerFile,
-    Sums,
-    format_as_sha256sum_output,
-    parse_sha256sum_output,
-)
+from gridbridge.model.rebalance import datasets
+from gridbridge.model.rebalance.datasets import Dataset, DatasetReplica, ServiceReplicaActInOwnerFile, Sums
 from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount, list_account_folders_in_area
 from gridbridge.shell import rsync, safe_files
 from gridbridge.shell.poller_lock import MomentaryPollerLock
@@ -46,7 +38,7 @@ class OwnerDatasetRecords:
     def names(self) -> list[str]:
         """Return the sorted names of the owner's datasets."""
         records = (name for name in safe_files.list_folder_or_empty(self._folder) if name.endswith(RECORD))
-        return sorted(filter(DATASET_NAME.holds, (name.removesuffix(RECORD) for name in records)))
+        return sorted(filter(datasets.DATASET_NAME.holds, (name.removesuffix(RECORD) for name in records)))
 
     def has(self, name: str) -> bool:
         """Say whether a dataset exists; raise StateError if the folder can't be read."""
@@ -90,14 +82,14 @@ class OwnerDatasetRecords:
         if hashlib.sha256(data).hexdigest() != dataset.sha256:
             raise StateError(f"{path}: not the checksums of {dataset.name}; drop and add the dataset again")
         try:
-            return parse_sha256sum_output(data)
+            return datasets.parse_sha256sum_output(data)
         except ParseError as error:
             raise StateError(f"{path}: {error}") from error
 
     def save(self, dataset: Dataset, sums: Sums | None = None) -> None:
         """Store a dataset's record, and a new dataset's checksums; raise StateError for too many checksums."""
         if sums is not None:
-            text = format_as_sha256sum_output(sums)
+            text = datasets.format_as_sha256sum_output(sums)
             if len(text) > MOST_SUMS:
                 raise StateError(
                     f"{dataset.name}: the checksums of {len(sums)} files take more than {MOST_SUMS >> 20} MiB;"
@@ -224,10 +216,7 @@ def _plain_values(model: type[Dataset] | type[DatasetReplica], row: dict[str, An
 
 
 def _moment(text: str) -> datetime:
-    """Parse a time with a zone; raise ValueError without a zone, because the times are compared.
-
-    Times of the first and the last year are refused: a conversion to another time zone may overflow.
-    """
+    """Parse a time; raise ValueError without a zone, and for the first and last year, which conversions overflow."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None or not MINYEAR < moment.year < MAXYEAR:
         raise ValueError(f"{text}: a time without a zone, or out of range")
@@ -260,7 +249,7 @@ def checksum_original_files(path: str) -> DatasetOriginalFiles:
         if facts.st_uid != os.geteuid():
             raise GridbridgeError(f"{path}: owned by another account; {RIGHT}")
         top = dataset_top_folder(path, is_tree=is_tree)
-        if is_tree and os.path.lexists(mark := f"{top}/{REPLICA_MARK}"):
+        if is_tree and os.path.lexists(mark := f"{top}/{datasets.REPLICA_MARK}"):
             raise GridbridgeError(f"{mark}: this file marks the folder as a replica of a dataset; {RIGHT}")
         names = sorted(_names(path)) if is_tree else [os.path.basename(path)]
         if not names:

@@ -182,12 +182,12 @@ def verify_dataset_as_owner(delegation: DatasetDelegationFile | DelegatedDataset
 
 def copy_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, to: str, leaving: str) -> str:
     """Let an owner's process make a missing replica; return the reason of a failure."""
-    return _reason(*_long("copy", delegation.file, to, *([leaving] if leaving else [])))
+    return _why_not_done("copy", delegation.file, to, *filter(None, [leaving]))
 
 
 def drop_replica_as_owner(delegation: DatasetDelegationFile | DelegatedDataset, storage: str) -> str:
     """Let an owner's process remove a spare replica; return the reason of a failure."""
-    return _reason(*_long("drop", delegation.file, storage))
+    return _why_not_done("drop", delegation.file, storage)
 
 
 def _long(*words: str) -> tuple[int, Any, str]:
@@ -202,7 +202,8 @@ def _long(*words: str) -> tuple[int, Any, str]:
     return answer.status, report, privileged_helper_calls.gridbridge_as_user_refusal(answer)
 
 
-def _reason(status: int, report: Any, words: str) -> str:
+def _why_not_done(*request: str) -> str:
+    status, report, words = _long(*request)
     if status == DONE:
         return ""
     refused = report.get("refused") if isinstance(report, dict) else None

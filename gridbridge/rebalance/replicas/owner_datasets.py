@@ -23,18 +23,9 @@ from gridbridge.model.rebalance.datasets import (
 from gridbridge.model.rebalance.placement_snapshot_and_moves import happened_within
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.site_configuration import Policy
-from gridbridge.rebalance.replicas import dataset_records_and_originals
+from gridbridge.rebalance.replicas import dataset_records_and_originals, owner_replicas
 from gridbridge.rebalance.replicas.dataset_records_and_originals import OwnerDatasetRecords
-from gridbridge.rebalance.replicas.owner_replicas import (
-    DatasetCommandOutcome,
-    FileCopyFunction,
-    LocalOrSshFolder,
-    OwnerReplicaManager,
-    ReplicaCopier,
-    Tell,
-    copy_files_by_rsync,
-    has_requested_replica_count,
-)
+from gridbridge.rebalance.replicas.owner_replicas import DatasetCommandOutcome
 from gridbridge.rebalance.replicas.storage_area_access import StorageAreaForAccount
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
@@ -54,12 +45,12 @@ class OwnerDatasets:
         records: OwnerDatasetRecords,
         areas: Mapping[str, StorageAreaForAccount],
         rules: RebalanceSection,
-        copier: ReplicaCopier,
+        copier: owner_replicas.ReplicaCopier,
     ) -> None:
         self.records = records
         self._areas = areas
         self._clock = copier.clock
-        self._replicas = OwnerReplicaManager(records, areas, rules, copier)
+        self._replicas = owner_replicas.OwnerReplicaManager(records, areas, rules, copier)
 
     def listed(self) -> list[Dataset]:
         """Return all datasets of the account as of their last check."""
@@ -102,7 +93,7 @@ class OwnerDatasets:
             notify()
             if is_later:
                 return DatasetCommandOutcome(dataset=dataset, is_done=True)
-            source = LocalOrSshFolder(login=None, folder=original.top)
+            source = owner_replicas.LocalOrSshFolder(login=None, folder=original.top)
             return self._replicas.fill(dataset, original.sums, source=source)
 
     def verify(self, name: str) -> DatasetCommandOutcome:
@@ -110,7 +101,9 @@ class OwnerDatasets:
         with self._opened(name) as (dataset, sums):
             dataset = self._replicas.looked(dataset, sums)
             is_whole = len(dataset.whole) == len(dataset.replicas)
-            return DatasetCommandOutcome(dataset=dataset, is_done=has_requested_replica_count(dataset) and is_whole)
+            return DatasetCommandOutcome(
+                dataset=dataset, is_done=owner_replicas.has_requested_replica_count(dataset) and is_whole
+            )
 
     def replicate(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetCommandOutcome:
         """Make missing replicas of a dataset, and repair damaged replicas.
@@ -152,10 +145,7 @@ class OwnerDatasets:
             return self._dropped(dataset, storage, is_lost=is_lost)
 
     def drain(self, storage: str) -> Iterator[DatasetCommandOutcome | RefusedAreaOrDataset]:
-        """Remove a person's replicas from a storage area, after enough other replicas are whole.
-
-        A busy dataset, or a dataset with an invalid record, is skipped with the reason.
-        """
+        """Remove a person's replicas from an area if enough other replicas are whole; report skipped datasets."""
         if storage not in self._areas and not self._replicas.is_known(storage):
             self._require(storage)
         for name in self.records.names():
@@ -261,10 +251,7 @@ def _require_name(name: str) -> None:
 
 
 def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
-    """Raise GridbridgeError if a storage area has a dataset's last whole replica.
-
-    A replica in an unreachable area counts as whole if the last check found it whole.
-    """
+    """Raise GridbridgeError if an area has the last replica that is whole, or was whole before an outage."""
     last = next((replica for replica in dataset.replicas if replica.storage == storage and replica.is_whole), None)
     if not last or set(dataset.whole) - {storage} or (is_lost and last.is_away):
         return
@@ -284,7 +271,10 @@ def _any(names: Iterable[str]) -> str:
 
 
 def open_owner_datasets(
-    policy: Policy, records: str, tell: Tell, carry: FileCopyFunction = copy_files_by_rsync
+    policy: Policy,
+    records: str,
+    tell: owner_replicas.Tell,
+    carry: owner_replicas.FileCopyFunction = owner_replicas.copy_files_by_rsync,
 ) -> OwnerDatasets:
     """Return the datasets of the current account; `records` is empty for the folder ~/.gridbridge/data.
 
@@ -294,7 +284,7 @@ def open_owner_datasets(
     by_name = storage_areas_of_account(policy)
     if not me.pw_uid and any(area.login for area in by_name.values()):
         raise GridbridgeError("root has no datasets; expected sudo -u OWNER gridbridge data ...")
-    copier = ReplicaCopier(clock=Clock(), tell=tell, carry=carry)
+    copier = owner_replicas.ReplicaCopier(clock=Clock(), tell=tell, carry=carry)
     folder = OwnerDatasetRecords(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
     return OwnerDatasets(folder, by_name, policy.rebalance, copier)
 

@@ -35,7 +35,10 @@ class OwnerFairReplicaActQueue:
         for group in groups:
             self._waiting.setdefault(_owner(group), deque()).append(group)
         self._most, self._into = most, into
-        self._last = _last(before)
+        self._last: dict[str, datetime] = {}
+        for carried in before:
+            owner = owner_of_replica_act(carried)
+            self._last[owner] = max(carried.began_at, self._last.get(owner, NEVER))
         self._going, self._had = Counter[str](), Counter[str]()
         self._come = Counter[tuple[str, str]]()  # (owner, storage area): number of running copies
         for group in earlier:
@@ -49,15 +52,13 @@ class OwnerFairReplicaActQueue:
         """Start a group of the owner with the fewest running groups; return None if no group may start now."""
         for owner in sorted(self._waiting, key=self._order):
             theirs = self._waiting[owner]
-            group = next(filter(self._may_begin, theirs), None)
-            if group is None:
-                continue
-            theirs.remove(group)
-            if not theirs:
-                del self._waiting[owner]
-            self._begin(group)
-            self._had[owner] += 1
-            return group
+            if group := next(filter(self._may_begin, theirs), None):
+                theirs.remove(group)
+                if not theirs:
+                    del self._waiting[owner]
+                self._begin(group)
+                self._had[owner] += 1
+                return group
         return None
 
     def end(self, group: list[ServiceReplicaAct]) -> None:
@@ -94,11 +95,3 @@ def _owner(group: list[ServiceReplicaAct]) -> str:
 def owner_of_replica_act(carried: ServiceReplicaAct) -> str:
     """Return the owner of the dataset that a replica action concerns."""
     return carried.dataset.partition("/")[0]
-
-
-def _last(before: Iterable[ServiceReplicaAct]) -> Mapping[str, datetime]:
-    latest: dict[str, datetime] = {}
-    for carried in before:
-        owner = owner_of_replica_act(carried)
-        latest[owner] = max(carried.began_at, latest.get(owner, carried.began_at))
-    return latest

@@ -73,11 +73,11 @@ class ReplicaCopier:
         target = LocalOrSshFolder(login=area.login, folder=f"{own}/.{name}.part")
         for _ in range(TRIES):
             self._carry(source, target, list(sums), area, relay)
-            contents = storage_area_access.checksum_replica(area, f".{name}.part", dataset)
-            spoilt = [file for file, digest in contents.sums.items() if sums.get(file) != digest]
+            _, copied = storage_area_access.checksum_replica(area, f".{name}.part", dataset)
+            spoilt = [file for file, digest in copied.items() if sums.get(file) != digest]
             storage_area_access.remove_wrong_copied_files(area, name, spoilt)
-            own_sums = {file: digest for file, digest in contents.sums.items() if file in sums}
-            if not (wrong := describe_checksum_differences(sums, own_sums)):
+            wrong = describe_checksum_differences(sums, {file: copied[file] for file in copied if file in sums})
+            if not wrong:
                 storage_area_access.install_finished_replica(area, dataset)
                 now = self.clock.now()
                 return DatasetReplica(storage=area.name, size_bytes=dataset.size_bytes, is_whole=True, checked_at=now)
@@ -189,10 +189,7 @@ class OwnerReplicaManager:
         return dataset, ""
 
     def swept(self, dataset: Dataset, *, is_met: bool, but: str = "") -> Dataset:
-        """Remove unfinished copies that no command will continue; record the remaining copies.
-
-        A copy is not continued if enough replicas are whole, or if the storage area lacks space.
-        """
+        """Remove copies that are not continued, because enough replicas are whole or the area lacks space."""
         if is_met and but not in dataset.begun:
             self._records.remove_relay(dataset.name)
         for area in (self._areas[name] for name in dataset.begun if name in self._areas):
@@ -238,13 +235,13 @@ class OwnerReplicaManager:
         if area is None:
             return replace(replica, size_bytes=0, is_whole=False, why=NOT_CONFIGURED)
         try:
-            contents = storage_area_access.checksum_replica(area, dataset.name, dataset)
+            size_bytes, found = storage_area_access.checksum_replica(area, dataset.name, dataset)
         except StorageAreaUnreachable as error:
             return replace(replica, why=str(error), is_away=True)
         except (StorageAreaUnusable, ParseError) as error:
             return replace(replica, size_bytes=0, is_whole=False, why=str(error))
-        why = describe_checksum_differences(sums, contents.sums)
-        return replace(replica, size_bytes=contents.size_bytes, is_whole=not why, why=why)
+        why = describe_checksum_differences(sums, found)
+        return replace(replica, size_bytes=size_bytes, is_whole=not why, why=why)
 
     def dropped(
         self, dataset: Dataset, storage: str, *, is_lost: bool

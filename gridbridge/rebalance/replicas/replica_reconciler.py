@@ -8,7 +8,7 @@ next round begin, and still waits for its own copies.
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from gridbridge.decisions.rebalance import storage_area_rebalancing
@@ -53,20 +53,9 @@ TAKEN = "copies of earlier rounds still run, as many as copies_at_once allows"
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetRoundInputs:
-    """The facts for a round about datasets: areas and datasets, and whether moves are paused."""
-
-    stored: DatasetStorageSnapshot
-    is_quiesced: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaActOutcome:
-    """The outcome of an action on a replica; an empty `why` means success."""
-
-    why: str = ""
-    is_left: bool = False  # the copy succeeded, and the old replica remains
+DatasetRoundInputs = tuple[DatasetStorageSnapshot, bool]  # areas and datasets, and whether moves are paused
+# why an action on a replica failed (empty: success), and whether the old replica remains after a successful copy
+ReplicaActOutcome = tuple[str, bool]
 
 
 class ReplicaReconciler:
@@ -100,22 +89,21 @@ class ReplicaReconciler:
 
     def gather(self) -> DatasetRoundInputs:
         """Measure the storage areas, and ask the owners' processes for their datasets."""
-        return DatasetRoundInputs(
-            stored=DatasetStorageSnapshot(
-                now=self._clock.now(),
-                kept=tuple(delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations())),
-                areas=self._measured(),
-                drained=_drained(self._policy),
-                carried=self._carried.all(),
-                leaving=self._notes.leaving(),
-            ),
-            is_quiesced=self._is_quiesced(),
+        stored = DatasetStorageSnapshot(
+            now=self._clock.now(),
+            kept=tuple(delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations())),
+            areas=self._measured(),
+            drained=_drained(self._policy),
+            carried=self._carried.all(),
+            leaving=self._notes.leaving(),
         )
+        return stored, self._is_quiesced()
 
     def decide(self, situation: DatasetRoundInputs) -> RebalancePlanWithInputs:
         """Plan actions on replicas, none while moves are paused; raise ConfigError for an unknown area or dataset."""
-        snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(situation.stored, self._rules)
-        why = QUIESCED if situation.is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
+        stored, is_quiesced = situation
+        snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(stored, self._rules)
+        why = QUIESCED if is_quiesced else why_not_rebalanced_now(snapshot, self._asked)
         return check_target_and_plan_moves(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
     def entry(self, situation: DatasetRoundInputs, plan: RebalancePlanWithInputs) -> DecisionJournalEntry | None:
@@ -124,13 +112,11 @@ class ReplicaReconciler:
         return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 
     def apply(self, situation: DatasetRoundInputs, plan: RebalancePlanWithInputs) -> None:
-        """Carry out a plan, interrupted actions first; a dataset's actions run one after the other.
-
-        If an earlier round still copies, that round carries out its remaining actions itself.
-        """
-        if situation.is_quiesced:
+        """Carry out a plan; continue interrupted actions first, unless an earlier round still copies."""
+        stored, is_quiesced = situation
+        if is_quiesced:
             return
-        now, stored, most = self._clock.now(), situation.stored, self._rules.copies_at_once
+        now, most = self._clock.now(), self._rules.copies_at_once
         datasets = {delegated.name: delegated for delegated in stored.kept}
         with MomentaryPollerLock(self._carrying) as is_alone:
             pass  # an earlier round holds the lock while its copies run
@@ -194,34 +180,33 @@ class ReplicaReconciler:
         self, group: list[ServiceReplicaAct], ends: list[ReplicaActOutcome]
     ) -> list[tuple[ServiceReplicaAct, str]]:
         """Record the ends of actions, and whether replaced replicas must still be removed."""
-        for carried, outcome in zip(group, ends, strict=True):
+        for carried, (why, is_left) in zip(group, ends, strict=True):
             replaced = carried.dataset, carried.source
-            if carried.source and not outcome.why:
+            if carried.source and not why:
                 self._notes.left(*replaced)
-            elif carried.source and (outcome.is_left or replaced in self._notes.leaving()):
+            elif carried.source and (is_left or replaced in self._notes.leaving()):
                 self._notes.leave(*replaced, self._clock.now())
-            self._end(carried, outcome.why)
-        return [(carried, outcome.why) for carried, outcome in zip(group, ends, strict=True)]
+            self._end(carried, why)
+        return [(carried, why) for carried, (why, _) in zip(group, ends, strict=True)]
 
     def _act(self, delegated: DelegatedDataset, group: list[ServiceReplicaAct]) -> list[ReplicaActOutcome]:
         """Carry out the actions on a dataset's replicas; after a failure skip the remaining actions."""
         ends: list[ReplicaActOutcome] = []
         for carried in group:
             ends.append(self._carry_out(delegated, carried))
-            if ends[-1].why:
+            if ends[-1][0]:
                 break
-        cut = ReplicaActOutcome(why="an earlier action on the dataset failed")
-        return [*ends, *([cut] * (len(group) - len(ends)))]
+        return [*ends, *[("an earlier action on the dataset failed", False)] * (len(group) - len(ends))]
 
     def _carry_out(self, delegated: DelegatedDataset, carried: ServiceReplicaAct) -> ReplicaActOutcome:
         area = self._policy.storage.get(carried.target)
         if area and {carried.target, area.cluster} & _drained(self._policy):
-            return ReplicaActOutcome(why=f"{carried.target} is drained")
+            return f"{carried.target} is drained", False
         why = carried.target and delegated_datasets.copy_replica_as_owner(delegated, carried.target, carried.source)
         if why:
-            return ReplicaActOutcome(why=why)
+            return why, False
         why = carried.source and delegated_datasets.drop_replica_as_owner(delegated, carried.source)
-        return ReplicaActOutcome(why=why, is_left=bool(why and carried.target))
+        return why, bool(why and carried.target)
 
     def _end(self, carried: ServiceReplicaAct, why: str) -> None:
         self._carried.end(carried.token, self._clock.now(), why)

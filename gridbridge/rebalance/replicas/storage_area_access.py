@@ -207,14 +207,6 @@ class StorageAreaForAccount:
         return f"{self.path}/{self.account}{self.word}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaChecksums:
-    """The size of a replica and the checksums of its files."""
-
-    size_bytes: int
-    sums: dict[str, str]
-
-
 def storage_area_with_account_folder(area: StorageAreaForAccount) -> StorageAreaForAccount:
     """Return the area with the actual name of the account's folder."""
     answer = _ask(area, WHERE, (), area.timeout_s).decode("utf-8", "surrogateescape")
@@ -281,8 +273,8 @@ def _counted(
         return replace(measured, fault=str(error)), 0
 
 
-def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -> ReplicaChecksums:
-    """Read a replica and return its checksums; raise StorageAreaUnusable if the replica is missing.
+def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -> tuple[int, dict[str, str]]:
+    """Read a replica and return its bytes and checksums; raise StorageAreaUnusable if the replica is missing.
 
     Raises StorageAreaUnreachable if the area can't be reached or the account's folder has vanished: the replica's state
     is then unknown. A short query comes first, to find a hanging disk.
@@ -290,7 +282,7 @@ def checksum_replica(area: StorageAreaForAccount, name: str, dataset: Dataset) -
     _ask(area, ANSWER, (), area.timeout_s)
     hash_s = max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
     size, _, sums = _ask(area, CHECK, (name,), hash_s).partition(b"\n")
-    return ReplicaChecksums(size_bytes=int(size), sums=parse_sha256sum_output(sums))
+    return int(size), parse_sha256sum_output(sums)
 
 
 def prepare_new_replica_folder(area: StorageAreaForAccount, dataset: Dataset, *, is_known: bool) -> None:

@@ -19,13 +19,11 @@ DISK = 1010 * GB  # of which 1000 GB count
 
 
 def host(name: str, used: float = 0.5, active: float = 0.5, **more: object) -> PlacementHost:
-    """Return a host whose disk is used to this part."""
     about = {"slots": 8, "max_bytes": DISK, "used_bytes": int(used * 1000 * GB)}
     return PlacementHost(name=name, mean_active=active, **(about | more))  # type: ignore[arg-type]  # words
 
 
 def job(name: str = "one", **more: object) -> PlacementJobOrDataset:
-    """Return a job that ran of late."""
     return PlacementJobOrDataset(name=name, **({"last_run": LATELY} | more))  # type: ignore[arg-type]  # words
 
 
@@ -57,10 +55,8 @@ def snapshot(
 
 
 def steps(advice: RebalanceMovePlan) -> list[tuple[str, int, str, str]]:
-    """Return kind, task, source and target of each move."""
     return [(one.kind.value, one.number, one.source, one.target) for one in advice.moves]
 
 
 def reasons(advice: RebalanceMovePlan) -> dict[tuple[int, str], str]:
-    """Return why tasks did not go to hosts."""
     return {(one.number, one.target): one.reason for one in advice.rejected}

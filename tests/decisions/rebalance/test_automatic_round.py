@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.rebalance.automatic_round_and_evacuation import (
-    plan_automatic_round,
-    why_host_balancing_waits,
-)
+from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round, why_host_balancing_waits
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementHostState,
     PlacementSnapshot,
@@ -85,7 +82,6 @@ def test_a_round_that_moves_nothing_says_why_each_host_and_job_could_not() -> No
 
 
 def test_the_lightest_host_is_served_before_the_heaviest_one() -> None:
-    """The light one takes one copy, and only the heavy one would give several."""
     places = [host("a", 0.9), host("b", 0.2), host("c", 0.5)]
 
     advice = plan_automatic_round(snapshot(places, tasks({"a": 5}, size=50 * GB)), RULES)

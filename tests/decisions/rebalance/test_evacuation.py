@@ -145,7 +145,6 @@ def test_a_round_begins_nothing_while_tasks_move_or_at_level_0() -> None:
 
 
 def test_a_lost_replica_is_made_again_from_a_copy_that_can_be_read() -> None:
-    """The live one is on a host that is dead as well."""
     places = [DEAD, host("b", state=PlacementHostState.DEAD), host("c", 0.2), host("d", 0.3)]
     seen = snapshot(places, [replace(TASK, live="b", replicas=("a", "c"))], [job(replicas=2)])
 

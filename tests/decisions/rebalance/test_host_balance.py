@@ -209,7 +209,6 @@ def test_a_disk_gives_copies_away_once_it_has_less_free_than_a_target_needs(free
 
 
 def test_a_host_gives_nothing_away_for_having_got_a_replica() -> None:
-    """Half of what is free is offered to others then, but all of it is free."""
     places = [host("full", used_bytes=975 * GB), host("mid", 0.95), host("low", 0.94)]
     lately = RecentPlacementMoveTimes(replicated={"full": NOW - timedelta(minutes=1)})
     seen = snapshot(places, tasks({"full": 9}), [OLD], lately)

@@ -145,7 +145,6 @@ def test_a_host_at_the_maximum_that_is_heavily_loaded_gives_one() -> None:
 
 
 def test_so_does_one_whose_slots_are_heavily_used() -> None:
-    """Its disk is like the others'."""
     places = [host("a", active=0.9), host("b", active=0.3), host("c", active=0.3)]
 
     found = steps(plan_job_repair_or_spread(snapshot(places, tasks({"a": 2, "b": 1, "c": 2})), "one", RULES))

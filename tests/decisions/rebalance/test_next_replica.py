@@ -34,7 +34,6 @@ def test_the_area_with_the_most_room_comes_first() -> None:
 
 
 def test_a_cluster_without_a_replica_comes_before_more_room() -> None:
-    """Copies spread over as many places as there are."""
     assert "b" == target(DATASET.holding(replica("a")), A, B, A2)
 
 
@@ -65,7 +64,6 @@ def test_a_copy_that_was_begun_goes_on_before_another_is_begun() -> None:
     ],
 )
 def test_only_the_rest_of_a_copy_that_was_begun_has_to_fit(free: int, begun: int, why: str) -> None:
-    """What came of it counts as free: as little may be left as if it had come at once."""
     dataset = replace(DATASET, size_bytes=60 * GB).beginning("a")
     area = replace(A, free_bytes=free * GB, begun_bytes=begun * GB)
 

@@ -8,10 +8,7 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round, plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
-from gridbridge.decisions.rebalance.job_copy_repair_and_spread import (
-    draft_job_repair,
-    plan_job_repair_or_spread,
-)
+from gridbridge.decisions.rebalance.job_copy_repair_and_spread import draft_job_repair, plan_job_repair_or_spread
 from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
@@ -42,7 +39,6 @@ wide = st.builds(
 
 
 def spreads(seen: PlacementSnapshot) -> list[tuple[PlacementJobOrDataset, RebalanceMovePlan]]:
-    """Return what is advised for jobs of which nothing is repaired."""
     found = []
     for job in seen.jobs:
         board = ProjectedPlacement(seen, RULE)
@@ -54,7 +50,6 @@ def spreads(seen: PlacementSnapshot) -> list[tuple[PlacementJobOrDataset, Rebala
 
 
 def evened(seen: PlacementSnapshot) -> list[RebalanceMovePlan]:
-    """Return what evens hosts and jobs out."""
     of_hosts = [plan_host_balance(seen, one.name, RULE) for one in seen.hosts]
     return [*of_hosts, *(advice for _, advice in spreads(seen))]
 
@@ -211,7 +206,6 @@ def test_the_order_of_the_input_changes_no_job_and_no_failed_host(seen: Placemen
 
 @given(wide)
 def test_what_leaves_a_failed_host_leaves_that_one_alone(seen: PlacementSnapshot) -> None:
-    """Each move makes up for a copy that is there, and none comes back to it."""
     for host in seen.hosts:
         held = {one.key for one in seen.tasks if host.name in one.hosts}
         for move in plan_host_evacuation(seen, host.name, RULE).moves:

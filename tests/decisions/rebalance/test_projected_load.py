@@ -7,10 +7,7 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.rebalance.projected_placement import ProjectedPlacement
-from gridbridge.model.rebalance.placement_snapshot_and_moves import (
-    PlacementSnapshot,
-    RecentPlacementMoveTimes,
-)
+from gridbridge.model.rebalance.placement_snapshot_and_moves import PlacementSnapshot, RecentPlacementMoveTimes
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import DISK, GB, NOW, host, job, snapshot, tasks
 
@@ -18,7 +15,6 @@ RULES = RebalanceSection()
 
 
 def board(seen: PlacementSnapshot) -> ProjectedPlacement:
-    """Return the board of a snapshot, by the usual rules."""
     return ProjectedPlacement(seen, RULES)
 
 

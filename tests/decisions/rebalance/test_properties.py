@@ -83,7 +83,6 @@ snapshots = st.builds(
 
 
 def plans(seen: PlacementSnapshot) -> list[RebalanceMovePlan]:
-    """Return what each host and each job would have."""
     of_hosts = [plan_host_balance(seen, host.name, RULES) for host in seen.hosts]
     return [
         *of_hosts,
@@ -93,7 +92,6 @@ def plans(seen: PlacementSnapshot) -> list[RebalanceMovePlan]:
 
 
 def done(seen: PlacementSnapshot, advice: RebalanceMovePlan) -> PlacementSnapshot:
-    """Return the snapshot after all moves."""
     tasks = {task.key: task for task in seen.tasks}
     used = Counter[str]()
     for move in advice.moves:
@@ -142,7 +140,6 @@ def test_limits_hold_and_only_what_waits_moves(seen: PlacementSnapshot) -> None:
 
 @given(snapshots)
 def test_a_copy_goes_only_to_a_host_of_its_kind(seen: PlacementSnapshot) -> None:
-    """That of a host that has one; what only unknown hosts have goes nowhere."""
     kinds = {host.name: host.kind for host in seen.hosts}
     held = {task.key: {kinds[name] for name in task.hosts if name in kinds} for task in seen.tasks}
     failing = [plan_host_evacuation(seen, host.name, RULES) for host in seen.hosts]
@@ -193,7 +190,6 @@ def _fullest(seen: PlacementSnapshot, like: PlacementHost) -> float:
 
 
 def shuffled(seen: PlacementSnapshot, random: object) -> PlacementSnapshot:
-    """Return the same rows in another order, and the replicas of each task."""
     shuffle = random.shuffle  # type: ignore[attr-defined]  # a Random
     lists = [list(seen.hosts), list(seen.jobs), list(seen.tasks)]
     for one in lists:
@@ -216,7 +212,6 @@ def test_the_order_of_the_input_changes_nothing(seen: PlacementSnapshot, random:
 
 @given(snapshots)
 def test_rounds_come_to_an_end(seen: PlacementSnapshot) -> None:
-    """Repeated often enough, a round has nothing to move any more."""
     for _ in range(60):
         advice = plan_automatic_round(seen, RULES)
         if not advice.moves:

@@ -54,7 +54,6 @@ def advice(seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES) -> Reb
 
 
 def acts(seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES) -> list[tuple[str, str, str]]:
-    """Return what is done: the dataset's name, where a replica comes, and where one goes."""
     snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(seen, rules)
     found = storage_area_rebalancing.dataset_changes_for_moves(
         snapshot, storage_area_rebalancing.plan_dataset_rebalance_round(snapshot, rules).moves
@@ -91,7 +90,6 @@ def test_a_spoilt_one_that_is_one_too_many_is_removed() -> None:
 
 
 def test_what_is_more_than_wished_for_stays() -> None:
-    """Its owner made it so by hand."""
     assert acts(stored(dataset("x", "a", "b", wished=1))) == []
 
 
@@ -116,7 +114,6 @@ def test_a_replica_that_was_known_as_spoilt_does_not_count_because_its_area_is_a
 
 @pytest.mark.parametrize("drained", ["b", "at-b"], ids=["an area", "its cluster"])
 def test_a_drained_area_is_emptied(drained: str) -> None:
-    """Each replica is made elsewhere, and then removed; what is there more often only leaves."""
     one, two = dataset("x", "b"), dataset("y", "a", "b", wished=2)
 
     assert acts(stored(one, two, drained=frozenset({drained}))) == [("x", "a", "b"), ("y", "c", "b")]
@@ -185,7 +182,6 @@ def test_no_round_passes_its_limits() -> None:
 
 
 def test_what_is_missing_is_made_however_large_it_is() -> None:
-    """The most bytes of a round are those that even disks out."""
     rules = replace(RULES, bytes_per_round=10 * GB)
 
     assert len(acts(stored(dataset("x"), dataset("y", "a", wished=2)), rules)) == 2
@@ -210,7 +206,6 @@ def test_what_is_carried_is_left_alone_and_no_disk_is_evened_out_meanwhile() -> 
 
 
 def test_what_people_work_on_is_left_alone_and_holds_up_nothing_else() -> None:
-    """Neither drains nor repairs, however many they are."""
     busy = [replace(dataset(f"b{n}", "a", wished=2), is_busy=True) for n in range(12)]
     seen = stored(*busy, dataset("x", "a"), dataset("y"), drained=frozenset("a"))
 
@@ -237,7 +232,6 @@ def test_what_an_area_had_that_is_removed_counts_no_more() -> None:
 
 
 def test_what_a_lost_area_had_counts_no_more() -> None:
-    """As many as wished for are whole in others, and what is not so is made."""
     areas = (area("a"), area("b"), area("c", fault="no answer"), area("d"))
     whole, lacking = dataset("x", "a", "b", "c", wished=2), dataset("y", "c")
     seen = stored(whole, lacking, areas=areas, drained=frozenset("c"))
@@ -281,7 +275,6 @@ def test_a_copy_beyond_the_wish_leaves_a_drained_area_and_is_carried_nowhere() -
 
 @pytest.mark.parametrize("drained", ["", "a"], ids=["repaired", "emptied"])
 def test_each_owner_has_a_turn(drained: str) -> None:
-    """One who has many that nothing can be done about, or many at all, holds up nobody."""
     many = [dataset(f"m{n:02}", "a", wished=1 if drained else 2) for n in range(30)]
     other = replace(many[0], owner="zoe", uid=1001)
     found = acts(stored(*many, other, drained=frozenset(drained)))
@@ -334,7 +327,6 @@ def test_no_area_rests_for_what_failed_while_the_clock_was_ahead() -> None:
 
 
 def test_the_rest_counts_from_the_end_of_what_failed() -> None:
-    """A copy that took hours is not begun again at once."""
     rest = timedelta(seconds=RULES.replicated_rest_s)
     failed = ServiceReplicaAct(dataset="al/x", target="b", began_at=NOON - 20 * rest, ended_at=NOON, why="cut")
     seen = stored(dataset("x"), areas=(area("b", 900),), carried=(failed,))
@@ -344,7 +336,6 @@ def test_the_rest_counts_from_the_end_of_what_failed() -> None:
 
 
 def test_what_was_to_leave_once_another_replica_came_is_removed_still() -> None:
-    """Though nothing is drained, and its owner has more than wished for; after a rest."""
     leaving = frozenset({("al/x", "a")})
     failed = ServiceReplicaAct(dataset="al/x", target="b", source="a", began_at=NOON, ended_at=NOON, why="no answer")
     seen = stored(dataset("x", "a", "b", wished=1), leaving=leaving)
@@ -404,7 +395,6 @@ def test_the_order_of_rows_does_not_matter() -> None:
 
 
 def test_rounds_come_to_an_end() -> None:
-    """What is advised is done, and after a few rounds nothing is advised any more."""
     place = {f"x{n}": ["a"] for n in range(6)}
     used = {"a": 900, "b": 300, "c": 300}
     for _ in range(20):
@@ -428,7 +418,6 @@ def test_rounds_come_to_an_end() -> None:
 
 @pytest.mark.parametrize("drained", [(), ("b",), ("at-b",)])
 def test_a_replica_that_is_away_counts_until_its_area_is_drained(drained: tuple[str, ...]) -> None:
-    """And no disk is evened out by what nobody can read."""
     one = dataset("x", "a", "b", wished=2)
     away = replace(one.dataset.replicas[1], is_away=True)
     kept = replace(one, dataset=one.dataset.holding(away))

@@ -43,7 +43,6 @@ datasets = st.builds(
 
 
 def kept(number: int, said: tuple[int, int, dict[str, bool], bool, bool]) -> DelegatedDataset:
-    """Return a dataset with these replicas, whole or not."""
     size, wished, at, may_move, is_busy = said
     return DelegatedDataset(
         uid=1000,
@@ -81,7 +80,6 @@ worlds = st.builds(
 
 
 def acts(seen: DatasetStorageSnapshot) -> tuple[ServiceReplicaAct, ...]:
-    """Return what a round does."""
     snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(seen, RULES)
     return storage_area_rebalancing.dataset_changes_for_moves(
         snapshot, storage_area_rebalancing.plan_dataset_rebalance_round(snapshot, RULES).moves
@@ -89,7 +87,6 @@ def acts(seen: DatasetStorageSnapshot) -> tuple[ServiceReplicaAct, ...]:
 
 
 def done(seen: DatasetStorageSnapshot, every: Iterable[ServiceReplicaAct]) -> DatasetStorageSnapshot:
-    """Return the world after a round."""
     free = {one.storage: one.free_bytes for one in seen.areas}
     known = {one.name: one for one in seen.kept}
     for act in every:
@@ -110,20 +107,17 @@ def done(seen: DatasetStorageSnapshot, every: Iterable[ServiceReplicaAct]) -> Da
 
 
 def safe(one: DelegatedDataset, seen: DatasetStorageSnapshot) -> set[str]:
-    """Return the areas that can be read and have a whole replica."""
     up = {each.storage for each in seen.areas if not each.fault}
     return up.intersection(one.dataset.whole)
 
 
 def emptied(seen: DatasetStorageSnapshot) -> tuple[set[str], set[str]]:
-    """Return the areas that are drained, and those as well that are full."""
     drained = {one.storage for one in seen.areas if one.storage in seen.drained}
     full = {one.storage for one in seen.areas if not one.fault and one.free_bytes <= RULES.full_free_bytes}
     return drained, drained | full
 
 
 def fullest(seen: DatasetStorageSnapshot) -> float:
-    """Return the used part of the fullest area that can be used."""
     return max((1 - one.free_bytes / SIZE for one in seen.areas if not one.fault), default=0.0)
 
 
@@ -149,7 +143,6 @@ def test_a_replica_comes_only_to_where_none_is_and_one_can_be(seen: DatasetStora
 
 @given(worlds)
 def test_no_replica_is_carried_twice_and_no_round_does_more_than_it_may(seen: DatasetStorageSnapshot) -> None:
-    """Several of one dataset may be removed, each from its own area."""
     found = acts(seen)
     touched = [(one.dataset, name) for one in found for name in (one.target, one.source) if name]
     whole = {one.name: one.dataset.whole for one in seen.kept}

@@ -9,9 +9,7 @@ from gridbridge.decisions.rebalance import waiting_task_and_transfer_moves
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
-from gridbridge.decisions.rebalance.waiting_task_and_transfer_moves import (
-    recheck_waiting_task_moves,
-)
+from gridbridge.decisions.rebalance.waiting_task_and_transfer_moves import recheck_waiting_task_moves
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
@@ -32,7 +30,6 @@ RULES = RebalanceSection()
 
 
 def answer(name: str, free: int, slots: int = 8, besteffort: int | None = None) -> ClusterSnapshot:
-    """Return what a cluster of one queue says."""
     queue = QueueInstanceStatus(name="all.q@n1", slots_used=slots - free, slots_reserved=0, slots_total=slots)
     return ClusterSnapshot(
         cluster=name, taken_at=NOON, queues=(queue,), jobs={}, pending=0, free_slots=free, besteffort_slots=besteffort
@@ -40,7 +37,6 @@ def answer(name: str, free: int, slots: int = 8, besteffort: int | None = None) 
 
 
 def campaign(number: int, *clusters: str, slots: int = 1, type_: CampaignType = CampaignType.DEFAULT) -> Campaign:
-    """Return a campaign that goes on."""
     wishes = {name: JdlClusterSettings(exec_file="run", slots=slots) for name in clusters}
     return Campaign(
         number=number,
@@ -73,20 +69,17 @@ def gathered(**more: object) -> TasksObservedAtClusters:
 
 
 def moves(seen: TasksObservedAtClusters) -> list[tuple[int, str, str]]:
-    """Return what job 1 gives where."""
     advice = plan_job_repair_or_spread(waiting_task_and_transfer_moves.tasks_as_placement_snapshot(seen), "1", RULES)
     return [(one.number, one.source, one.target) for one in advice.moves]
 
 
 def test_waiting_tasks_go_to_free_slots_and_no_further() -> None:
-    """Its share of gamma is three of six, and so many have room there."""
     assert moves(gathered()) == [(0, "beta", "gamma"), (1, "beta", "gamma"), (2, "beta", "gamma")]
     one_free = {"beta": answer("beta", 0), "gamma": answer("gamma", 1)}
     assert len(moves(gathered(answers=one_free))) == 1
 
 
 def test_what_is_on_its_way_takes_the_room_first() -> None:
-    """It waits no more where it was, and its campaign sends it to where slots are free."""
     moved = [listed(number, is_waiting=False, is_moving=True) for number in (0, 1)]
     others = [listed(number) for number in range(2, 6)]
 
@@ -98,7 +91,6 @@ TWO = (campaign(1, "beta", "gamma"), campaign(2, "gamma"))
 
 
 def test_a_task_takes_all_of_its_slots() -> None:
-    """Four tasks of 8 slots are not sent to 8 free ones, and none of a second look."""
     wide = tuple(listed(number, slots=8) for number in range(6))
     free = {"beta": answer("beta", 0, 64), "gamma": answer("gamma", 8, 64)}
     seen = gathered(answers=free, tasks=wide, campaigns=(campaign(1, "beta", "gamma", slots=8),))
@@ -226,7 +218,6 @@ SECOND = replace(MOVE, number=1)
 
 
 def checked(now: PlacementSnapshot, *wanted: PlacementMove) -> tuple[int, list[str]]:
-    """Return how many moves hold, and why the others do not."""
     found = recheck_waiting_task_moves(wanted or (MOVE,), now, RebalanceSection(), is_asked=False)
     return len(found.moves), [one.reason for one in found.dropped]
 

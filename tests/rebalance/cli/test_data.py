@@ -50,7 +50,6 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """Return a shell of somebody with a file and two areas; rsync is not needed here."""
     areas = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -125,7 +124,6 @@ def test_a_dataset_that_is_busy_or_wrong_is_told_and_others_are_drained(shell: S
 def test_the_service_is_let_before_the_first_copy(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    """A copy may be killed."""
     let: list[str] = []
 
     def die(*_: object) -> None:
@@ -147,7 +145,6 @@ def test_the_service_is_let_before_the_first_copy(
 def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else it would make anew what was removed; but one replica less is no end of the dataset."""
     let: list[str] = []
     home = pwd.getpwuid(os.geteuid()).pw_dir
     monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda name: let.append(name) or "")
@@ -174,7 +171,6 @@ def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
 def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, is_usual: bool, let: str, begun: bool, why: str
 ) -> None:
-    """The dataset is noted all the same: the status is 0."""
     home = pwd.getpwuid(os.geteuid()).pw_dir
     monkeypatch.setattr(owner_datasets, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     monkeypatch.setattr(delegated_datasets, "delegate_dataset_or_why_not", lambda _: let)

@@ -32,7 +32,6 @@ TELLS: dict[str, Callable[[], int]] = {
 def test_no_record_writes_more_to_a_terminal_than_lines_of_text(
     tell: Callable[[], int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Root asks `gridbridge why bob/reads`, too."""
     tell()
     told = capsys.readouterr().out
 

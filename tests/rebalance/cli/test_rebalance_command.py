@@ -43,14 +43,12 @@ GIVEN = {
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """Return a file of two hosts."""
     found = tmp_path / "hosts.json"
     found.write_text(json.dumps(GIVEN))
     return str(found)
 
 
 def plan(*words: str) -> Result:
-    """Call it."""
     return CliRunner().invoke(gridbridge, ("rebalance", "plan", *words))
 
 

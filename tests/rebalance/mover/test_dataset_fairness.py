@@ -36,7 +36,6 @@ def test_who_has_many_has_not_all_that_is_on_its_way_while_others_wait() -> None
 
 
 def test_what_ends_makes_place_for_the_owner_of_whom_least_is_on_its_way() -> None:
-    """One copy at a time is each owner's in turn."""
     turns = turns_of(of("al/1", "al/2", "zoe/1", "zoe/2"))
     found = []
     while group := turns.next():

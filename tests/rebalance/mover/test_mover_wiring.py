@@ -93,7 +93,6 @@ def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
 
 
 def call(*words: str) -> Result:
-    """Call it."""
     return CliRunner().invoke(gridbridge, ("rebalance", *words))
 
 
@@ -138,7 +137,6 @@ def test_a_name_of_no_host_is_told_with_the_clusters_and_the_areas(words: tuple[
 def test_a_plan_looks_at_tasks_and_at_datasets_at_the_same_time(
     monkeypatch: pytest.MonkeyPatch, begun: list[bool]
 ) -> None:
-    """Both wait for answers most of the time."""
     decided, both = rebalance_round_runner._run, Barrier(2, timeout=20)
 
     def meet(*words: Any, **known: Any) -> Any:
@@ -152,7 +150,6 @@ def test_a_plan_looks_at_tasks_and_at_datasets_at_the_same_time(
 
 
 def test_clients_log_in_before_a_plan_loads_what_decides() -> None:
-    """To load the state file's library takes as long as a login."""
     program = """
 import sys
 from gridbridge.rebalance.cli import rebalance_command as rebalance

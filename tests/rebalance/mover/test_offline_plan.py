@@ -35,14 +35,12 @@ WHOLE = {
 
 
 def told(folder: Path, **more: object) -> str:
-    """Write a file; return its path."""
     path = folder / "hosts.json"
     path.write_text(json.dumps(WHOLE | more))
     return str(path)
 
 
 def mistakes(folder: Path, **more: object) -> list[str]:
-    """Return what is wrong with a file, without its name."""
     path = told(folder, **more)
     with pytest.raises(ConfigError) as raised:
         snapshot_file_plan.plan_from_snapshot_file(path)
@@ -146,7 +144,6 @@ def test_every_mistake_is_told_with_its_place_and_what_would_be_right(tmp_path: 
 
 @pytest.mark.parametrize("number", ["1e999", "-1", "1.5", "NaN", "1e19", "9" * 400])
 def test_a_number_that_no_host_has_is_told_with_its_key(tmp_path: Path, number: str) -> None:
-    """JSON has numbers of any size."""
     path = Path(told(tmp_path, hosts=[{"name": "a", "slots": "HERE"}]))
     path.write_text(path.read_text().replace('"HERE"', number))
 
@@ -234,7 +231,6 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
-    """What leaves alpha is at beta then; what is advised does not change what was."""
     alpha, beta = snapshot_file_plan.plan_from_snapshot_file(told(tmp_path), RebalanceScope.HOST, "alpha").loads
 
     assert ("alpha", "beta") == (alpha.host, beta.host)

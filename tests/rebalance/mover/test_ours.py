@@ -27,17 +27,14 @@ class Killed(BaseException):
 
 @pytest.fixture(name="site")
 def _site(tmp_path: Path) -> Site:
-    """Return three areas of three clusters."""
     return Site(tmp_path)
 
 
 def only(site: Site, *names: str) -> None:
-    """Leave out the other areas."""
     site.areas = {name: one for name, one in site.areas.items() if name in names}
 
 
 def entries(site: Site, storage: str) -> list[str]:
-    """Return what is in the account's folder, but for the file that says whose area it is."""
     return sorted(set(os.listdir(site.areas[storage].own)) - {AREA_MARK})
 
 
@@ -48,7 +45,6 @@ def reasons(outcome: DatasetCommandOutcome) -> dict[str, str]:
 @pytest.mark.parametrize("name", ["reads", ".reads.old", ".reads.part"])
 @pytest.mark.parametrize("kind", ["folder", "file"])
 def test_what_its_owner_has_in_an_area_is_neither_replaced_nor_removed(site: Site, name: str, kind: str) -> None:
-    """Another area gets the replica, and neither a drop nor a drain takes the owner's own."""
     theirs = Path(site.areas["beta-disk"].own, name)
     theirs.parent.mkdir()
     if kind == "folder":
@@ -85,7 +81,6 @@ def test_what_comes_during_a_copy_is_not_replaced_either(site: Site) -> None:
 
 
 def test_a_replica_whose_record_was_lost_is_replaced(site: Site) -> None:
-    """It is of the same content by its mark, whatever became of it."""
     only(site, "beta-disk")
     site.datasets.add("reads", site.tree(), 1)
     (site.folder / "records/reads.json").unlink()
@@ -148,7 +143,6 @@ def test_two_records_that_have_one_replica_leave_it_to_whose_it_is(site: Site) -
 
 
 def test_a_replica_with_a_mark_of_long_ago_is_that_datasets(site: Site) -> None:
-    """It names no content; the next copy into that place does."""
     only(site, "beta-disk")
     done = site.datasets.add("reads", site.tree(), 1)
     mark = site.replica("beta-disk", "reads") / REPLICA_MARK
@@ -212,7 +206,6 @@ def test_a_kill_between_two_steps_keeps_no_dataset_from_being_copied(site: Site,
 
 
 def test_a_removal_that_was_killed_half_way_is_ended_by_the_next(site: Site) -> None:
-    """The mark goes last."""
     only(site, "beta-disk")
     site.carrier.dies_after = 1
     site.datasets.add("reads", site.tree(), 1)
@@ -261,7 +254,6 @@ def test_a_replica_is_no_original(site: Site) -> None:
 
 @pytest.mark.parametrize("is_link", [False, True])
 def test_two_areas_in_one_place_count_as_one(site: Site, is_link: bool) -> None:
-    """What one has is neither counted nor removed as the other's."""
     only(site, "alpha-disk", "beta-disk")
     place = site.areas["alpha-disk"].path
     if is_link:
@@ -332,7 +324,6 @@ def test_it_stays_where_the_next_copy_goes_on_and_goes_with_the_dataset(site: Si
 
 
 def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though all of it would not fit any more, and another area has more room."""
     failing(site, "beta-disk")
     site.datasets.add("reads", site.tree(), 1, is_later=True)
     site.datasets.replicate("reads", "beta-disk")
@@ -377,7 +368,6 @@ def test_it_can_be_dropped_by_itself(site: Site) -> None:
 
 
 def test_it_goes_from_an_area_that_has_no_more_room(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else it would fill the disk for which nothing of it is ever made whole; a replica stays."""
     only(site, "beta-disk")
     tree = site.tree()
     site.datasets.add("reads", tree, 1)

@@ -23,7 +23,6 @@ DEEP = "[" * 100_000
 
 
 def row(name: str, **more: object) -> dict[str, Any]:
-    """Return what an owner's process tells of a dataset."""
     replica = DatasetReplica(storage="a", size_bytes=1, is_whole=True, checked_at=NOON)
     one = Dataset(name=name, path="/x", is_tree=True, files=1, size_bytes=1, sha256="", wished=1, replicas=(replica,))
     return {"name": name, "dataset": encode_dataset_record(one) | more, "busy": False}
@@ -96,7 +95,6 @@ def test_one_persons_wrong_answer_hides_nobody_elses(
 def test_a_reason_is_a_line_that_can_be_kept(
     answering: Callable[[dict[str, str]], None], answer: str, reason: str
 ) -> None:
-    """The state file takes no half of a letter."""
     answering({"u.1": answer})
 
     assert delegated_datasets.copy_replica_as_owner(let("x"), "a", "") == reason
@@ -119,7 +117,6 @@ def test_a_reason_is_a_line_that_can_be_kept(
 def test_a_dataset_was_read_only_if_its_owners_program_says_so(
     monkeypatch: pytest.MonkeyPatch, status: int, answer: str, said: str, why: str
 ) -> None:
-    """One that broke off or was ended has the exit status of one that found something spoilt."""
     done = CompletedProgram((), status, answer.encode(), said.encode())
     monkeypatch.setattr(privileged_helper_calls, "run_gridbridge_as_user", lambda *_, **__: done)
 

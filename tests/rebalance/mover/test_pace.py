@@ -22,7 +22,6 @@ REFUSED = 30
 def test_rsync_is_given_the_limit_of_the_area_into_which_it_copies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kib: int
 ) -> None:
-    """And none where the area has none."""
     program, noted = tmp_path / "rsync", tmp_path / "argv"
     program.write_text(f'#!/bin/sh\necho "$*" >{noted}\nexit {REFUSED}\n')
     program.chmod(0o755)

@@ -1,6 +1,7 @@
 """Rebalancing marks tasks that wait still, and nothing else."""
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,10 +26,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.published_campaigns_and_tasks import RebalancedTaskAttempt
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    ArrayTaskDeletion,
-    NikitaDeletionReason,
-)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.job_request import JobRequest
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -76,24 +74,23 @@ class Site:
         self.asked = 0
         self._looks = 0
         self.starts_when_asked = 0  # at this look place 1 runs
-        database = StateFile.open(self.policy.site.state)
-        campaigns = CampaignRows(database)
-        wishes = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
-        one = Campaign(
-            number=0,
-            uid=1000,
-            owner="alice",
-            state=CampaignState.IN_TREATMENT,
-            submitted_at=NOON,
-            tasks=TASKS,
-            digest="",
-            jdl=Jdl(name="n", clusters=wishes),
-        )
-        campaigns.add(one, "token")
-        array = campaigns.intend(1, "beta", TASKS, NOON)
-        assert array
-        campaigns.array_is(array, ArraySubmissionState.RELEASED, 7)
-        database.close()
+        with closing(StateFile.open(self.policy.site.state)) as database:
+            campaigns = CampaignRows(database)
+            wishes = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
+            one = Campaign(
+                number=0,
+                uid=1000,
+                owner="alice",
+                state=CampaignState.IN_TREATMENT,
+                submitted_at=NOON,
+                tasks=TASKS,
+                digest="",
+                jdl=Jdl(name="n", clusters=wishes),
+            )
+            campaigns.add(one, "token")
+            array = campaigns.intend(1, "beta", TASKS, NOON)
+            assert array
+            campaigns.array_is(array, ArraySubmissionState.RELEASED, 7)
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
         monkeypatch.setattr(rebalance_task_observer.drains, "list_drained_clusters", lambda: frozenset())
 
@@ -137,9 +134,8 @@ class Site:
 
     def marked(self) -> list[int]:
         """Return the places that are to be moved."""
-        database = self.database()
-        found = TaskDeletionMarkRows(database).all().get((1, 1), {})
-        database.close()
+        with closing(self.database()) as database:
+            found = TaskDeletionMarkRows(database).all().get((1, 1), {})
         assert {mark.wiped_for for mark in found.values()} <= {NikitaDeletionReason.MOVED, NikitaDeletionReason.LEFT}
         return sorted(found)
 
@@ -160,7 +156,6 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 def test_tasks_that_wait_where_they_can_not_start_are_marked(site: Site) -> None:
-    """Beta has no room for any of them, and gamma for four, of which a round moves all."""
     planned, checked = site.rebalance()
 
     assert [(one.source, one.target) for one in planned.advice.moves] == [("beta", "gamma")] * 4
@@ -171,13 +166,11 @@ def test_tasks_that_wait_where_they_can_not_start_are_marked(site: Site) -> None
 def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two clusters, a campaign and six tasks: the moves are kept, and why they are not replayed."""
     monkeypatch.setattr(rebalance_journal, "MOST_ROWS", 8)
 
     site.rebalance()
-    database = site.database()
-    (kept,) = DecisionJournal(database).last(9)
-    database.close()
+    with closing(site.database()) as database:
+        (kept,) = DecisionJournal(database).last(9)
 
     assert len(site.marked()) == len(kept.inputs["actions"]) - 1 == 4  # type: ignore[arg-type]  # a list
     with pytest.raises(InputsNotJournalled, match="the inputs were not kept: 9 hosts, jobs and tasks"):
@@ -185,11 +178,9 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
 
 
 def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite") -> None:
-    """They give the same decision again."""
     sent_site.rebalance(HostOrJobToRebalance(what=RebalanceScope.JOB, name="gb.alpha.7"))
-    database = sent_site.database()
-    (kept,) = DecisionJournal(database).last(9)
-    database.close()
+    with closing(sent_site.database()) as database:
+        (kept,) = DecisionJournal(database).last(9)
 
     assert {one["job"] for one in kept.inputs["snapshot"]["tasks"]} == {"gb.alpha.7"}  # type: ignore[index]  # JSON
     assert rebalance_journal.replay_rebalance_decision(kept.inputs) == kept.inputs["actions"]
@@ -197,16 +188,14 @@ def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite")
 
 def test_a_dry_run_marks_nothing_and_keeps_nothing(site: Site) -> None:
     planned, _ = site.rebalance(is_dry=True)
-    database = site.database()
-    kept = DecisionJournal(database).last(9)
-    database.close()
+    with closing(site.database()) as database:
+        kept = DecisionJournal(database).last(9)
 
     assert planned.advice.moves
     assert (site.marked(), kept) == ([], ())
 
 
 def test_a_task_that_starts_between_plan_and_act_is_left_alone(site: Site) -> None:
-    """The look that a round acts by is its second one."""
     site.starts_when_asked = 2
 
     _, checked = site.rebalance()
@@ -221,18 +210,16 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
     """The round has read the marks of its second look by then."""
 
     def names() -> frozenset[str]:
-        database = site.database()
-        if site.asked == 2:
-            TaskDeletionMarkRows(database).cancel(1, 0)
-        database.close()
+        with closing(site.database()) as database:
+            if site.asked == 2:
+                TaskDeletionMarkRows(database).cancel(1, 0)
         return frozenset()
 
     monkeypatch.setattr(rebalance_task_observer.drains, "list_drained_clusters", names)
 
     _, checked = site.rebalance()
-    database = site.database()
-    found = TaskDeletionMarkRows(database).all()[1, 1]
-    database.close()
+    with closing(site.database()) as database:
+        found = TaskDeletionMarkRows(database).all()[1, 1]
 
     assert len(checked.moves) == 4
     assert found[1].wiped_for is NikitaDeletionReason.UNWANTED
@@ -242,14 +229,13 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
 @pytest.mark.parametrize("why", [NikitaDeletionReason.MOVED, NikitaDeletionReason.OVERFLOW])
 def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(site: Site, why: NikitaDeletionReason) -> None:
     wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=why, places=(range(1, 3),))
-    database = site.database()
-    marks = TaskDeletionMarkRows(database)
-    marks.cancel(1, 0)
-    marks.put(wipe)
-    put = marks.all()[1, 1]
-    marks.remove(wipe)
-    left = marks.all()[1, 1]
-    database.close()
+    with closing(site.database()) as database:
+        marks = TaskDeletionMarkRows(database)
+        marks.cancel(1, 0)
+        marks.put(wipe)
+        put = marks.all()[1, 1]
+        marks.remove(wipe)
+        left = marks.all()[1, 1]
 
     assert [put[place].wiped_for for place in (1, 2)] == [NikitaDeletionReason.UNWANTED, why]
     assert [*left] == [1]
@@ -257,9 +243,8 @@ def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(site: Site
 
 def test_nothing_is_moved_once_it_is_quiesced_after_the_plan(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def quiesce() -> None:
-        database = site.database()
-        RebalanceNoteRows(database).quiesce(NOON)
-        database.close()
+        with closing(site.database()) as database:
+            RebalanceNoteRows(database).quiesce(NOON)
 
     _at_second_look(site, monkeypatch, quiesce)
 
@@ -271,9 +256,8 @@ def test_nothing_is_moved_once_it_is_quiesced_after_the_plan(site: Site, monkeyp
 
 def test_a_target_that_got_a_task_after_the_plan_gets_no_other(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def note() -> None:
-        database = site.database()
-        RebalanceNoteRows(database).note(HOST, ["gamma"], site.now)
-        database.close()
+        with closing(site.database()) as database:
+            RebalanceNoteRows(database).note(HOST, ["gamma"], site.now)
 
     _at_second_look(site, monkeypatch, note)
 
@@ -294,8 +278,6 @@ def test_a_target_that_got_a_task_after_the_plan_gets_no_other(site: Site, monke
 def test_a_job_whose_owner_says_after_the_plan_that_it_stays_is_not_moved(
     sent_site: "SentSite", monkeypatch: pytest.MonkeyPatch, asked: HostOrJobToRebalance, moved: int
 ) -> None:
-    """Unless somebody wants just that job to be moved."""
-
     def stay() -> None:
         sent_site.contexts[7] = (("gridbridge_balance", "no"),)
 
@@ -321,7 +303,6 @@ def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[
 
 
 def test_what_is_marked_is_on_its_way(site: Site) -> None:
-    """The next round moves nothing besides, and an own wish of a host finds it there."""
     site.rebalance()
     planned, _ = site.rebalance(HostOrJobToRebalance())
 
@@ -354,29 +335,24 @@ def test_tasks_that_could_not_be_moved_for_long_hold_up_no_others(site: Site, mi
 def test_what_was_done_is_known_for_as_long_as_a_rest(
     site: Site, rules: dict[str, float], days: int, is_known: bool
 ) -> None:
-    """A round that moves something forgets what no rest counts from any more."""
     site.policy = replace(site.policy, rebalance=replace(site.policy.rebalance, **rules))
-    database = site.database()
-    RebalanceNoteRows(database).note(HOST, ["delta"], site.now - timedelta(days=days))
-    database.close()
+    with closing(site.database()) as database:
+        RebalanceNoteRows(database).note(HOST, ["delta"], site.now - timedelta(days=days))
     site.rebalance()
 
-    database = site.database()
-    known = set(RebalanceNoteRows(database).recent().hosts)
-    database.close()
+    with closing(site.database()) as database:
+        known = set(RebalanceNoteRows(database).recent().hosts)
 
     assert known == {"gamma", *(["delta"] if is_known else [])}
 
 
 @pytest.mark.parametrize("mark", [NikitaDeletionReason.MOVED, NikitaDeletionReason.LEFT])
 def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(site: Site, mark: NikitaDeletionReason) -> None:
-    """Its old cluster lists it no more, and its campaign has not heard of that yet."""
     site.rebalance()
-    database = site.database()
-    places = (range(1, 5),)
-    wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=mark, places=places)
-    TaskDeletionMarkRows(database).put(wipe)
-    database.close()
+    with closing(site.database()) as database:
+        places = (range(1, 5),)
+        wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=mark, places=places)
+        TaskDeletionMarkRows(database).put(wipe)
     site.gone = {1, 2, 3, 4}
     site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
 
@@ -408,16 +384,15 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
 ) -> None:
     """Any of them may start there yet."""
     site.silent = {"beta"}
-    database = site.database()
-    event = CampaignEvent(
-        kind=CampaignEventSubject.CLUSTER,
-        code=CampaignEventCode.GET_JOBS,
-        cluster="beta",
-        opened_at=site.now - timedelta(seconds=silent_s),
-        last_at=site.now,
-    )
-    EventAndSuccessRecordRows(database).put([event])
-    database.close()
+    with closing(site.database()) as database:
+        event = CampaignEvent(
+            kind=CampaignEventSubject.CLUSTER,
+            code=CampaignEventCode.GET_JOBS,
+            cluster="beta",
+            opened_at=site.now - timedelta(seconds=silent_s),
+            last_at=site.now,
+        )
+        EventAndSuccessRecordRows(database).put([event])
 
     for asked in (HostOrJobToRebalance(), HostOrJobToRebalance(what=RebalanceScope.FAIL, name="beta")):
         planned, _ = site.rebalance(asked)
@@ -432,17 +407,16 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
 
 
 def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Site) -> None:
-    database = site.database()
-    event = CampaignEvent(
-        kind=CampaignEventSubject.CAMPAIGN,
-        code=CampaignEventCode.BLACKLIST,
-        campaign=1,
-        cluster="gamma",
-        opened_at=NOON,
-        last_at=NOON,
-    )
-    EventAndSuccessRecordRows(database).put([event])
-    database.close()
+    with closing(site.database()) as database:
+        event = CampaignEvent(
+            kind=CampaignEventSubject.CAMPAIGN,
+            code=CampaignEventCode.BLACKLIST,
+            campaign=1,
+            cluster="gamma",
+            opened_at=NOON,
+            last_at=NOON,
+        )
+        EventAndSuccessRecordRows(database).put([event])
 
     planned, _ = site.rebalance()
 
@@ -466,14 +440,13 @@ def test_nothing_is_moved_while_it_is_quiesced(site: Site) -> None:
 
 def test_a_host_that_got_tasks_rests(site: Site) -> None:
     site.rebalance()
-    database = site.database()
-    marks = TaskDeletionMarkRows(database)
-    campaigns = CampaignRows(database)
-    (array,) = campaigns.open_arrays()
-    moved = [one for one in campaigns.pending(array) if one.place <= 4]
-    campaigns.ended(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
-    marks.tidy()
-    database.close()
+    with closing(site.database()) as database:
+        marks = TaskDeletionMarkRows(database)
+        campaigns = CampaignRows(database)
+        (array,) = campaigns.open_arrays()
+        moved = [one for one in campaigns.pending(array) if one.place <= 4]
+        campaigns.ended(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
+        marks.tidy()
     site.running = set()
     soon, _ = site.rebalance()
     site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
@@ -485,18 +458,16 @@ def test_a_host_that_got_tasks_rests(site: Site) -> None:
 
 
 def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
-    """For people: what was moved from where, and where the next attempt went."""
-    database = site.database()
-    campaigns, known = CampaignRows(database), CampaignTaskRows(database)
-    (array,) = campaigns.open_arrays()
-    moved = [one for one in campaigns.pending(array) if one.place <= 2]
-    campaigns.ended(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
-    campaigns.wait_again(1, *(WaitingTaskRange(first=one.task, last=one.task, attempt=2) for one in moved))
-    again = campaigns.intend(1, "gamma", 1, NOON)
-    assert again
-    tasks = known.sent(1, 0, TASKS)
-    published_campaign_files.publish_campaign_task_file(1, 0, tasks, str(tmp_path))
-    database.close()
+    with closing(site.database()) as database:
+        campaigns, known = CampaignRows(database), CampaignTaskRows(database)
+        (array,) = campaigns.open_arrays()
+        moved = [one for one in campaigns.pending(array) if one.place <= 2]
+        campaigns.ended(replace(one, outcome=TaskAttemptOutcome.MOVED) for one in moved)
+        campaigns.wait_again(1, *(WaitingTaskRange(first=one.task, last=one.task, attempt=2) for one in moved))
+        again = campaigns.intend(1, "gamma", 1, NOON)
+        assert again
+        tasks = known.sent(1, 0, TASKS)
+        published_campaign_files.publish_campaign_task_file(1, 0, tasks, str(tmp_path))
 
     assert [one.moved for one in tasks if one.moved] == [
         (RebalancedTaskAttempt(attempt=1, cluster="beta", to="gamma"),),
@@ -521,10 +492,9 @@ class SentSite(Site):
         self.at_gamma = 0  # a job that runs there
         self.contexts: dict[int, tuple[tuple[str, str], ...]] = {7: (), 8: ()}
         monkeypatch.setattr(home_tasks, "query_job_requests", self._requests_of)
-        database = self.database()
-        for job in self.letters:
-            TransferRows(database).put(sent(job))
-        database.close()
+        with closing(self.database()) as database:
+            for job in self.letters:
+                TransferRows(database).put(sent(job))
 
     def _snapshot(self, where: object, cluster: str, *more: object) -> tuple[ClusterSnapshot, float]:
         seen, took_s = super()._snapshot(where, cluster, *more)
@@ -549,9 +519,8 @@ class SentSite(Site):
 
     def asked_moves(self) -> dict[str, tuple[str, str]]:
         """Return what the poller is to move."""
-        database = self.database()
-        found = TaskMoveRows(database).in_flight()
-        database.close()
+        with closing(self.database()) as database:
+            found = TaskMoveRows(database).in_flight()
         return {one.name: (one.source, one.target) for one in found}
 
 
@@ -564,7 +533,6 @@ def _rows(letters: dict[int, str], slots: int = 1) -> dict[int, tuple[JobListRow
 
 
 def sent(job: int) -> Transfer:
-    """Return a transfer whose job waits at beta under this number."""
     return Transfer(
         name=f"gb.alpha.{job - 33}.0.1",
         uid=1000,
@@ -612,15 +580,15 @@ def test_nothing_else_is_begun_while_they_move(sent_site: SentSite, what: str) -
 @pytest.mark.parametrize("stage", [TaskMoveStage.ASKED, TaskMoveStage.HOME])
 @pytest.mark.parametrize("goes_on", [False, True], ids=["nowhere yet", "at gamma"])
 def test_a_task_on_its_way_counts_wherever_it_is(sent_site: SentSite, stage: TaskMoveStage, goes_on: bool) -> None:
-    """Beta lists it no more, or its end there is known; gamma may list the next attempt."""
-    database = sent_site.database()
-    moving = WaitingTaskMove(name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON, stage=stage)
-    TaskMoveRows(database).put(moving)
-    TransferRows(database).put(sent(40).but(verdict=TransferMessage(outcome=HowItEnds.EXIT)))
-    if goes_on:
-        after = sent(40).but(name="gb.alpha.7.0.2", remote="gamma", queue="transfer-gamma")
-        TransferRows(database).put(after)
-    database.close()
+    with closing(sent_site.database()) as database:
+        moving = WaitingTaskMove(
+            name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON, stage=stage
+        )
+        TaskMoveRows(database).put(moving)
+        TransferRows(database).put(sent(40).but(verdict=TransferMessage(outcome=HowItEnds.EXIT)))
+        if goes_on:
+            after = sent(40).but(name="gb.alpha.7.0.2", remote="gamma", queue="transfer-gamma")
+            TransferRows(database).put(after)
     sent_site.letters[40] = ""
     sent_site.at_gamma = 40 if goes_on else 0
 
@@ -632,10 +600,9 @@ def test_a_task_on_its_way_counts_wherever_it_is(sent_site: SentSite, stage: Tas
 @pytest.mark.parametrize("letter", ["", "qw"], ids=["nowhere yet", "at beta still"])
 def test_one_that_does_not_come_home_for_long_holds_up_no_other(sent_site: SentSite, letter: str) -> None:
     """Its owner has stopped its starter, which has only to end."""
-    database = sent_site.database()
-    moving = WaitingTaskMove(name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON)
-    TaskMoveRows(database).put(moving)
-    database.close()
+    with closing(sent_site.database()) as database:
+        moving = WaitingTaskMove(name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON)
+        TaskMoveRows(database).put(moving)
     sent_site.letters[40] = letter
     sent_site.now = NOON + timedelta(minutes=16)
 
@@ -649,12 +616,11 @@ def test_a_parallel_task_on_its_way_keeps_all_of_its_slots(sent_site: SentSite) 
     """Nobody lists it for some seconds, and where it goes they are still free."""
     sent_site.slots = 2
     sent_site.rebalance(FAIL)
-    database = sent_site.database()
-    moving = TaskMoveRows(database).in_flight()
-    clock = Clock(sent_site.now.timestamp)
-    sent_away = TransferredTaskReader(sent_site.policy, database, clock)
-    away = [*sent_away.listed((), {})]
-    database.close()
+    with closing(sent_site.database()) as database:
+        moving = TaskMoveRows(database).in_flight()
+        clock = Clock(sent_site.now.timestamp)
+        sent_away = TransferredTaskReader(sent_site.policy, database, clock)
+        away = [*sent_away.listed((), {})]
 
     assert moving
     assert {(one.transfer, one.slots) for one in away} == {(one.name, 2) for one in moving}
@@ -683,9 +649,8 @@ def test_one_that_starts_between_plan_and_act_is_dropped_and_told(sent_site: Sen
 def test_what_may_not_come_home_is_not_moved(
     sent_site: SentSite, changes: dict[str, Any], letters: str, expected: int
 ) -> None:
-    database = sent_site.database()
-    TransferRows(database).put(sent(40).but(**changes))
-    database.close()
+    with closing(sent_site.database()) as database:
+        TransferRows(database).put(sent(40).but(**changes))
     sent_site.letters[40] = letters
 
     planned, _ = sent_site.rebalance(FAIL)
@@ -714,7 +679,6 @@ def test_a_round_moves_no_job_whose_owner_lets_it_not(
 
 
 def test_nothing_that_was_sent_moves_while_home_does_not_tell_of_its_jobs(sent_site: SentSite) -> None:
-    """Its queues are told of by another answer."""
     sent_site.silent.add("alpha")
 
     planned, _ = sent_site.rebalance(FAIL)
@@ -794,17 +758,15 @@ class Unmovable:
 def test_tasks_that_can_not_be_moved_hold_up_no_other(
     sent_site: SentSite, stay: Any, ago: timedelta, movable: int, why: str
 ) -> None:
-    """Seven tasks wait, the six first ones can't come home: the seventh one goes."""
-    database = sent_site.database()
-    TransferRows(database).put(sent(40).but(closed_at=NOON))
-    sent_site.letters = dict.fromkeys((*Unmovable.JOBS, 48), "qw")
-    for job in sent_site.letters:
-        sent_site.contexts[job - 33] = ()
-        if stay is not Unmovable.recall or job == 48:
-            TransferRows(database).put(sent(job))
-    TransferRows(database).put(sent(41).but(closed_at=NOON))
-    stay(database, ago, sent_site.now)
-    database.close()
+    with closing(sent_site.database()) as database:
+        TransferRows(database).put(sent(40).but(closed_at=NOON))
+        sent_site.letters = dict.fromkeys((*Unmovable.JOBS, 48), "qw")
+        for job in sent_site.letters:
+            sent_site.contexts[job - 33] = ()
+            if stay is not Unmovable.recall or job == 48:
+                TransferRows(database).put(sent(job))
+        TransferRows(database).put(sent(41).but(closed_at=NOON))
+        stay(database, ago, sent_site.now)
 
     planned, _ = sent_site.rebalance(FAIL)
     told = [one.reason for one in planned.advice.rejected if why and one.reason.startswith(why)]

@@ -28,7 +28,6 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """Return three areas of three clusters."""
     return Site(tmp_path)
 
 
@@ -37,7 +36,6 @@ def whole(outcome: DatasetCommandOutcome) -> set[str]:
 
 
 def entries(site: Site, storage: str) -> list[str]:
-    """Return what is in the account's folder, but for the file that says whose area it is."""
     return sorted(set(os.listdir(site.areas[storage].own)) - {AREA_MARK})
 
 
@@ -46,7 +44,6 @@ def reasons(outcome: DatasetCommandOutcome) -> dict[str, str]:
 
 
 def test_a_tree_gets_as_many_replicas_as_wished_with_all_of_its_files(site: Site) -> None:
-    """A link is a copy of what it leads to."""
     done = site.datasets.add("reads", site.tree(), 2)
 
     assert (True, 2) == (done.is_done, len(whole(done)))
@@ -176,7 +173,6 @@ def test_the_original_is_read_once_at_most(
     ],
 )
 def test_what_happens_behind_our_back_is_seen_and_mended(site: Site, spoil: str, why: str) -> None:
-    """By verify, and by the next replicate; the replica that is whole is read for that."""
     before = site.datasets.add("reads", site.tree(), 2)
     hurt = min(whole(before))
     subprocess.run(["sh", "-c", spoil], cwd=site.replica(hurt, "reads"), check=True)
@@ -230,7 +226,6 @@ def test_what_an_earlier_copy_left_is_not_part_of_the_replica(site: Site) -> Non
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """Mount a filesystem of 1 MB."""
     path = tmp_path / "small"
     path.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", path], check=True)
@@ -323,7 +318,6 @@ def others_of(own: Path) -> list[Path]:
 @AS_ROOT
 @pytest.mark.parametrize("kind", MAKERS)
 def test_a_folder_of_somebody_elses_is_not_used(site: Site, kind: str) -> None:
-    """Nor does it keep a replica from being made: ours has a name that nobody could take."""
     own = take(site, kind)
 
     done = site.datasets.add("reads", site.tree(), 3)
@@ -337,7 +331,6 @@ def test_a_folder_of_somebody_elses_is_not_used(site: Site, kind: str) -> None:
 
 @AS_ROOT
 def test_a_folder_under_another_name_is_used_as_any(site: Site) -> None:
-    """Also when the name of the account is free again."""
     own = take(site)
     site.datasets.add("reads", site.tree(), 3)
     (other,) = others_of(own)
@@ -466,7 +459,6 @@ def test_a_replica_that_can_not_be_removed_is_kept_in_mind_until_it_is_lost(site
 
 
 def test_what_was_in_an_area_that_is_removed_counts_no_more_and_can_be_forgotten(site: Site) -> None:
-    """Its data stay where they are: nobody knows any more how to reach them."""
     left = min(whole(site.datasets.add("reads", site.tree(), 2)))
     there = site.replica(left, "reads")
     site.areas = {name: one for name, one in site.areas.items() if name != left}
@@ -497,7 +489,6 @@ def test_an_area_is_drained_once_enough_is_whole_elsewhere(site: Site) -> None:
 
 
 def test_an_area_that_an_administrator_drains_gets_no_replica(site: Site) -> None:
-    """By no command of an owner's; what it has counts until the service has carried it away."""
     for name in ("alpha-disk", "beta-disk"):
         site.areas[name] = replace(site.areas[name], is_drained=True)
 
@@ -626,7 +617,6 @@ def test_a_tree_of_somebody_elses_is_refused(site: Site) -> None:
 
 @AS_ROOT
 def test_a_record_that_somebody_else_put_there_is_not_read(site: Site) -> None:
-    """Nobody decides about another's data."""
     before = site.datasets.add("reads", site.tree(), 2)
     os.chown(f"{site.folder}/records/reads.json", 65534, 65534)
 

@@ -125,7 +125,6 @@ def _row(name: str) -> dict[str, object]:
 def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_added(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Another time for one that it looks after already is no other one."""
     monkeypatch.setattr(delegated_datasets, "MOST", 2)
     monkeypatch.setattr(delegated_datasets.require_below_delegation_limit, "__defaults__", (folder,))
     monkeypatch.setattr(data_command, "_datasets", lambda *_: site.datasets)
@@ -211,7 +210,6 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
 def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_let(
     tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each command is another process; the folder is the same, and looks make none."""
     taken = Path(folder, "u.0")
     taken.mkdir()
     os.chown(taken, 65534, -1)
@@ -228,7 +226,6 @@ def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_l
 
 
 def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folder: str) -> None:
-    """Their replicas are not made now; the same again changes nothing."""
     wishes = {"reads": JdlDataset(path=site.tree(), replicas=2)}
     delegated_datasets.add_campaign_datasets(wishes)
     delegated_datasets.add_campaign_datasets(wishes)
@@ -287,7 +284,6 @@ def test_its_owner_is_told_the_replicas_and_what_was_done(
 def test_a_dataset_of_ones_own_is_told_whatever_it_begins_with(
     site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, owner: str
 ) -> None:
-    """A name may begin with a digit, or stand behind its owner's as root types it."""
     site.datasets.add("1000genomes", site.tree(), 1)
     monkeypatch.setattr(sys, "argv", ["gridbridge", "why", f"{owner}1000genomes"])
     with pytest.raises(SystemExit) as ended:

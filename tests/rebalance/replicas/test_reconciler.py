@@ -3,6 +3,7 @@
 import subprocess
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -36,21 +37,54 @@ def _desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 
 def whole(desk: Desk, name: str = "reads") -> set[str]:
-    """Return where a dataset is whole, by reading it."""
     return set(desk.served.verify(name).dataset.whole)
 
 
 def carried(desk: Desk) -> tuple[ServiceReplicaAct, ...]:
-    """Return what the state file has."""
-    database = StateFile.open(desk.policy.site.state)
-    found = ReplicaActRows(database).all()
-    database.close()
-    return found
+    with closing(StateFile.open(desk.policy.site.state)) as database:
+        return ReplicaActRows(database).all()
 
 
 def added(desk: Desk, wished: int = 2, *, is_later: bool = False) -> set[str]:
     desk.served.add("reads", desk.site.tree(), wished, is_later=is_later)
     return set() if is_later else whole(desk)
+
+
+def noted(desk: Desk, *names: str) -> None:
+    """Add datasets of which the service is to make one replica each."""
+    tree = desk.site.tree()
+    for name in names:
+        desk.served.add(name, tree, 1, is_later=True)
+
+
+def uneven(desk: Desk, full: str) -> None:
+    """As all areas lie on one disk, make up sizes by which one area is fuller than the others."""
+    desk.sizes = {name: (1000, 100 if name == full else 900) for name in NAMES}
+
+
+def failing(desk: Desk, verb: str, why: str = "no answer") -> None:
+    """Have owners' processes fail at a verb."""
+
+    def fail(words: tuple[str, ...]) -> None:
+        if words[0] == verb:
+            raise GridbridgeError(why)
+
+    desk.before = fail
+
+
+def killed_round(desk: Desk, verb: str, *, is_after: bool = False) -> None:
+    """Have a round killed just before, or just after, an owner's process does what a verb says."""
+
+    def die(words: tuple[str, ...]) -> None:
+        if words[0] == verb:
+            desk.before = lambda _: None
+            if is_after:
+                desk._call(*words)
+            raise Killed
+
+    desk.before = die
+    with pytest.raises(Killed):
+        desk.round()
 
 
 def test_a_dataset_that_was_only_noted_gets_its_replicas_one_a_round(desk: Desk) -> None:
@@ -80,9 +114,8 @@ def test_what_was_carried_is_known_for_as_long_as_a_rest(
     desk.rules = replace(desk.rules, **rules)
     at = desk.clock.now() - timedelta(days=days)
     old = ServiceReplicaAct(token="x", dataset="al/other", target="a", source="", size_bytes=1, began_at=at)
-    database = StateFile.open(desk.policy.site.state)
-    ReplicaActRows(database).begin([replace(old, ended_at=at)])
-    database.close()
+    with closing(StateFile.open(desk.policy.site.state)) as database:
+        ReplicaActRows(database).begin([replace(old, ended_at=at)])
 
     desk.round()
 
@@ -107,7 +140,6 @@ def test_a_dry_run_reads_changes_and_keeps_nothing(desk: Desk) -> None:
     "spoil", ["rm a.txt", "echo x >a.txt", "echo x >new", "rm -r $PWD", "rm -r $PWD && ln -s / $PWD"]
 )
 def test_what_happens_behind_our_back_is_mended_by_the_next_round(desk: Desk, spoil: str) -> None:
-    """A link in the place of a replica is nothing of ours: the copy goes elsewhere."""
     before = added(desk)
     hurt = min(before)
     subprocess.run(["sh", "-c", spoil], cwd=desk.site.replica(hurt, "reads"), check=True)
@@ -151,21 +183,9 @@ def _on_disk(desk: Desk) -> list[str]:
 @pytest.mark.parametrize("verb", ["copy", "drop"])
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
 def test_a_round_that_is_killed_at_any_step_goes_on_in_the_next(desk: Desk, verb: str, is_after: bool) -> None:
-    """The copy that was made is not made again, and what was to be removed goes."""
-    before = added(desk)
-    left = min(before)
+    left = min(added(desk))
     desk.drained = {left}
-
-    def die(words: tuple[str, ...]) -> None:
-        if words[0] == verb:
-            desk.before = lambda _: None
-            if is_after:
-                desk._call(*words)
-            raise Killed
-
-    desk.before = die
-    with pytest.raises(Killed):
-        desk.round()
+    killed_round(desk, verb, is_after=is_after)
     open_rows = [one for one in carried(desk) if one.ended_at is None]
     desk.round()
 
@@ -178,16 +198,7 @@ def test_a_round_that_is_killed_at_any_step_goes_on_in_the_next(desk: Desk, verb
 def test_a_copy_that_went_on_without_its_round_is_no_failure(desk: Desk) -> None:
     """Its area would get no copy of that dataset for a while."""
     added(desk, is_later=True)
-
-    def die(words: tuple[str, ...]) -> None:
-        if words[0] == "copy":
-            desk.before = lambda _: None
-            desk._call(*words)
-            raise Killed
-
-    desk.before = die
-    with pytest.raises(Killed):
-        desk.round()
+    killed_round(desk, "copy", is_after=True)
     _, keeper = desk.round()
 
     assert [(one.why, one.ended_at is None) for one in carried(desk)][:1] == [("", False)]
@@ -195,18 +206,9 @@ def test_a_copy_that_went_on_without_its_round_is_no_failure(desk: Desk) -> None
 
 
 def test_what_was_begun_goes_on_after_a_round_that_could_not_see_its_dataset(desk: Desk) -> None:
-    """Its owner's home was away for that round."""
     left = min(added(desk))
     desk.drained = {left}
-
-    def die(words: tuple[str, ...]) -> None:
-        if words[0] == "drop":
-            raise Killed
-
-    desk.before = die
-    with pytest.raises(Killed):
-        desk.round()
-    desk.before = lambda _: None
+    killed_round(desk, "drop")
     desk.drained = set()
     record = Path(desk.site.folder, "records/reads.json")
     was = record.read_text()
@@ -276,10 +278,6 @@ def test_what_arrives_wrong_twice_is_no_replica(desk: Desk) -> None:
 
 
 def test_an_area_whose_path_is_missing_is_told_and_gets_nothing(desk: Desk) -> None:
-    """Its replicas count while it is away: nothing is carried for that.
-
-    Who reads it meanwhile is told so, and when it is back nothing is done either.
-    """
     before = added(desk)
     away = min(before)
     path = Path(desk.site.areas[away].path)
@@ -299,7 +297,6 @@ def test_an_area_whose_path_is_missing_is_told_and_gets_nothing(desk: Desk) -> N
 
 
 def test_a_replica_that_was_spoilt_when_its_area_went_away_is_made_elsewhere(desk: Desk) -> None:
-    """That nobody can read it now does not make it whole."""
     before = added(desk)
     away = min(before)
     (desk.site.replica(away, "reads") / "a.txt").write_text("x")
@@ -350,10 +347,8 @@ def test_what_a_filesystem_had_that_is_not_mounted_is_made_anew_when_it_is_drain
 
 
 def test_a_disk_that_is_fuller_than_others_gives_a_replica(desk: Desk) -> None:
-    """As the areas of this test lie on one disk, their sizes are made up."""
-    before = added(desk, 1)
-    (left,) = before
-    desk.sizes = {name: (1000, 100 if name == left else 900) for name in NAMES}
+    (left,) = added(desk, 1)
+    uneven(desk, left)
     planned, keeper = desk.round()
 
     assert "of the disk used" in planned.advice.sentence
@@ -363,19 +358,12 @@ def test_a_disk_that_is_fuller_than_others_gives_a_replica(desk: Desk) -> None:
 
 
 def test_a_removal_that_fails_after_a_good_copy_is_tried_again(desk: Desk) -> None:
-    """Its area is not drained: as a spare one it would stay for ever."""
     (left,) = added(desk, 1)
-    desk.sizes = {name: (1000, 100 if name == left else 900) for name in NAMES}
-    fails = [True]
-
-    def fail(words: tuple[str, ...]) -> None:
-        if words[0] == "drop" and fails[0]:
-            raise GridbridgeError("no answer")
-
-    desk.before = fail
+    uneven(desk, left)
+    failing(desk, "drop")
     _, first = desk.round()
     _, second = desk.round()
-    was_whole, fails[0] = whole(desk), False
+    was_whole, desk.before = whole(desk), lambda _: None
     desk.round()
     there = whole(desk)
     last, _ = desk.round()
@@ -391,27 +379,20 @@ def test_a_removal_that_fails_after_a_good_copy_is_tried_again(desk: Desk) -> No
 def test_what_was_to_go_is_kept_in_mind_as_long_as_its_dataset_is_there(desk: Desk) -> None:
     """Nobody fills the state file by datasets that are gone."""
     (left,) = added(desk, 1)
-    database = StateFile.open(desk.policy.site.state)
-    notes, now = RebalanceNoteRows(database), desk.clock.now()
-    for dataset in ("al/reads", "al/gone"):
-        notes.leave(dataset, left, now - timedelta(days=31))
-    desk.round()
-    found = notes.leaving()
-    database.close()
+    with closing(StateFile.open(desk.policy.site.state)) as database:
+        notes, now = RebalanceNoteRows(database), desk.clock.now()
+        for dataset in ("al/reads", "al/gone"):
+            notes.leave(dataset, left, now - timedelta(days=31))
+        desk.round()
+        found = notes.leaving()
 
     assert found == {("al/reads", left)}
 
 
 def test_a_replica_that_its_owner_removed_meanwhile_is_not_to_go_any_more(desk: Desk) -> None:
-    """One that comes there later is another one."""
     (left,) = added(desk, 1)
-    desk.sizes = {name: (1000, 100 if name == left else 900) for name in NAMES}
-
-    def fail(words: tuple[str, ...]) -> None:
-        if words[0] == "drop":
-            raise GridbridgeError("no answer")
-
-    desk.before = fail
+    uneven(desk, left)
+    failing(desk, "drop")
     desk.round()
     desk.served.drop("reads", left)
     desk.round()
@@ -424,7 +405,6 @@ def test_a_replica_that_its_owner_removed_meanwhile_is_not_to_go_any_more(desk: 
 
 
 def test_a_replica_that_is_there_is_told_as_such(desk: Desk) -> None:
-    """Its round was killed, and the owner's process made it meanwhile; others lack still."""
     (here,) = added(desk, 1)
     record = desk.served.records.load("reads")
     desk.served.records.save(replace(record, wished=2))
@@ -435,13 +415,12 @@ def test_a_replica_that_is_there_is_told_as_such(desk: Desk) -> None:
 
 
 def test_a_replica_beyond_the_wish_is_not_called_carried(desk: Desk) -> None:
-    """Whoever decides by what was whole when it was seen last."""
     added(desk, 1)
     (first,) = whole(desk)
     second = desk.served.replicate("reads", next(one for one in NAMES if one != first)).dataset
     target = next(one for one in NAMES if one not in second.whole)
     done = desk._call("copy", "u.1000/data.reads", target, first)
-    desk.sizes = {name: (1000, 100 if name == first else 900) for name in NAMES}
+    uneven(desk, first)
     planned, _ = desk.round()
 
     assert done.status == 1
@@ -453,17 +432,8 @@ def test_a_replica_beyond_the_wish_is_not_called_carried(desk: Desk) -> None:
 
 def test_no_act_begins_once_it_is_quiesced_in_the_middle_of_a_round(desk: Desk) -> None:
     desk.rules = replace(desk.rules, copies_at_once=1)
-    tree = desk.site.tree()
-    for name in ("first", "second"):
-        desk.served.add(name, tree, 1, is_later=True)
-
-    def quiesce(words: tuple[str, ...]) -> None:
-        if words[0] == "copy":
-            one = WaitingTaskRebalancer(desk.policy, Clock(), HostOrJobToRebalance())
-            one.quiesce(is_quiesced=True)
-            one.database.close()
-
-    desk.before = quiesce
+    noted(desk, "first", "second")
+    desk.before = lambda words: quiesce(desk) if words[0] == "copy" else None
     _, keeper = desk.round()
 
     assert [one.job for one in keeper.checked.moves] == ["al/first"]
@@ -471,12 +441,17 @@ def test_no_act_begins_once_it_is_quiesced_in_the_middle_of_a_round(desk: Desk) 
     assert [one.dataset for one in carried(desk)] == ["al/first"]
 
 
+def quiesce(desk: Desk) -> None:
+    one = WaitingTaskRebalancer(desk.policy, Clock(), HostOrJobToRebalance())
+    one.quiesce(is_quiesced=True)
+    one.database.close()
+
+
 def test_a_round_that_takes_long_begins_nothing_more_and_the_next_one_does(desk: Desk) -> None:
     """Else who adds a dataset meanwhile waits for all that others have."""
     desk.rules = replace(desk.rules, copies_at_once=1)
-    tree, gone_s = desk.site.tree(), [0.0]
-    for name in ("first", "second"):
-        desk.served.add(name, tree, 1, is_later=True)
+    gone_s = [0.0]
+    noted(desk, "first", "second")
 
     def carry_for_long(words: tuple[str, ...]) -> None:
         gone_s[0] += 4000.0 if words[0] == "copy" else 0.0
@@ -534,11 +509,8 @@ def test_a_copy_that_takes_longer_than_an_hour_lets_the_next_round_begin(
 
 
 def test_many_datasets_of_a_person_go_into_an_area_without_a_failure(desk: Desk) -> None:
-    """So many of theirs at once as their own process takes there (copies_at_once)."""
-    tree = desk.site.tree()
     desk.drained = {"beta-disk", "gamma-disk"}
-    for number in range(6):
-        desk.served.add(f"many{number}", tree, 1, is_later=True)
+    noted(desk, *(f"many{number}" for number in range(6)))
     desk.before = lambda words: time.sleep(0.05) if words[0] == "copy" else None
     _, keeper = desk.round()
 
@@ -547,7 +519,6 @@ def test_many_datasets_of_a_person_go_into_an_area_without_a_failure(desk: Desk)
 
 
 def test_replicas_are_read_after_what_is_to_be_done_and_hold_up_nothing(desk: Desk) -> None:
-    """One that can't be read goes to the end of the line, and its owner is asked no more."""
     tree = desk.site.tree()
     for name in ("first", "second", "third"):
         desk.served.add(name, tree, 1)
@@ -569,17 +540,11 @@ def test_replicas_are_read_after_what_is_to_be_done_and_hold_up_nothing(desk: De
 
 
 def test_a_dataset_that_could_not_be_read_is_tried_again_before_it_is_due(desk: Desk) -> None:
-    """Its owner's home may have been away for a moment; once it is read it waits as others do."""
     added(desk)
     desk.rules = replace(desk.rules, verify_every_s=86400.0)
     now_s = [time.time() + 90000.0]
     desk.clock = Clock(lambda: now_s[0])
-
-    def fail(words: tuple[str, ...]) -> None:
-        if words[0] == "verify":
-            raise GridbridgeError("no such home")
-
-    desk.before = fail
+    failing(desk, "verify")
     desk.round()
     desk.before = lambda _: None
     tried = []
@@ -596,9 +561,8 @@ def test_replicas_are_read_again_after_a_clock_that_was_ahead(desk: Desk) -> Non
     added(desk)
     desk.rules = replace(desk.rules, verify_every_s=86400.0)
     year_ago_s = time.time() - 365 * 86400
-    database = StateFile.open(desk.policy.site.state)
-    RebalanceNoteRows(database).note(READ, ["al/reads"], Clock().now())
-    database.close()
+    with closing(StateFile.open(desk.policy.site.state)) as database:
+        RebalanceNoteRows(database).note(READ, ["al/reads"], Clock().now())
     desk.clock = Clock(lambda: year_ago_s)
     desk.round()
 
@@ -607,9 +571,7 @@ def test_replicas_are_read_again_after_a_clock_that_was_ahead(desk: Desk) -> Non
 
 def test_nothing_is_carried_while_it_is_quiesced(desk: Desk) -> None:
     added(desk, is_later=True)
-    one = WaitingTaskRebalancer(desk.policy, Clock(), HostOrJobToRebalance())
-    one.quiesce(is_quiesced=True)
-    one.database.close()
+    quiesce(desk)
     planned, _ = desk.round()
 
     assert planned.advice.moves == ()
@@ -644,7 +606,7 @@ def test_what_was_kept_leads_to_the_same_decision(desk: Desk) -> None:
 
 
 def test_the_service_can_remove_nothing_of_which_too_few_are_whole(desk: Desk) -> None:
-    """Whatever it asks for: the owner's own process looks."""
+    """The owner's own process looks how many replicas are whole."""
     before = added(desk)
     for storage in NAMES:
         desk._call("drop", "u.1000/data.reads", storage)
