@@ -27,11 +27,7 @@ from gridbridge.privileged.as_user_array_arguments import (
 )
 from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
 from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerConnection
-from gridbridge.privileged.owner_worker import CampaignOwnerWorker
-
-TYPE_CHECKING = False  # importing typing costs as much time as importing json
-if TYPE_CHECKING:
-    from gridbridge.privileged.owner_worker import Answers
+from gridbridge.privileged.owner_worker import Answers, CampaignOwnerWorker
 
 
 def perform_as_user_array_verb(arguments: list[str]) -> NoReturn:
@@ -137,7 +133,7 @@ def _require_there(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTas
         raise AsUserRequestRefusal(f"{order.file}: array {array} has only {size} tasks")
 
 
-def _answers(order: AsUserArrayArguments, person: str) -> "Answers":
+def _answers(order: AsUserArrayArguments, person: str) -> Answers:
     site = CampaignOwnerConnection(order, person)
 
     def answer(words: list[str]) -> str:

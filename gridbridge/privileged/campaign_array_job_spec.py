@@ -4,13 +4,18 @@ import json
 
 from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask, write_campaign_array_script
 from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
+from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
 from gridbridge.errors import ParseError, SpeculativeCopyRefusal
 from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId, split_task_parameters
 from gridbridge.model.campaigns.requested_host_properties import (
     parse_alternative_host_properties,
     parse_required_host_properties,
 )
-from gridbridge.model.campaigns.task_index_and_attempt_texts import is_prologue_or_epilogue_task, parse_attempt_ranges
+from gridbridge.model.campaigns.task_index_and_attempt_texts import (
+    Attempts,
+    is_prologue_or_epilogue_task,
+    parse_attempt_ranges,
+)
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
@@ -22,11 +27,6 @@ MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # maximal bytes of the param
 
 ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # exceptions raised by invalid campaign files
 
-TYPE_CHECKING = False  # importing typing costs as much time as importing json
-if TYPE_CHECKING:
-    from gridbridge.campaigns.store.root_ledger import RootLedgerOfSubmittedTasks
-    from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts
-
 Header = dict[str, object]
 
 
@@ -37,7 +37,7 @@ class VerifiedCampaignTasks:
     """
 
     def __init__(
-        self, order: AsUserArrayArguments, brought: RootVerifiedCampaignFiles, ledger: "RootLedgerOfSubmittedTasks"
+        self, order: AsUserArrayArguments, brought: RootVerifiedCampaignFiles, ledger: RootLedgerOfSubmittedTasks
     ) -> None:
         """Read the campaign file; raise SpeculativeCopyRefusal, or AsUserRequestRefusal for an invalid file."""
         try:
@@ -118,7 +118,7 @@ class VerifiedCampaignTasks:
 
 
 def _lines(
-    attempts: "tuple[Attempts, ...]", brought: RootVerifiedCampaignFiles, ledger: "RootLedgerOfSubmittedTasks"
+    attempts: tuple[Attempts, ...], brought: RootVerifiedCampaignFiles, ledger: RootLedgerOfSubmittedTasks
 ) -> dict[int, bytes]:
     """Return tasks' parameters; raise AsUserRequestRefusal if they are too long, KeyError if a task is missing."""
     numbers = [[task for task, _ in pairs if not is_prologue_or_epilogue_task(task)] for pairs in attempts]

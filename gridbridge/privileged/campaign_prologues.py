@@ -1,24 +1,17 @@
 """Makes the job of a campaign's prologue or epilogue at a cluster: a single task with one slot."""
 
 from gridbridge.batch.campaign_array_script import CampaignArrayScriptTask
-from gridbridge.model.campaigns.task_index_and_attempt_texts import step_and_cluster_of_task_number
+from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts, step_and_cluster_of_task_number
 from gridbridge.privileged.as_user_array_arguments import AsUserArrayArguments
 from gridbridge.privileged.as_user_request_steps import AsUserRequestRefusal
-
-TYPE_CHECKING = False  # importing typing costs as much time as importing json
-if TYPE_CHECKING:
-    from gridbridge.model.campaigns.task_index_and_attempt_texts import Attempts
 
 PLAIN = {"exec_file": "sh -c", "slots": 1, "nodes": 1, "environment": "", "outputs": ""}
 
 
 def prologue_or_epilogue_tasks(
-    order: AsUserArrayArguments, clusters: "dict[str, dict[str, object]]", attempts: "Attempts"
+    order: AsUserArrayArguments, clusters: "dict[str, dict[str, object]]", attempts: Attempts
 ) -> tuple[CampaignArrayScriptTask, ...]:
-    """Return the single task of an array that is a prologue or epilogue.
-
-    Raises AsUserRequestRefusal for a speculative attempt, and if the campaign file has no prologue or epilogue.
-    """
+    """Return the task of a prologue or epilogue; raise AsUserRequestRefusal for a copy or a missing step."""
     ((number, attempt),) = attempts
     step, cluster = step_and_cluster_of_task_number(number, clusters)
     lines = clusters[cluster].get(step)

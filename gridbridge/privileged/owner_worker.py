@@ -7,6 +7,7 @@ connection to a cluster.
 import os
 import select
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
@@ -16,12 +17,8 @@ from gridbridge.privileged import as_user_request_steps
 from gridbridge.privileged.process_scope import UserProcessScope
 from gridbridge.shell.program_runs import ANSWER_BYTES, remaining_ms
 
-TYPE_CHECKING = False  # importing typing costs as much time as importing json
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Answers = Callable[[list[str]], str]  # answers the words of a request
-    Begin = Callable[[str], Answers]  # makes Answers for the owner's login name
+Answers = Callable[[list[str]], str]  # answers the words of a request
+Begin = Callable[[str], Answers]  # makes Answers for the owner's login name
 
 ANSWERED: dict[int, type[GridbridgeError]] = {
     as_user_request_steps.REFUSED: as_user_request_steps.AsUserRequestRefusal,
@@ -39,7 +36,7 @@ class OwnerWorkerLoss(GridbridgeError):
 class CampaignOwnerWorker:
     """A process of a campaign's owner that answers requests until root has no more."""
 
-    def __init__(self, uid: int, begin: "Begin", limit_s: float = as_user_request_steps.LIMIT_S) -> None:
+    def __init__(self, uid: int, begin: Begin, limit_s: float = as_user_request_steps.LIMIT_S) -> None:
         """Start the owner's process; root ends the process after `limit_s`, because the owner can suspend it."""
         asks, self._ask = os.pipe()
         self._answers, tells = os.pipe()
@@ -82,8 +79,8 @@ class CampaignOwnerWorker:
         return read.decode("utf-8", "replace").rstrip("\n")
 
 
-def _serve(uid: int, begin: "Begin", asks: int, tells: int) -> NoReturn:
-    def answer(answers: "Answers", words: list[str]) -> bytes:
+def _serve(uid: int, begin: Begin, asks: int, tells: int) -> NoReturn:
+    def answer(answers: Answers, words: list[str]) -> bytes:
         try:
             return f"0 {answers(words)}\n".encode()
         except (GridbridgeError, OSError) as error:

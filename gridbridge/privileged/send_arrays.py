@@ -6,6 +6,7 @@ found by its submission name.
 """
 
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from gridbridge.campaigns.store.campaign_file_verification import RootVerifiedCampaignFiles
@@ -17,13 +18,7 @@ from gridbridge.privileged.as_user_request_steps import OwnerAccountUnavailable
 from gridbridge.privileged.campaign_array_job_spec import VerifiedCampaignTasks
 from gridbridge.privileged.campaign_owner_cluster_calls import CampaignOwnerConnection
 from gridbridge.privileged.new_attempt_conditions import require_earlier_attempts_ended
-from gridbridge.privileged.owner_worker import CampaignOwnerWorker, OwnerWorkerLoss
-
-TYPE_CHECKING = False  # importing typing costs as much time as importing json
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from gridbridge.privileged.owner_worker import Answers
+from gridbridge.privileged.owner_worker import Answers, CampaignOwnerWorker, OwnerWorkerLoss
 
 INTENDS_S = 10.0  # time limit for recording intents and for queries about earlier attempts
 BEGINS_S = 20.0  # time limit for submissions; releases follow before the service's timeout
@@ -31,7 +26,7 @@ LAST_ERRORS = (OwnerWorkerLoss, ArrayTasksAlreadyInLedger, OwnerAccountUnavailab
 SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
-def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> "Iterator[str]":
+def send_campaign_arrays(order: AsUserArrayArguments, ledger: RootLedgerOfSubmittedTasks) -> Iterator[str]:
     """Send arrays; yield status, job id and error of each begun array. Other arrays may be sent again."""
     content = None
     if not all(ledger.job(array.array) for array in order.arrays):
@@ -70,8 +65,8 @@ class CampaignArraySender:
         return begun
 
     def _act_on(
-        self, arrays: list[ArraySendProgress], act: "Callable[[ArraySendProgress], None]", limit_s: float
-    ) -> "Iterator[ArraySendProgress]":
+        self, arrays: list[ArraySendProgress], act: Callable[[ArraySendProgress], None], limit_s: float
+    ) -> Iterator[ArraySendProgress]:
         """Call `act` for each array, until the time limit or a fatal error; yield the arrays."""
         for sent in arrays:
             try:
@@ -84,7 +79,7 @@ class CampaignArraySender:
                 return
 
     @contextmanager
-    def _noted_together(self, arrays: list[ArraySendProgress]) -> "Iterator[None]":
+    def _noted_together(self, arrays: list[ArraySendProgress]) -> Iterator[None]:
         """Write the ledger records of a `with` block together; if the write fails, all arrays have failed."""
         try:
             with self._ledger.batch():
@@ -138,7 +133,7 @@ class CampaignArraySender:
             for sent_array in sent:
                 sent_array.error = error
 
-    def _begin(self, person: str) -> "Answers":
+    def _begin(self, person: str) -> Answers:
         site = CampaignOwnerConnection(self._order, person)
 
         def answer(words: list[str]) -> str:

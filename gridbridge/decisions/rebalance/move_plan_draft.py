@@ -245,7 +245,19 @@ STAYING = {
 
 def why_host_takes_no_copy(board: ProjectedPlacement, host: PlacementHost) -> str:
     """Return why a host takes no task or replica; empty if the host takes some."""
-    return next(_of_host(board, host), "")
+    rules, name = board.rules, host.name
+    if not host.is_up:
+        return f"{name} is down"
+    if host.state != PlacementHostState.ALIVE:
+        return f"{name} {STATES[host.state]}"
+    if host.is_read_only:
+        return f"{name} is read-only"
+    if host.max_bytes > 0 and board.offered(host) <= rules.min_free_bytes:
+        return f"{name} has no more than {format_gigabytes(rules.min_free_bytes)} free"
+    at, pause = board.snapshot.recent.hosts.get(name), timedelta(seconds=rules.host_rest_s)
+    if at and happened_within(at, board.snapshot.now, pause):
+        return f"{name} got a task less than {rules.host_rest_s:g} s ago"
+    return ""
 
 
 def why_task_is_not_moved(board: ProjectedPlacement, task: PlacementTask, *, is_asked: bool) -> str:
@@ -273,7 +285,21 @@ def why_task_state_forbids_move(task: PlacementTask) -> str:
 
 def why_copy_is_forbidden(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> str:
     """Return why a copy of a task may not go to `target`; else empty. An empty `source` means a new replica."""
-    return next(_of_copy(board, task, source, target), "")
+    now, name = board.task(task), target.name
+    if name == source:
+        return f"the task is at {name} already"
+    if name in now.hosts:
+        return f"{name} has a copy of the task"
+    job = board.jobs.get(task.job)
+    if job and job.hosts is not None and name not in job.hosts:
+        return _barred(job, name)
+    if now.live == source and source and not board.has_room(target, now.slots):
+        return f"{name} has room for no more tasks"
+    if task.size_bytes > (share := board.rules.disk_share) * board.offered(target):
+        return f"{format_gigabytes(task.size_bytes)} are more than {share:.0%} of what is free at {name}"
+    if not _is_spread(board, now, source, target):
+        return f"the task's copies would not be in different zones with a copy at {name}"
+    return ""
 
 
 def why_host_takes_no_more_of_job(board: ProjectedPlacement, job: PlacementJobOrDataset, target: PlacementHost) -> str:
@@ -288,38 +314,6 @@ def why_host_takes_no_more_of_job(board: ProjectedPlacement, job: PlacementJobOr
 def format_gigabytes(size_bytes: float) -> str:
     """Return a size in gigabytes with three significant digits."""
     return f"{size_bytes / 1e9:.3g} GB"
-
-
-def _of_host(board: ProjectedPlacement, host: PlacementHost) -> Iterator[str]:
-    rules, name = board.rules, host.name
-    if not host.is_up:
-        yield f"{name} is down"
-    if host.state != PlacementHostState.ALIVE:
-        yield f"{name} {STATES[host.state]}"
-    if host.is_read_only:
-        yield f"{name} is read-only"
-    if host.max_bytes > 0 and board.offered(host) <= rules.min_free_bytes:
-        yield f"{name} has no more than {format_gigabytes(rules.min_free_bytes)} free"
-    at, pause = board.snapshot.recent.hosts.get(name), timedelta(seconds=rules.host_rest_s)
-    if at and happened_within(at, board.snapshot.now, pause):
-        yield f"{name} got a task less than {rules.host_rest_s:g} s ago"
-
-
-def _of_copy(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> Iterator[str]:
-    now, name = board.task(task), target.name
-    if name == source:
-        yield f"the task is at {name} already"
-    if name in now.hosts:
-        yield f"{name} has a copy of the task"
-    job = board.jobs.get(task.job)
-    if job and job.hosts is not None and name not in job.hosts:
-        yield _barred(job, name)
-    if now.live == source and source and not board.has_room(target, now.slots):
-        yield f"{name} has room for no more tasks"
-    if task.size_bytes > (share := board.rules.disk_share) * board.offered(target):
-        yield f"{format_gigabytes(task.size_bytes)} are more than {share:.0%} of what is free at {name}"
-    if not _is_spread(board, now, source, target):
-        yield f"the task's copies would not be in different zones with a copy at {name}"
 
 
 def _barred(job: PlacementJobOrDataset, name: str) -> str:

@@ -156,6 +156,7 @@ def verify_overdue_replicas(rules: RebalanceSection, database: StateFile, clock:
     now = clock.now()
     tried = {name: past_moment_or_never(at, now) for name, at in notes.read().items()}
     unread = {name: past_moment_or_never(at, now) for name, at in notes.unread().items()}
+    # a dataset that was unreadable counts as overdue after a pause
     again = {name for name, at in unread.items() if at <= now - timedelta(seconds=AGAIN_S)}
     due = now - timedelta(seconds=rules.verify_every_s)
     datasets = delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations())
@@ -180,10 +181,7 @@ def _verified(clock: Clock, began_at: datetime, line: list[DelegatedDataset]) ->
 def _lines(
     datasets: list[DelegatedDataset], tried: Mapping[str, datetime], due: datetime, now: datetime, again: Container[str]
 ) -> list[list[DelegatedDataset]]:
-    """Return each owner's overdue datasets, the oldest verification first; recently served owners come last.
-
-    Datasets in `again` count as overdue, because their last verification failed.
-    """
+    """Return each owner's overdue datasets, the oldest check first; recently served owners come last."""
     turns: dict[str, datetime] = {}
     for name, at in tried.items():
         owner = name.partition("/")[0]

@@ -17,7 +17,6 @@ from gridbridge.model.rebalance.datasets import DatasetStorageSnapshot, Delegate
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
     PlacementMove,
     PlacementMoveKind,
-    PlacementSnapshot,
     RebalanceMovePlan,
     RejectedMove,
     ValidAndDroppedMoves,
@@ -254,13 +253,8 @@ class ReplicaReconciler:
 def merge_rebalance_plans(plan: RebalancePlanWithInputs, addition: RebalancePlanWithInputs) -> RebalancePlanWithInputs:
     """Merge two rebalancing plans about different hosts, jobs and tasks."""
     first, second = plan.snapshot, addition.snapshot
-    snapshot = PlacementSnapshot(
-        now=first.now,
-        hosts=(*first.hosts, *second.hosts),
-        jobs=(*first.jobs, *second.jobs),
-        tasks=(*first.tasks, *second.tasks),
-        recent=first.recent,
-    )
+    hosts, jobs, tasks = first.hosts + second.hosts, first.jobs + second.jobs, first.tasks + second.tasks
+    snapshot = replace(first, hosts=hosts, jobs=jobs, tasks=tasks)
     advice = RebalanceMovePlan(
         moves=(*plan.advice.moves, *addition.advice.moves),
         rejected=(*plan.advice.rejected, *addition.advice.rejected),

@@ -34,6 +34,12 @@ def only(site: Site, *names: str) -> None:
     site.areas = {name: one for name, one in site.areas.items() if name in names}
 
 
+@pytest.fixture(name="lone")
+def _lone(site: Site) -> Site:
+    only(site, "beta-disk")
+    return site
+
+
 def entries(site: Site, storage: str) -> list[str]:
     return sorted(set(os.listdir(site.areas[storage].own)) - {AREA_MARK})
 
@@ -61,34 +67,32 @@ def test_what_its_owner_has_in_an_area_is_neither_replaced_nor_removed(site: Sit
     assert ([name], "mine") == (entries(site, "beta-disk"), file.read_text())
 
 
-def test_what_comes_during_a_copy_is_not_replaced_either(site: Site) -> None:
-    only(site, "beta-disk")
-    mine = site.replica("beta-disk", "reads")
-    real = site.carrier
+def test_what_comes_during_a_copy_is_not_replaced_either(lone: Site) -> None:
+    mine = lone.replica("beta-disk", "reads")
+    real = lone.carrier
 
     def come(source: LocalOrSshFolder, target: LocalOrSshFolder, names: list[str], pace: RsyncLimitAndProgress) -> None:
         real(source, target, names, pace)
         mine.mkdir()
         (mine / "mine").touch()
 
-    site.carrier = come  # type: ignore[assignment]
-    done = site.datasets.add("reads", site.tree(), 1)
-    site.datasets.drop("reads")
+    lone.carrier = come  # type: ignore[assignment]
+    done = lone.datasets.add("reads", lone.tree(), 1)
+    lone.datasets.drop("reads")
 
     assert "is no replica of the dataset" in reasons(done)["beta-disk"]
-    assert ["reads"] == entries(site, "beta-disk")
+    assert ["reads"] == entries(lone, "beta-disk")
     assert ["mine"] == os.listdir(mine)
 
 
-def test_a_replica_whose_record_was_lost_is_replaced(site: Site) -> None:
-    only(site, "beta-disk")
-    site.datasets.add("reads", site.tree(), 1)
-    (site.folder / "records/reads.json").unlink()
-    (site.replica("beta-disk", "reads") / "a.txt").write_text("spoilt")
+def test_a_replica_whose_record_was_lost_is_replaced(lone: Site) -> None:
+    lone.datasets.add("reads", lone.tree(), 1)
+    (lone.folder / "records/reads.json").unlink()
+    (lone.replica("beta-disk", "reads") / "a.txt").write_text("spoilt")
 
-    assert site.datasets.add("reads", f"{site.folder}/reads", 1).is_done
-    assert "one" == (site.replica("beta-disk", "reads") / "a.txt").read_text()
-    assert ["reads"] == entries(site, "beta-disk")
+    assert lone.datasets.add("reads", f"{lone.folder}/reads", 1).is_done
+    assert "one" == (lone.replica("beta-disk", "reads") / "a.txt").read_text()
+    assert ["reads"] == entries(lone, "beta-disk")
 
 
 def second(site: Site) -> Site:
@@ -104,32 +108,30 @@ def second(site: Site) -> Site:
 @pytest.mark.parametrize("is_begun", [False, True], ids=["whole", "only begun"])
 @pytest.mark.parametrize("name", ["reads", ".reads.part", ".reads.old"])
 def test_what_another_record_has_by_that_name_is_neither_replaced_nor_removed(
-    site: Site, name: str, is_begun: bool
+    lone: Site, name: str, is_begun: bool
 ) -> None:
     """By other --records, from a second home, or by another host that serves the same area."""
-    only(site, "beta-disk")
-    site.datasets.add("reads", site.tree(), 1)
-    own = Path(site.areas["beta-disk"].own)
+    lone.datasets.add("reads", lone.tree(), 1)
+    own = Path(lone.areas["beta-disk"].own)
     (own / "reads").rename(own / name)
     if is_begun:
         subprocess.run(["rm", "-r", own / name / "deep", own / name / "a.txt"], check=True)
     was = os.listdir(own / name)
-    other = second(site)
+    other = second(lone)
 
     done = other.datasets.add("reads", f"{other.folder}/reads", 1)
 
     assert "a file or folder of the dataset's name is no replica of the dataset" in reasons(done)["beta-disk"]
     assert other.datasets.drop("reads").is_done
-    assert ([name], was) == (entries(site, "beta-disk"), os.listdir(own / name))
-    assert site.datasets.replicate("reads").is_done
+    assert ([name], was) == (entries(lone, "beta-disk"), os.listdir(own / name))
+    assert lone.datasets.replicate("reads").is_done
 
 
-def test_two_records_that_have_one_replica_leave_it_to_whose_it_is(site: Site) -> None:
+def test_two_records_that_have_one_replica_leave_it_to_whose_it_is(lone: Site) -> None:
     """Else each would repair it for ever, and either would remove it."""
-    only(site, "beta-disk")
-    tree = site.tree()
-    (replica,) = site.datasets.add("reads", tree, 1).dataset.replicas
-    other = second(site)
+    tree = lone.tree()
+    (replica,) = lone.datasets.add("reads", tree, 1).dataset.replicas
+    other = second(lone)
     records = other.datasets.records
     other.datasets.add("reads", f"{other.folder}/reads", 1, is_later=True)
     records.save(records.load("reads").holding(replica))
@@ -139,40 +141,37 @@ def test_two_records_that_have_one_replica_leave_it_to_whose_it_is(site: Site) -
     assert (False, ()) == (done.is_done, done.dataset.whole)
     assert "is no replica of the dataset" in reasons(done)["beta-disk"]
     assert other.datasets.drop("reads").is_done
-    assert ("beta-disk",) == site.datasets.verify("reads").dataset.whole
+    assert ("beta-disk",) == lone.datasets.verify("reads").dataset.whole
 
 
-def test_a_replica_with_a_mark_of_long_ago_is_that_datasets(site: Site) -> None:
-    only(site, "beta-disk")
-    done = site.datasets.add("reads", site.tree(), 1)
-    mark = site.replica("beta-disk", "reads") / REPLICA_MARK
+def test_a_replica_with_a_mark_of_long_ago_is_that_datasets(lone: Site) -> None:
+    done = lone.datasets.add("reads", lone.tree(), 1)
+    mark = lone.replica("beta-disk", "reads") / REPLICA_MARK
     was = mark.read_text()
     mark.write_text("reads\n")
-    (site.folder / "records/reads.json").unlink()
+    (lone.folder / "records/reads.json").unlink()
 
-    assert site.datasets.add("reads", f"{site.folder}/reads", 1).is_done
+    assert lone.datasets.add("reads", f"{lone.folder}/reads", 1).is_done
     assert f"reads {done.dataset.sha256}\n" == was == mark.read_text()
     mark.write_text("reads\n")
-    assert site.datasets.drop("reads").is_done
-    assert [] == entries(site, "beta-disk")
+    assert lone.datasets.drop("reads").is_done
+    assert [] == entries(lone, "beta-disk")
 
 
-def test_a_replica_of_another_dataset_that_was_copied_there_is_not_ours(site: Site) -> None:
-    only(site, "beta-disk")
-    site.datasets.add("reads", site.tree(), 1)
-    own = site.areas["beta-disk"].own
+def test_a_replica_of_another_dataset_that_was_copied_there_is_not_ours(lone: Site) -> None:
+    lone.datasets.add("reads", lone.tree(), 1)
+    own = lone.areas["beta-disk"].own
     subprocess.run(["cp", "-a", f"{own}/reads", f"{own}/runs"], check=True)
 
-    done = site.datasets.add("runs", f"{site.folder}/reads", 1)
+    done = lone.datasets.add("runs", f"{lone.folder}/reads", 1)
 
     assert "is no replica of the dataset" in reasons(done)["beta-disk"]
 
 
 @pytest.mark.parametrize("what", ["drop", "replicate"])
 def test_a_copy_that_was_killed_before_it_was_noted_leaves_nothing(
-    site: Site, monkeypatch: pytest.MonkeyPatch, what: str
+    lone: Site, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    only(site, "beta-disk")
     real = storage_area_access.install_finished_replica
 
     def die(*words: object, **more: object) -> None:
@@ -181,41 +180,39 @@ def test_a_copy_that_was_killed_before_it_was_noted_leaves_nothing(
 
     monkeypatch.setattr(storage_area_access, "install_finished_replica", die)
     with pytest.raises(Killed):
-        site.datasets.add("reads", site.tree(), 1)
+        lone.datasets.add("reads", lone.tree(), 1)
     monkeypatch.undo()
-    was = entries(site, "beta-disk")
-    done = getattr(site.datasets, what)("reads")
+    was = entries(lone, "beta-disk")
+    done = getattr(lone.datasets, what)("reads")
 
     assert (["reads"], True) == (was, done.is_done)
-    assert ([] if what == "drop" else ["reads"]) == entries(site, "beta-disk")
+    assert ([] if what == "drop" else ["reads"]) == entries(lone, "beta-disk")
 
 
 @pytest.mark.parametrize("left", [f"mkdir $2; : >$2/{REPLICA_MARK}", "mkdir $2", "mkdir $1; :"])
-def test_a_kill_between_two_steps_keeps_no_dataset_from_being_copied(site: Site, left: str) -> None:
+def test_a_kill_between_two_steps_keeps_no_dataset_from_being_copied(lone: Site, left: str) -> None:
     """Of the folder in which it grows, and of its mark; or of the mark of the area."""
-    only(site, "beta-disk")
-    area = site.areas["beta-disk"]
+    area = lone.areas["beta-disk"]
     subprocess.run(["sh", "-c", f"mkdir -p {area.own}"], check=True)
     Path(area.own, AREA_MARK).touch()
     for folder in (f"{area.own}/.reads.part", f"{area.own}/.reads.old"):
         words = ("sh", "-c", left, "sh", f"{folder}", f"{folder}")
         subprocess.run(words, check=True)
 
-    assert site.datasets.add("reads", site.tree(), 1).is_done
-    assert ["reads"] == entries(site, "beta-disk")
+    assert lone.datasets.add("reads", lone.tree(), 1).is_done
+    assert ["reads"] == entries(lone, "beta-disk")
 
 
-def test_a_removal_that_was_killed_half_way_is_ended_by_the_next(site: Site) -> None:
-    only(site, "beta-disk")
-    site.carrier.dies_after = 1
-    site.datasets.add("reads", site.tree(), 1)
-    part = f"{site.areas['beta-disk'].own}/.reads.part"
+def test_a_removal_that_was_killed_half_way_is_ended_by_the_next(lone: Site) -> None:
+    lone.carrier.dies_after = 1
+    lone.datasets.add("reads", lone.tree(), 1)
+    part = f"{lone.areas['beta-disk'].own}/.reads.part"
     lines = f"{storage_area_access.REMOVE}rm() {{ exit 9; }}\nemptied {part}"
     subprocess.run(["sh", "-c", lines], check=False)
     was = os.listdir(part)
 
-    assert site.datasets.drop("reads").is_done
-    assert ([REPLICA_MARK], []) == (was, entries(site, "beta-disk"))
+    assert lone.datasets.drop("reads").is_done
+    assert ([REPLICA_MARK], []) == (was, entries(lone, "beta-disk"))
 
 
 @pytest.mark.parametrize(
@@ -276,18 +273,17 @@ def test_two_areas_in_one_place_count_as_one(site: Site, is_link: bool) -> None:
     assert {first} == set(site.datasets.verify("reads").dataset.whole)
 
 
-def test_an_area_that_was_renamed_is_used_again_after_the_line_that_is_told(site: Site) -> None:
-    only(site, "beta-disk")
-    site.datasets.add("reads", site.tree(), 1)
-    site.areas = {"new": replace(site.areas["beta-disk"], name="new")}
+def test_an_area_that_was_renamed_is_used_again_after_the_line_that_is_told(lone: Site) -> None:
+    lone.datasets.add("reads", lone.tree(), 1)
+    lone.areas = {"new": replace(lone.areas["beta-disk"], name="new")}
 
-    refused = site.datasets.replicate("reads")
+    refused = lone.datasets.replicate("reads")
     line = reasons(refused)["new"].rpartition(" run: ")[2]
     subprocess.run(["sh", "-c", line], check=True)
-    done = site.datasets.replicate("reads")
+    done = lone.datasets.replicate("reads")
 
     assert {"new"} == set(done.dataset.whole)
-    assert ["reads"] == entries(site, "new")
+    assert ["reads"] == entries(lone, "new")
 
 
 def failing(site: Site, *names: str) -> None:
@@ -302,6 +298,20 @@ def failing(site: Site, *names: str) -> None:
     site.carrier = die  # type: ignore[assignment]
 
 
+def half_copied(lone: Site) -> DatasetCommandOutcome:
+    failing(lone, "beta-disk")
+    return lone.datasets.add("reads", lone.tree(), 1)
+
+
+def offer(monkeypatch: pytest.MonkeyPatch, free_bytes: Callable[[str], int]) -> None:
+    """Have each area measured with so many free bytes."""
+
+    def measured(area: storage_area_access.StorageAreaForAccount) -> MeasuredStorageArea:
+        return MeasuredStorageArea(storage=area.name, cluster=area.cluster, free_bytes=free_bytes(area.name))
+
+    monkeypatch.setattr(owner_replicas.storage_area_access, "measure_area_for_account", measured)
+
+
 def test_what_a_failed_copy_left_goes_when_enough_replicas_are_elsewhere(site: Site) -> None:
     failing(site, *NAMES[:2])
 
@@ -312,27 +322,20 @@ def test_what_a_failed_copy_left_goes_when_enough_replicas_are_elsewhere(site: S
     assert [] == [each for name in NAMES[:2] if Path(site.areas[name].own).exists() for each in entries(site, name)]
 
 
-def test_it_stays_where_the_next_copy_goes_on_and_goes_with_the_dataset(site: Site) -> None:
-    only(site, "beta-disk")
-    failing(site, "beta-disk")
-    done = site.datasets.add("reads", site.tree(), 1)
+def test_it_stays_where_the_next_copy_goes_on_and_goes_with_the_dataset(lone: Site) -> None:
+    done = half_copied(lone)
 
-    assert ("beta-disk",) == done.dataset.begun == site.datasets.listed()[0].begun
-    assert [".reads.part"] == entries(site, "beta-disk")
-    assert site.datasets.drop("reads").is_done
-    assert [] == entries(site, "beta-disk")
+    assert ("beta-disk",) == done.dataset.begun == lone.datasets.listed()[0].begun
+    assert [".reads.part"] == entries(lone, "beta-disk")
+    assert lone.datasets.drop("reads").is_done
+    assert [] == entries(lone, "beta-disk")
 
 
 def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(site, "beta-disk")
     site.datasets.add("reads", site.tree(), 1, is_later=True)
     site.datasets.replicate("reads", "beta-disk")
-    free = {"beta-disk": 8}  # of nine bytes three have come
-
-    def measured(area: storage_area_access.StorageAreaForAccount) -> MeasuredStorageArea:
-        return MeasuredStorageArea(storage=area.name, cluster=area.cluster, free_bytes=free.get(area.name, 10**9))
-
-    monkeypatch.setattr(owner_replicas.storage_area_access, "measure_area_for_account", measured)
+    offer(monkeypatch, lambda name: 8 if name == "beta-disk" else 10**9)  # of nine bytes three have come
     site.carrier = Carrier()
     done = site.datasets.replicate("reads")
 
@@ -341,49 +344,36 @@ def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(site: Site, monk
 
 
 def test_what_a_killed_copy_left_without_room_for_the_rest_goes_as_well(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    lone: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    only(site, "beta-disk")
-    failing(site, "beta-disk")
-    site.datasets.add("reads", site.tree(), 1)
-
-    def full(area: storage_area_access.StorageAreaForAccount) -> MeasuredStorageArea:
-        return MeasuredStorageArea(storage=area.name, cluster=area.cluster)
-
-    monkeypatch.setattr(owner_replicas.storage_area_access, "measure_area_for_account", full)
-    done = site.datasets.replicate("reads", "beta-disk")
+    half_copied(lone)
+    offer(monkeypatch, lambda _: 0)
+    done = lone.datasets.replicate("reads", "beta-disk")
 
     assert (False, ()) == (done.is_done, done.dataset.begun)
-    assert [] == entries(site, "beta-disk")
+    assert [] == entries(lone, "beta-disk")
 
 
-def test_it_can_be_dropped_by_itself(site: Site) -> None:
-    only(site, "beta-disk")
-    failing(site, "beta-disk")
-    site.datasets.add("reads", site.tree(), 1)
+def test_it_can_be_dropped_by_itself(lone: Site) -> None:
+    half_copied(lone)
 
-    assert site.datasets.drop("reads", "beta-disk").is_done
-    assert [] == entries(site, "beta-disk")
-    assert () == site.datasets.listed()[0].begun
+    assert lone.datasets.drop("reads", "beta-disk").is_done
+    assert [] == entries(lone, "beta-disk")
+    assert () == lone.datasets.listed()[0].begun
 
 
-def test_it_goes_from_an_area_that_has_no_more_room(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    only(site, "beta-disk")
-    tree = site.tree()
-    site.datasets.add("reads", tree, 1)
-    (site.replica("beta-disk", "reads") / "a.txt").write_text("x")
+def test_it_goes_from_an_area_that_has_no_more_room(lone: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = lone.tree()
+    lone.datasets.add("reads", tree, 1)
+    (lone.replica("beta-disk", "reads") / "a.txt").write_text("x")
     room = iter([10**9, 0])
-
-    def measured(area: storage_area_access.StorageAreaForAccount) -> MeasuredStorageArea:
-        return MeasuredStorageArea(storage=area.name, cluster=area.cluster, free_bytes=next(room))
-
-    failing(site, "beta-disk")
-    monkeypatch.setattr(owner_replicas.storage_area_access, "measure_area_for_account", measured)
-    done = site.datasets.replicate("reads")
+    failing(lone, "beta-disk")
+    offer(monkeypatch, lambda _: next(room))
+    done = lone.datasets.replicate("reads")
 
     assert (False, ()) == (done.is_done, done.dataset.begun)
-    assert ["reads"] == entries(site, "beta-disk")
-    assert "x" == (site.replica("beta-disk", "reads") / "a.txt").read_text()
+    assert ["reads"] == entries(lone, "beta-disk")
+    assert "x" == (lone.replica("beta-disk", "reads") / "a.txt").read_text()
 
 
 def test_it_is_drained_with_its_area(site: Site) -> None:
@@ -399,19 +389,17 @@ def test_it_is_drained_with_its_area(site: Site) -> None:
     assert ([".reads.part"], [], True) == (was, entries(site, "beta-disk"), done.is_done)
 
 
-def test_what_can_not_be_removed_now_is_kept_in_mind(site: Site) -> None:
-    only(site, "beta-disk")
-    failing(site, "beta-disk")
-    site.datasets.add("reads", site.tree(), 1)
-    place = Path(site.areas["beta-disk"].path)
+def test_what_can_not_be_removed_now_is_kept_in_mind(lone: Site) -> None:
+    half_copied(lone)
+    place = Path(lone.areas["beta-disk"].path)
     place.rename(f"{place}.away")
 
-    done = site.datasets.drop("reads")
+    done = lone.datasets.drop("reads")
 
-    assert (False, ("beta-disk",)) == (done.is_done, site.datasets.listed()[0].begun)
+    assert (False, ("beta-disk",)) == (done.is_done, lone.datasets.listed()[0].begun)
     Path(f"{place}.away").rename(place)
-    assert site.datasets.drop("reads").is_done
-    assert [] == entries(site, "beta-disk")
+    assert lone.datasets.drop("reads").is_done
+    assert [] == entries(lone, "beta-disk")
 
 
 def test_the_folder_of_a_copy_between_two_clusters_goes_with_the_dataset(site: Site) -> None:
