@@ -44,16 +44,11 @@ class OwnerAccountUnavailable(OwnerRequestNotYetPossible):
 
 
 STATUS = {
-    **dict.fromkeys(
-        (
-            AsUserRequestRefusal,
-            MissingUserAccount,
-            errors.FileWritableByOthers,
-            errors.CampaignFileChanged,
-            errors.SpeculativeCopyRefusal,
-        ),
-        REFUSED,
-    ),
+    AsUserRequestRefusal: REFUSED,
+    MissingUserAccount: REFUSED,
+    errors.FileWritableByOthers: REFUSED,
+    errors.CampaignFileChanged: REFUSED,
+    errors.SpeculativeCopyRefusal: REFUSED,
     errors.CampaignEndInRootLedger: fixed_paths.HAS_ENDED,
     OwnerRequestNotYetPossible: fixed_paths.NOT_NOW,
     errors.CampaignFileUnreadable: fixed_paths.NO_FILE,

@@ -328,7 +328,7 @@ def _barred(job: PlacementJobOrDataset, name: str) -> str:
 
 def _is_spread(board: ProjectedPlacement, task: PlacementTask, source: str, target: PlacementHost) -> bool:
     """Say whether a task's copies, after a move to `target`, are all in different zones or cover all zones."""
-    zones = board.zones(target.kind)
+    zones = board.zones.get(target.kind, set())
     if len(zones) < 2:
         return True
     others = (board.hosts[name].zone for name in task.hosts if name != source and name in board.hosts)

@@ -53,7 +53,7 @@ class ProjectedPlacement:
         self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
         usable = sorted((host for host in snapshot.hosts if host.is_live), key=attrgetter("kind", "name"))
         self._kinds = {kind: tuple(hosts) for kind, hosts in groupby(usable, attrgetter("kind"))}
-        self._zones = {kind: frozenset(host.zone for host in live if host.zone) for kind, live in self._kinds.items()}
+        self.zones = {kind: {host.zone for host in live if host.zone} for kind, live in self._kinds.items()}
         self._of_slots = {  # one host of each kind and number of slots
             kind: {host.slots: host for host in self.live(kind)} for kind in self.kinds
         }
@@ -175,10 +175,6 @@ class ProjectedPlacement:
         if kind not in self._by_load:
             self._by_load[kind] = sorted(self.live(kind), key=lambda host: (self.score(host), host.name))
         return self._by_load[kind]
-
-    def zones(self, kind: str) -> frozenset[str]:
-        """Return the zones of the usable hosts of one kind."""
-        return self._zones.get(kind, frozenset())
 
     def mean_disk(self, kind: str) -> float:
         """Return the mean disk usage (0 to 1) of a kind's usable hosts before any move."""

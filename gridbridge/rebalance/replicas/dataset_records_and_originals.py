@@ -101,9 +101,8 @@ class OwnerDatasetRecords:
 
     def remove(self, name: str) -> None:
         """Delete a dataset's files: the record first, then the checksums."""
-        safe_files.remove_file(self._path(name, RECORD))
-        safe_files.remove_file(self._path(name, SUMS))
-        safe_files.remove_file(self._hidden(name, DONE))
+        for path in (self._path(name, RECORD), self._path(name, SUMS), self._hidden(name, DONE)):
+            safe_files.remove_file(path)
         self.remove_relay(name)
 
     def is_busy(self, name: str) -> bool:
