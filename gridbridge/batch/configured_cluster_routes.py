@@ -11,13 +11,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.model import transfer_route
 from gridbridge.model.fixed_paths import CONFIG, PYTHON
 from gridbridge.model.key_settings import QueueDefaultRequests
-from gridbridge.model.site_configuration import (
-    ClusterKind,
-    ClusterSection,
-    JobClaimKind,
-    JobEndPushKind,
-    Policy,
-)
+from gridbridge.model.site_configuration import ClusterKind, ClusterSection, JobClaimKind, JobEndPushKind, Policy
 from gridbridge.model.transfer.request_mapping_rules import (
     ANY,
     EVERY_JOB,
@@ -90,10 +84,7 @@ def _login(policy: Policy, cluster: ClusterSection) -> transfer_route.SshLogin |
 
 
 def keep_ssh_connections_open(policy: Policy) -> None:
-    """Make this process keep an ssh connection for each remote login.
-
-    A repeated call changes nothing. Sites without ssh clusters do not import the ssh modules.
-    """
+    """Make this process keep an ssh connection for each remote login; a repeated call changes nothing."""
     if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.uses_persistent_ssh():
         from gridbridge.shell.ssh_connections_shared_by_threads import LazyKeptSshConnections
 
@@ -148,29 +139,13 @@ def _claim(policy: Policy, cluster: ClusterSection) -> str:
 
 def build_request_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
     """Build the rules that translate a transfer queue's job requests for the remote cluster."""
-    return MAPPINGS.get(policy.clusters[cluster].kind, _mapping)(policy, cluster, queue)
-
-
-def _oar_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
-    rules, asks = policy.maps.get(cluster, {}), resources_added_by_queue(policy, queue)
-    own = policy.queues.get(queue)
-    of_queue = _of_oar(own) if own else {}
-    return RequestMapping(_with_asks(_oar_rules(cluster, rules), asks) | of_queue)
-
-
-def _mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
-    rules, asks = policy.maps.get(cluster, {}), resources_added_by_queue(policy, queue)
+    rules, own = policy.maps.get(cluster, {}), policy.queues.get(queue)
+    asks = own.asks if own else QueueDefaultRequests()  # the queue may be no longer configured
+    if policy.clusters[cluster].kind is ClusterKind.OAR:
+        return RequestMapping(_with_asks(_oar_rules(cluster, rules), asks) | (_of_oar(own) if own else {}))
     if not asks and all(rule == type(rule)() for rule in rules.values()):
         return RequestMapping({})
     return RequestMapping(_with_asks(_rules(rules), asks))
-
-
-def resources_added_by_queue(policy: Policy, queue: str) -> QueueDefaultRequests:
-    """Return the resources that a transfer queue adds to each job's request.
-
-    The result is empty for a queue that is no longer configured.
-    """
-    return policy.queues[queue].asks if queue in policy.queues else QueueDefaultRequests()
 
 
 def _with_asks(
@@ -237,4 +212,3 @@ REACHED: "dict[ClusterKind, Callable[[Policy, str], transfer_route.Away]]" = {
     ClusterKind.OAR: _server,
     ClusterKind.EMBEDDED: _folder,
 }
-MAPPINGS = {ClusterKind.OAR: _oar_mapping}  # batch systems with requests in another form than Grid Engine's

@@ -35,17 +35,13 @@ def run_gridbridge_as_user(
     """Run gridbridge-as-user; raise RemoteJobNotOurs if the remote job id was reused."""
     way = ALONE if _is_personal else SUDO_AS_USER
     answer = run_program((*way, *words), ENVIRONMENT, patience_s, b"", most_bytes)
-    _log_ledger_cuts(answer.stderr)
-    if answer.status == NOT_OURS:
-        raise RemoteJobNotOurs(gridbridge_as_user_refusal(answer))
-    return answer
-
-
-def _log_ledger_cuts(output: bytes) -> None:
-    for line in output.decode("utf-8", "replace").splitlines():
+    for line in answer.stderr.decode("utf-8", "replace").splitlines():
         match line.split():
             case [word, ledger, cut] if word == LEDGER_CUT and cut.isdigit():
                 _log.warning("event=ledger_cut ledger=%r bytes=%s", ledger, cut)
+    if answer.status == NOT_OURS:
+        raise RemoteJobNotOurs(gridbridge_as_user_refusal(answer))
+    return answer
 
 
 def gridbridge_as_user_refusal(answer: CompletedProgram) -> str:

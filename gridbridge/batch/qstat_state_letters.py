@@ -18,11 +18,8 @@ OF_JOBS = {
     "r": (JobStateFact.RUNNING,),
     "t": (JobStateFact.RUNNING, JobStateFact.STARTING),
     "s": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_HAND),  # qmod -sj
-    "S": (
-        JobStateFact.RUNNING,
-        JobStateFact.SUSPENDED,
-        JobStateFact.BY_QUEUE,
-    ),  # also suspended by a calendar or a superordinate queue
+    # also suspended by a calendar or a superordinate queue
+    "S": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_QUEUE),
     "T": (JobStateFact.RUNNING, JobStateFact.SUSPENDED, JobStateFact.BY_THRESHOLD),  # suspend_thresholds
     "d": (JobStateFact.DELETING,),
     "E": (JobStateFact.ERROR,),  # qmod -cj

@@ -28,10 +28,8 @@ def write_remote_job_claim_key(of: str, spool: str, uid: int) -> None:
     """
     if claim_and_guard.split_claim(of)[0] != claim_and_guard.FILE:
         return
-    folder, (name, word) = (
-        f"{spool}/{claim_and_guard.FOLDER}",
-        claim_and_guard.claim_key_file_name_and_contents(of, uid),
-    )
+    folder = f"{spool}/{claim_and_guard.FOLDER}"
+    name, word = claim_and_guard.claim_key_file_name_and_contents(of, uid)
     try:
         is_services = os.lstat(folder).st_uid == os.stat(spool).st_uid
     except OSError as error:

@@ -67,7 +67,9 @@ class RemoteJobScriptValues:
 def write_remote_job_script(job: RemoteJobScriptValues) -> bytes:
     """Write the whole script of a remote job."""
     with open(BODY, "rb") as body:
-        ours = _header(job) + _script_writer(job.script) + _runner(job)
+        script = quote_for_sh(job.script.decode(*AS_TYPED))
+        writer = f'gb_write_script() {{ printf %s {script} >"$gb_script"; }}\n'
+        ours = _header(job) + writer + _runner(job)
         whole = ours.encode(*AS_TYPED) + body.read()
     if job.own:
         whole = whole.replace(PROGRAM, PROGRAM + f" {FILES}".encode(), 1)
@@ -89,11 +91,6 @@ def _header(job: RemoteJobScriptValues) -> str:
     return "#!/bin/sh\n" + "".join(f"gb_{key}={quote_for_sh(value)}\n" for key, value in settings.items())
 
 
-def _script_writer(script: bytes) -> str:
-    text = quote_for_sh(script.decode(*AS_TYPED))
-    return f'gb_write_script() {{ printf %s {text} >"$gb_script"; }}\n'
-
-
 def _runner(job: RemoteJobScriptValues) -> str:
     """Return the sh function gb_job, which runs the job's command with its environment and three streams.
 
@@ -103,7 +100,9 @@ def _runner(job: RemoteJobScriptValues) -> str:
     words = ["env", '"$@"', *_environment(job), *_command(job)]
     source = '"$gb_script"' if job.start == ShellStartMode.STDIN else '"$gb_stdin"'
     errors = "2>&1" if job.stderr == job.stdout else '2>>"$gb_stderr"'
-    return _finder(job) + (f'gb_job() (\nexec {" ".join(words)} <{source} >>"$gb_stdout" {errors} 4<&- 5>&- 6<&-\n)\n')
+    path = "".join(f"PATH={quote_for_sh(value)} " for name, value in job.environment if name == "PATH")
+    finder = f'gb_found() {{\n{path}command -v "$gb_needs" >/dev/null\n}}\n'
+    return finder + (f'gb_job() (\nexec {" ".join(words)} <{source} >>"$gb_stdout" {errors} 4<&- 5>&- 6<&-\n)\n')
 
 
 def _program(job: RemoteJobScriptValues) -> str:
@@ -113,26 +112,18 @@ def _program(job: RemoteJobScriptValues) -> str:
     return "" if job.start == ShellStartMode.UNIX else job.shell
 
 
-def _finder(job: RemoteJobScriptValues) -> str:
-    path = "".join(f"PATH={quote_for_sh(value)} " for name, value in job.environment if name == "PATH")
-    return f'gb_found() {{\n{path}command -v "$gb_needs" >/dev/null\n}}\n'
-
-
 def _environment(job: RemoteJobScriptValues) -> list[str]:
     words = ['"GRIDBRIDGE_REMOTE_CELL=$SGE_CELL"']
     words += [quote_for_sh(f"{name}={value}") for name, value in job.environment if name != "PATH"]
-    words += _path(job)
+    if own_path := [quote_for_sh(value) for name, value in job.environment if name == "PATH"]:
+        before = "$gb_private:$TMPDIR:" if job.own else "$TMPDIR:"
+        words += [f'"PATH={before}"{value}' for value in own_path]
+    elif job.own:
+        words.append('"PATH=$gb_private:$PATH"')
     words += ['"GRIDBRIDGE_REMOTE_JOB_ID=$JOB_ID"', '"GRIDBRIDGE_REMOTE_JOB_NAME=$JOB_NAME"']
     if job.script:
         words.append('"JOB_SCRIPT=$gb_script"')
     return words
-
-
-def _path(job: RemoteJobScriptValues) -> list[str]:
-    """Return the assignment of PATH, with TMPDIR first, if the job has a PATH."""
-    ours = '"PATH=$gb_private:$TMPDIR:"' if job.own else '"PATH=$TMPDIR:"'
-    own = [f"{ours}{quote_for_sh(value)}" for name, value in job.environment if name == "PATH"]
-    return own or (['"PATH=$gb_private:$PATH"'] if job.own else [])
 
 
 def _command(job: RemoteJobScriptValues) -> list[str]:
@@ -148,7 +139,9 @@ def _command(job: RemoteJobScriptValues) -> list[str]:
     if job.start == ShellStartMode.BINARY:
         line = "".join(f"{argument or EMPTY} " for argument in job.arguments)
         path = PATH_BEHIND_PROFILE if _may_lose_path(job) else ""
-        return [*shell, "-c", path + quote_for_sh(line), *_zeroth(job)]
+        name = job.shell.rpartition("/")[2]
+        zeroth = [quote_for_sh(f"-{name}" if job.login else name)] if name in BOURNE_SHELLS else []
+        return [*shell, "-c", path + quote_for_sh(line), *zeroth]
     if job.start == ShellStartMode.STDIN:
         return [*shell, "-s", *arguments]
     if job.start == ShellStartMode.UNIX:
@@ -159,11 +152,6 @@ def _command(job: RemoteJobScriptValues) -> list[str]:
 
 def _may_lose_path(job: RemoteJobScriptValues) -> bool:
     return bool(job.own and job.login and job.shell.rpartition("/")[2] in BOURNE_SHELLS)
-
-
-def _zeroth(job: RemoteJobScriptValues) -> list[str]:
-    name = job.shell.rpartition("/")[2]
-    return [quote_for_sh(f"-{name}" if job.login else name)] if name in BOURNE_SHELLS else []
 
 
 def _shell(job: RemoteJobScriptValues) -> list[str]:

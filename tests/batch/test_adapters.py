@@ -91,15 +91,7 @@ def test_a_cluster_has_the_adapter_of_its_kind_hot_and_cold(where: Away) -> None
         (
             CELL,
             {
-                *(
-                    "at_home",
-                    "guards_tasks",
-                    "sets_up",
-                    "makes_queues",
-                    "keeps_tags",
-                    "shows_crowd",
-                    "recalls",
-                ),
+                *("at_home", "guards_tasks", "sets_up", "makes_queues", "keeps_tags", "shows_crowd", "recalls"),
                 *("accounts", "array_ends", "user_jobs", "end_watcher_command", "query_job_accounts"),
                 *("query_demand_outputs", "shell_environment_line"),
             },

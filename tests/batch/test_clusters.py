@@ -16,12 +16,7 @@ from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import transfer_route
 from gridbridge.model.key_settings import QueueDefaultRequests, RemoteAccounts
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.site_configuration import (
-    ClusterKind,
-    ClusterSection,
-    JobEndPushKind,
-    Policy,
-)
+from gridbridge.model.site_configuration import ClusterKind, ClusterSection, JobEndPushKind, Policy
 from gridbridge.model.transfer import request_mapping_rules
 from gridbridge.model.transfer.transfer_config_sections import (
     AnyRule,

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +23,7 @@ SETTINGS = {
 }
 
 
+NONE: Mapping[str, str] = {}
 PREEMPT = Path(__file__).parents[2] / "sge-methods" / "preempt"
 
 
@@ -35,14 +36,24 @@ def until(holds: Callable[[], bool]) -> None:
     pytest.fail("it did not come")
 
 
-def run(home: Path, command: str, place: int, *tasks: CampaignArrayScriptTask, **variables: str) -> int:
-    """Run the script of an array as a task of it; return its exit status."""
+PLAIN = CampaignArrayScriptTask(0, 1, ())
+
+
+def written(home: Path, *tasks: CampaignArrayScriptTask, **settings: str) -> tuple[Path, dict[str, str]]:
+    """Write the script of an array; return its path, and the environment of its first task."""
     (home / "data").mkdir(exist_ok=True)
-    path = home / "script"
-    path.write_bytes(write_campaign_array_script(SETTINGS | {"exec": command}, tasks))
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home)} | variables
+    path = home / f"script.{time.monotonic_ns()}"
+    path.write_bytes(write_campaign_array_script(SETTINGS | settings, tasks or (PLAIN,)))
+    return path, {"PATH": os.environ["PATH"], "HOME": str(home), "SGE_TASK_ID": "1"}
+
+
+def run(
+    home: Path, command: str, *tasks: CampaignArrayScriptTask, settings: Mapping[str, str] = NONE, **variables: str
+) -> int:
+    """Run the script of an array as a task of it; return its exit status."""
+    path, environment = written(home, *tasks, **{"exec": command} | settings)
     program = ("env", "--default-signal", "/bin/sh", path)  # nohup would have some ignored
-    return subprocess.run(program, env=environment, check=False, cwd="/").returncode
+    return subprocess.run(program, env=environment | variables, check=False, cwd="/").returncode
 
 
 def output(home: Path, name: str) -> str:
@@ -55,7 +66,7 @@ def test_parameters_are_words_and_nothing_in_them_is_run(tmp_path: Path) -> None
     odd = ("x'; rm -rf /", "$(touch evil)", "`id`", 'a "b"', "", "--", "100%\\n")
     tasks = (CampaignArrayScriptTask(0, 1, ("other",)), CampaignArrayScriptTask(7, 2, odd))
 
-    status = run(tmp_path, "printf '<%s>\\n'", 2, *tasks, SGE_TASK_ID="2")
+    status = run(tmp_path, "printf '<%s>\\n'", *tasks, SGE_TASK_ID="2")
 
     assert status == 0
     assert output(tmp_path, "7.2.out") == "".join(f"<{word}>\n" for word in odd)
@@ -66,7 +77,7 @@ def test_it_knows_what_it_is_on_either_batch_system(tmp_path: Path) -> None:
     """OAR counts the places of an array in another variable."""
     task = CampaignArrayScriptTask(41, 1, ("north", "3"))
 
-    run(tmp_path, "env; echo", 1, task, OAR_ARRAY_INDEX="1")
+    run(tmp_path, "env; echo", task, SGE_TASK_ID="undefined", OAR_ARRAY_INDEX="1")
 
     shown = dict(line.partition("=")[::2] for line in output(tmp_path, "41.1.out").splitlines())
     assert {key: value for key, value in shown.items() if key.startswith("CIGRI")} == {
@@ -92,14 +103,14 @@ def test_it_knows_what_it_is_on_either_batch_system(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("ended", "told"), [(0, 0), (3, 3), (66, 66), (99, 199), (100, 200), (199, -63), (200, -64)])
 def test_an_end_is_no_order_to_the_batch_system(tmp_path: Path, ended: int, told: int) -> None:
     """99 and 100 would have Grid Engine run the task again, or stop its queue."""
-    assert run(tmp_path, f"exit {ended};", 1, CampaignArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == told
+    assert run(tmp_path, f"exit {ended};") == told
 
 
 @pytest.mark.parametrize("number", ["HUP", "INT", "QUIT", "SEGV", "KILL", "TERM", "USR2", "XCPU"])
 @pytest.mark.parametrize("by", ["kill -%s $$;", "sh -c 'kill -%s $$'; exit $?;"])
 def test_a_program_that_dies_by_a_signal_ends_its_task_by_it(tmp_path: Path, number: str, by: str) -> None:
     """Also where a shell told it as 128 more: both batch systems note which signal it was."""
-    status = run(tmp_path, by % number, 1, CampaignArrayScriptTask(0, 1, ()), SGE_TASK_ID="1")
+    status = run(tmp_path, by % number)
 
     assert status == -signal.Signals[f"SIG{number}"]
 
@@ -107,12 +118,12 @@ def test_a_program_that_dies_by_a_signal_ends_its_task_by_it(tmp_path: Path, num
 @pytest.mark.parametrize("status", [127, 128, 145, 146, 147, 148, 149, 150, 151, 156, 160, 183, 190])
 def test_an_exit_status_that_no_deadly_signal_has_stays_one(tmp_path: Path, status: int) -> None:
     """Those above would stop the wrapper or be ignored, and some of ours tell something else."""
-    assert run(tmp_path, f"exit {status};", 1, CampaignArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == status
+    assert run(tmp_path, f"exit {status};") == status
 
 
 def test_a_task_that_the_array_has_not_ends_without_its_program(tmp_path: Path) -> None:
     """A place beyond the last one is nobody's."""
-    assert run(tmp_path, "touch ran;", 3, CampaignArrayScriptTask(0, 1, ()), SGE_TASK_ID="3") == 1
+    assert run(tmp_path, "touch ran;", SGE_TASK_ID="3") == 1
     assert not (tmp_path / "data" / "ran").exists()
 
 
@@ -127,11 +138,7 @@ def test_a_task_that_the_array_has_not_ends_without_its_program(tmp_path: Path) 
 )
 def test_a_task_makes_way(tmp_path: Path, command: str, saved: bool) -> None:
     """It gets the checkpoint signal first, and its end is no success, whatever its program says."""
-    (tmp_path / "data").mkdir()
-    path = tmp_path / "script"
-    settings = SETTINGS | {"exec": command}
-    path.write_bytes(write_campaign_array_script(settings, (CampaignArrayScriptTask(0, 1, ()),)))
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SGE_TASK_ID": "1"}
+    path, environment = written(tmp_path, exec=command)
     with subprocess.Popen(["/bin/sh", path], env=environment, start_new_session=True) as task:
         until(lambda: (tmp_path / "data" / "began").exists())
         (tmp_path / "job_pid").write_text(f"{task.pid}\n")
@@ -147,29 +154,21 @@ def test_a_task_makes_way(tmp_path: Path, command: str, saved: bool) -> None:
 
 def test_a_task_that_has_to_make_way_before_it_began_does_not_begin(tmp_path: Path) -> None:
     """Its program would get no checkpoint signal any more."""
-    status = run(tmp_path, "touch ran;", 1, CampaignArrayScriptTask(0, 1, ()), PATH=f"{tmp_path}:/usr/bin:/bin")
+    status = run(tmp_path, "touch ran;", PATH=f"{tmp_path}:/usr/bin:/bin")
 
     assert status == 0
     (tmp_path / "data" / "ran").unlink()
     (tmp_path / "mkdir").write_text('#!/bin/sh\nkill -56 $PPID\nexec /bin/mkdir "$@"\n')
     (tmp_path / "mkdir").chmod(0o755)
 
-    status = run(tmp_path, "touch ran;", 1, CampaignArrayScriptTask(0, 1, ()), PATH=f"{tmp_path}:/usr/bin:/bin")
+    status = run(tmp_path, "touch ran;", PATH=f"{tmp_path}:/usr/bin:/bin")
     assert status == -55
     assert not (tmp_path / "data" / "ran").exists()
 
 
 def test_a_folder_that_is_not_there_is_told_by_the_signal_of_transfers(tmp_path: Path) -> None:
     """57: it can not change to its working directory."""
-    path = tmp_path / "script"
-    path.write_bytes(
-        write_campaign_array_script(
-            SETTINGS | {"exec": "true", "directory": "/none"}, (CampaignArrayScriptTask(0, 1, ()),)
-        )
-    )
-    done = subprocess.run(["/bin/sh", path], env={"HOME": str(tmp_path)}, check=False)
-
-    assert done.returncode == -57
+    assert run(tmp_path, "true", settings={"directory": "/none"}) == -57
 
 
 @pytest.mark.parametrize(
@@ -183,15 +182,7 @@ def test_the_node_file_has_a_line_a_slot(tmp_path: Path, file: str, shown: str) 
     (tmp_path / "hosts").write_text(lines)
     told = {file: str(tmp_path / "hosts")} if file else {}
 
-    run(
-        tmp_path,
-        'cat "$CIGRI_NODE_FILE"; :',
-        1,
-        CampaignArrayScriptTask(0, 1, ()),
-        HOSTNAME="here",
-        SGE_TASK_ID="1",
-        **told,
-    )
+    run(tmp_path, 'cat "$CIGRI_NODE_FILE"; :', HOSTNAME="here", **told)
 
     assert output(tmp_path, "0.1.out") == shown
     left = {path.name for path in (tmp_path / "data/campaign.12").iterdir()}
@@ -201,10 +192,9 @@ def test_the_node_file_has_a_line_a_slot(tmp_path: Path, file: str, shown: str) 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_node_file_that_cannot_be_written_is_no_endless_loop(tmp_path: Path) -> None:
     """As on a full disk: the task does not begin, and it ends by the signal that says so."""
-    text = write_campaign_array_script(SETTINGS | {"exec": "true", "slots": "2"}, (CampaignArrayScriptTask(0, 1, ()),))
-    (tmp_path / "data").mkdir()
+    path, environment = written(tmp_path, exec="true", slots="2")
+    text = path.read_bytes()
     full = text.replace(b'nodes >"$gb_output.nodes"', b"nodes >|/dev/full")
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SGE_TASK_ID": "1"}
 
     done = subprocess.run(["/bin/sh"], input=full, env=environment, check=False, timeout=20)
 
@@ -217,7 +207,7 @@ def test_a_copy_knows_which_one_it_is(tmp_path: Path) -> None:
     task = CampaignArrayScriptTask(7, 3, ("north",))
     task.copy = 2
 
-    run(tmp_path, 'echo "$CIGRI_COPY $CIGRI_JOB_ID"', 1, task, SGE_TASK_ID="1")
+    run(tmp_path, 'echo "$CIGRI_COPY $CIGRI_JOB_ID"', task)
 
     assert output(tmp_path, "7.3.out") == "2 12.7 north\n"
 
@@ -275,14 +265,8 @@ def test_nobody_has_a_task_write_into_a_file_of_its_owners(
     plant(tmp_path, folder)
     for name in ("0.1.out", "0.1.err"):
         (folder / name).symlink_to(mine)
-    path = tmp_path / "script"
-    settings = SETTINGS | {"exec": "touch $HOME/ran;", "outputs": outputs}
-    path.write_bytes(write_campaign_array_script(settings, (CampaignArrayScriptTask(0, 1, ()),)))
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "SGE_TASK_ID": "1"}
 
-    done = subprocess.run(["/bin/sh", path], env=environment, check=False, cwd="/")
-
-    assert done.returncode == -57
+    assert run(tmp_path, "touch $HOME/ran;", settings={"outputs": outputs}) == -57
     assert mine.read_text() == "of value\n"
     assert not (tmp_path / "ran").exists()
     assert f"{folder}: expected a folder that only this account owns" in capfd.readouterr().err
@@ -297,7 +281,7 @@ def test_an_output_is_a_new_file(tmp_path: Path) -> None:
     for name in ("0.1.out", "0.1.err"):
         (folder / name).symlink_to(mine)
 
-    assert run(tmp_path, "echo out; echo err >&2;", 1, CampaignArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == 0
+    assert run(tmp_path, "echo out; echo err >&2;") == 0
 
     assert mine.read_text() == "of value\n"
     assert output(tmp_path, "0.1.out") == "out\n"
@@ -306,7 +290,7 @@ def test_an_output_is_a_new_file(tmp_path: Path) -> None:
 
 def test_what_a_task_prints_is_its_owners_alone(tmp_path: Path) -> None:
     """Whatever may be read beside it; what the task itself makes is as its own programs say."""
-    assert run(tmp_path, "touch made;", 1, CampaignArrayScriptTask(0, 1, ()), SGE_TASK_ID="1") == 0
+    assert run(tmp_path, "touch made;") == 0
 
     assert (tmp_path / "data" / "campaign.12").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "data" / "made").stat().st_mode & 0o777 == 0o644
@@ -317,12 +301,11 @@ def test_a_directory_may_be_reached_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "data").symlink_to("disk", target_is_directory=True)
 
-    run(tmp_path, 'echo "$CIGRI_WORKDIR $PWD";', 1, CampaignArrayScriptTask(0, 1, ()), SGE_TASK_ID="1")
+    run(tmp_path, 'echo "$CIGRI_WORKDIR $PWD";')
 
     assert output(tmp_path, "0.1.out") == f"{tmp_path}/data {tmp_path}/data\n"
 
 
-OUTPUTS = SETTINGS | {"outputs": "result sub/log"}
 WRITES = 'sh -c \'mkdir sub; echo "$CIGRI_COPY" >result; echo "$PWD" >sub/log; cat ../../in >&2\' sh'
 
 
@@ -332,10 +315,7 @@ def attempt(home: Path, number: int, command: str = WRITES) -> int:
     (home / "data" / "in").touch()
     task = CampaignArrayScriptTask(7, number, ("north",))
     task.copy = number - 1
-    path = home / f"script.{number}"
-    path.write_bytes(write_campaign_array_script(OUTPUTS | {"exec": command}, (task,)))
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SGE_TASK_ID": "1"}
-    return subprocess.run(["/bin/sh", path], env=environment, check=False, cwd="/").returncode
+    return run(home, command, task, settings={"outputs": "result sub/log"})
 
 
 def test_an_attempt_with_outputs_has_a_folder_of_its_own(tmp_path: Path) -> None:
@@ -376,11 +356,7 @@ def test_what_has_not_succeeded_is_not_put_into_place(tmp_path: Path, command: s
 
 def of_campaign(home: Path, token: str, command: str = "sh -c 'echo >result' sh") -> int:
     """Run task 7 of a campaign 12, which declares an output; return its exit status."""
-    (home / "data").mkdir(exist_ok=True)
-    settings = SETTINGS | {"exec": command, "outputs": "result", "token": token}
-    text = write_campaign_array_script(settings, (CampaignArrayScriptTask(7, 1, ()),))
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SGE_TASK_ID": "1"}
-    return subprocess.run(["/bin/sh"], input=text, env=environment, check=False).returncode
+    return run(home, command, CampaignArrayScriptTask(7, 1, ()), settings={"outputs": "result", "token": token})
 
 
 def test_a_folder_belongs_to_one_campaign(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -411,11 +387,8 @@ def test_the_folder_of_a_campaign_that_began_before_folders_had_a_mark_goes_on(t
 
 
 def test_of_tasks_that_begin_at_once_all_find_their_folder(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
     tasks = tuple(CampaignArrayScriptTask(number, 1, ()) for number in range(16))
-    path = tmp_path / "script"
-    path.write_bytes(write_campaign_array_script(SETTINGS | {"exec": "true", "token": "alpha.one"}, tasks))
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    path, environment = written(tmp_path, *tasks, exec="true", token="alpha.one")
     begun = [
         subprocess.Popen(["/bin/sh", path], env=environment | {"SGE_TASK_ID": str(place)}) for place in range(1, 17)
     ]
@@ -428,7 +401,7 @@ def test_a_prologue_is_lines_of_sh_in_the_tasks_directory(tmp_path: Path) -> Non
     step = CampaignArrayScriptTask(990_000_000, 2, ("echo it\\'s $CIGRI_JOB_ID # first\ncd /\nmkdir here/x; exit 3",))
     step.label = "prologue"
 
-    status = run(tmp_path, "sh -c", 1, step, SGE_TASK_ID="undefined")
+    status = run(tmp_path, "sh -c", step, SGE_TASK_ID="undefined")
 
     assert status == 3
     assert output(tmp_path, "prologue.2.out") == "it's 12.prologue\n"

@@ -205,10 +205,7 @@ def test_a_claim_taken_by_home_is_homes_for_ever(site: Site) -> None:
     assert [
         remote_job_claims.take_home_claim(f"{ME}.t0", ME, spool),
         remote_job_claims.take_home_claim(f"{ME}.t0", ME, spool),
-    ] == [
-        True,
-        True,
-    ]
+    ] == [True, True]
 
 
 def test_home_does_not_get_what_a_job_has(site: Site) -> None:

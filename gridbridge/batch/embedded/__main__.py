@@ -25,11 +25,7 @@ from gridbridge.batch.embedded.embedded_command_lines_and_answers import (
     PrintedEmbeddedJobEnd,
     encode_embedded_answer,
 )
-from gridbridge.batch.embedded.embedded_job_store import (
-    EmbeddedJobStore,
-    EmbeddedRequestRefusal,
-    NoSuchEmbeddedJob,
-)
+from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore, EmbeddedRequestRefusal, NoSuchEmbeddedJob
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.fixed_paths import METHODS
 
@@ -98,19 +94,12 @@ HELP = {"places": "array indices; empty: all tasks"}
 
 
 def _submit(database: EmbeddedJobStore, arguments: argparse.Namespace) -> int:
+    same = ("name", "account", "shell", "output", "slots", "held", "queue", "tasks", "yields")
     request = EmbeddedJobRequest(
-        name=arguments.name,
-        account=arguments.account,
-        shell=arguments.shell,
+        **{name: getattr(arguments, name) for name in same},
         cwd=arguments.cwd or SUBMIT["cwd"],  # task.sh changes to the directory of a campaign's task
-        output=arguments.output,
-        slots=arguments.slots,
-        held=arguments.held,
         script=sys.stdin.buffer.read(),
-        queue=arguments.queue,
-        tasks=arguments.tasks,
         walltime_s=arguments.walltime,
-        yields=arguments.yields,
     )
     return database.add(request, pwd.getpwuid(os.getuid()).pw_name)
 

@@ -46,11 +46,11 @@ def embedded_program_command(folder: EmbeddedClusterAccess, *words: str) -> Argv
 
 
 def run_embedded_program(
-    folder: EmbeddedClusterAccess, *words: str, stdin: bytes = b"", most_bytes: int = ANSWER_BYTES
+    folder: EmbeddedClusterAccess, *words: str, most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
     """Run the embedded cluster's program with a verb and options."""
     argv = embedded_program_command(folder, *words)
-    return run_program(argv, folder.environment(), folder.timeout_s, stdin, most_bytes)
+    return run_program(argv, folder.environment(), folder.timeout_s, most_bytes=most_bytes)
 
 
 def explain_request_refusal(request: JobRequest, *, is_array: bool = False) -> str:

@@ -14,11 +14,7 @@ from signal import SIGCONT, SIGKILL, SIGSTOP, SIGUSR2
 from gridbridge.batch.embedded import job_start_and_queue_methods
 from gridbridge.batch.embedded.embedded_cluster_rows import EmbeddedJob, EmbeddedJobEnd
 from gridbridge.batch.embedded.embedded_command_lines_and_answers import OWN
-from gridbridge.batch.embedded.embedded_job_store import (
-    EmbeddedJobStore,
-    EmbeddedRequestRefusal,
-    NoSuchEmbeddedJob,
-)
+from gridbridge.batch.embedded.embedded_job_store import EmbeddedJobStore, EmbeddedRequestRefusal, NoSuchEmbeddedJob
 from gridbridge.batch.embedded.living_job_processes import signal_job_process_group
 from gridbridge.model.campaigns.task_index_and_attempt_texts import parse_array_index_ranges
 
@@ -147,10 +143,7 @@ class EmbeddedWalltimeAndPreemption:
         return None if left_s == inf else left_s
 
     def look(self) -> None:
-        """Kill the job after its walltime, or PATIENCE_S seconds after its preemption signal.
-
-        If the database is locked, the check is skipped until the next call.
-        """
+        """Kill the job after its walltime or PATIENCE_S seconds after its preemption signal; skip a locked database."""
         if time.monotonic() >= self._until_s:
             self._kill(WALLTIME)
             return

@@ -47,10 +47,7 @@ def run_embedded_jobs_in_turn(database: EmbeddedJobStore) -> None:
 
 
 def start_embedded_keeper_if_needed(database: EmbeddedJobStore) -> None:
-    """Start a keeper process if a job could start; preempt tasks if a job needs their slots.
-
-    Failures are ignored, because the next command tries again.
-    """
+    """Start a keeper process if a job could start, and preempt tasks if a job needs slots; ignore failures."""
     with suppress(OSError, sqlite3.OperationalError):
         if database.next_to_start() or job_start_and_queue_methods.open_embedded_transfer_queues(database):
             living_job_processes.start_embedded_daemon(database.folder, "keep")
@@ -63,10 +60,7 @@ def remove_embedded_job_folder(folder: str, job: int) -> None:
 
 
 def _start(database: EmbeddedJobStore, opened: Container[str]) -> tuple[EmbeddedJob, EmbeddedJobFirstProcess] | None:
-    """Start the next waiting job; return None if no job can start.
-
-    One transaction selects the job, locks it for this keeper and prepares its first process.
-    """
+    """Select, lock and prepare the next waiting job in one transaction, and start the job; None if no job can start."""
     child = None
     try:
         with database.change():
@@ -79,17 +73,13 @@ def _start(database: EmbeddedJobStore, opened: Container[str]) -> tuple[Embedded
     if not (job and child):
         return None
     if trouble := child.let_go():
-        _put_into_error(database, job, child, trouble)
+        with database.change():
+            os.waitpid(child.pid, 0)
+            database.set(job.id, error=trouble, pid=0, birth="", started_at=None, at="")
+        database.keepers.let_go(job.id)
+        remove_embedded_job_folder(database.folder, job.id)
         return None
     return job, child
-
-
-def _put_into_error(database: EmbeddedJobStore, job: EmbeddedJob, child: EmbeddedJobFirstProcess, trouble: str) -> None:
-    with database.change():
-        os.waitpid(child.pid, 0)
-        database.set(job.id, error=trouble, pid=0, birth="", started_at=None, at="")
-    database.keepers.let_go(job.id)
-    remove_embedded_job_folder(database.folder, job.id)
 
 
 def _make_ready(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobFirstProcess | None:

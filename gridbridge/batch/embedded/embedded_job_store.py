@@ -203,22 +203,9 @@ class EmbeddedJobStore:
         return job
 
     def _insert(self, request: EmbeddedJobRequest, owner: str, array: int, index: int) -> int:
-        values = {
-            "name": request.name,
-            "account": request.account,
-            "owner": owner,
-            "shell": request.shell,
-            "cwd": request.cwd,
-            "output": request.output,
-            "wanted": request.queue,
-            "slots": request.slots,
-            "held": request.held,
-            "submitted_at": time.time(),
-            "walltime_s": request.walltime_s,
-            "yields": request.yields,
-            "array": array,
-            "place": index,
-        }
+        same = ("name", "account", "shell", "cwd", "output", "slots", "held", "walltime_s", "yields")
+        values = {column: getattr(request, column) for column in same}
+        values |= {"owner": owner, "wanted": request.queue, "submitted_at": time.time(), "array": array, "place": index}
         into = f"INSERT INTO job ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"  # noqa: S608 - constants
         job = self._db.execute(into, tuple(map(encode_text_as_bytes, values.values()))).lastrowid
         assert job is not None

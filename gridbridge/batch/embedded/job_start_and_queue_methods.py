@@ -21,7 +21,6 @@ from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.transfer_route import BARE
 from gridbridge.shell.program_runs import run_program
 
-UMASK = 0o022
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 READY, GO = b"+", b"g"
 UNABLE = 127
@@ -29,7 +28,6 @@ READY_LIMIT_S = 5  # less than the time that other processes wait for the locked
 SCRIPT, TMPDIR, PID = "script", "tmpdir", "job_pid"  # files in a job's private folder
 PATH = "/usr/local/bin:/usr/bin:/bin"
 Program = tuple[tuple[str, ...], dict[str, str]]
-ALWAYS = (signal.SIGKILL, signal.SIGSTOP)  # signals with a fixed action (signal(7))
 
 
 class EmbeddedJobStartFailure(GridbridgeError):
@@ -96,14 +94,14 @@ def _become(job: EmbeddedJob, private: str, program: Program, line: int, news: i
 
 
 def _prepare(job: EmbeddedJob) -> None:
-    os.umask(UMASK)
+    os.umask(0o022)
     os.chdir(job.cwd)
     null = os.open("/dev/null", os.O_RDONLY)
     output = os.open(job.output, APPEND | os.O_NONBLOCK, 0o644)  # O_NONBLOCK: a FIFO without reader fails at once
     os.set_blocking(output, True)
     for number, end in enumerate((null, output, output)):
         os.dup2(end, number)
-    for number in signal.valid_signals() - set(ALWAYS):
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 

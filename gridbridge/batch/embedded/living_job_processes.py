@@ -40,10 +40,7 @@ def signal_job_process_group(pid: int, born: str, number: int) -> None:
 
 
 def start_embedded_daemon(folder: str, verb: str) -> None:
-    """Start the embedded cluster's program as a daemon in a new session.
-
-    The daemon writes its errors to file `log` of the cluster's folder.
-    """
+    """Start the embedded cluster's program as a daemon, which writes errors to file `log` of the cluster's folder."""
     if child := os.fork():
         os.waitpid(child, 0)
         return
@@ -80,10 +77,7 @@ class EmbeddedJobKeeperLocks:
         self._ours.discard(job)
 
     def is_kept(self, job: int) -> bool:
-        """Say whether a keeper process has locked a job.
-
-        The test takes a shared lock, which simultaneous tests can share.
-        """
+        """Say whether a keeper process has locked a job, by a shared lock, which simultaneous tests can share."""
         if job in self._ours:
             return True
         try:

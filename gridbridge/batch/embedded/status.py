@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from gridbridge import __version__
 from gridbridge.batch.embedded.embedded_command_lines_and_answers import (
-    PrintedEmbeddedCluster,
     PrintedEmbeddedJob,
     PrintedEmbeddedJobEnd,
     parse_embedded_cluster_and_jobs,
@@ -44,7 +43,8 @@ def query_cluster_snapshot(
     answer = _ask(folder, "list")
     took_s = time.monotonic() - began
     whole, listed = parse_embedded_cluster_and_jobs(answer)
-    queue, *other_queues = _queues(whole)
+    queue = _queue(f"{QUEUE}={whole.used}/{whole.slots}", whole.host, int(whole.yielding or 0))
+    transfer_queue_instances = (_queue(text, whole.host) for text in whole.queues.split())
     rows: dict[int, list[JobListRow]] = {}
     for job in listed:
         number = int(job.array or job.id)
@@ -53,7 +53,7 @@ def query_cluster_snapshot(
     snapshot = ClusterSnapshot(
         cluster=cluster,
         taken_at=taken_at,
-        queues=(queue, *other_queues),
+        queues=(queue, *transfer_queue_instances),
         jobs={number: tuple(statuses) for number, statuses in rows.items()},
         pending=int(whole.waiting),
         free_slots=0 if QUEUE in transfer_queues else queue.free_for_others,
@@ -87,12 +87,11 @@ def query_array_ends(
     folder: EmbeddedClusterAccess, arrays: Sequence[ArrayEndQuery]
 ) -> dict[str, dict[int, JobEnd | None]]:
     """Return the ends of array tasks, by the array's account and by task index."""
-    return {array.account: _array_ends(folder, array) for array in arrays}
-
-
-def _array_ends(folder: EmbeddedClusterAccess, array: ArrayEndQuery) -> dict[int, JobEnd | None]:
-    lines = parse_embedded_job_ends(_ask(folder, "ended", str(array.job_id), "--tasks"))
-    return {int(line.place): _end(line) for line in lines if line.account == array.account}
+    ends: dict[str, dict[int, JobEnd | None]] = {}
+    for array in arrays:
+        lines = parse_embedded_job_ends(_ask(folder, "ended", str(array.job_id), "--tasks"))
+        ends[array.account] = {int(line.place): _end(line) for line in lines if line.account == array.account}
+    return ends
 
 
 def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
@@ -107,8 +106,8 @@ def query_begun_indices(folder: EmbeddedClusterAccess, arrays: Mapping[int, str]
 
 def _end(line: PrintedEmbeddedJobEnd) -> JobEnd:
     return JobEnd(
-        exit_status=_number(line.exit_status),
-        signal=_number(line.signal),
+        exit_status=int(line.exit_status) if line.exit_status else None,
+        signal=int(line.signal) if line.signal else None,
         reason=line.reason or (f"signal {line.signal}" if line.signal else ""),
         host=line.host,
         user_s=float(line.user_s),
@@ -126,17 +125,21 @@ def query_array_limits(_: EmbeddedClusterAccess) -> ClusterArrayLimits:
 def query_job_details(folder: EmbeddedClusterAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the account and error of a waiting or running job; empty for any other job."""
     _, listed = parse_embedded_cluster_and_jobs(_ask(folder, "list", f"--job={job_id}"))
-    return tuple(_detail(job) for job in listed)
+    return tuple(
+        JobAccountAndErrors(
+            job_id=int(job.id),
+            name=job.name,
+            owner=job.owner,
+            account=job.account,
+            errors=(job.error,) if job.error else (),
+            messages=(job.message,) if job.message else (),
+        )
+        for job in listed
+    )
 
 
 def query_request_vocabulary(_folder: EmbeddedClusterAccess) -> None:
     """Return None: an embedded cluster checks resource names at submission."""
-
-
-def _queues(whole: PrintedEmbeddedCluster) -> tuple[QueueInstanceStatus, ...]:
-    own = f"{QUEUE}={whole.used}/{whole.slots}"
-    transfer_queues = (_queue(text, whole.host) for text in whole.queues.split())
-    return (_queue(own, whole.host, int(whole.yielding or 0)), *transfer_queues)
 
 
 def _queue(text: str, host: str, yielding: int = 0) -> QueueInstanceStatus:
@@ -159,21 +162,6 @@ def _status(job: PrintedEmbeddedJob, host: str) -> JobListRow:
         since=datetime.fromtimestamp(float(job.since), UTC),
         slots=int(job.slots),
     )
-
-
-def _detail(job: PrintedEmbeddedJob) -> JobAccountAndErrors:
-    return JobAccountAndErrors(
-        job_id=int(job.id),
-        name=job.name,
-        owner=job.owner,
-        account=job.account,
-        errors=(job.error,) if job.error else (),
-        messages=(job.message,) if job.message else (),
-    )
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text else None
 
 
 def _ask(folder: EmbeddedClusterAccess, *words: str) -> bytes:

@@ -71,10 +71,7 @@ def query_owner_and_account(folder: EmbeddedClusterAccess, job: str) -> tuple[st
 
 
 def query_live_indices(folder: EmbeddedClusterAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return, by array id, the indices of waiting and running tasks.
-
-    `arrays` maps array ids to accounts; tasks of another array that reuses an id do not count.
-    """
+    """Return, by array id, the indices of waiting and running tasks of the given accounts."""
     jobs = _jobs(folder)
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in jobs:
@@ -172,10 +169,7 @@ def delete_job(folder: EmbeddedClusterAccess, job: str) -> None:
 
 
 def query_job_request(folder: EmbeddedClusterAccess, job: str) -> JobRequest:
-    """Return an empty request; raise ParseError if the job neither waits nor runs.
-
-    Embedded jobs request only slots, which the starter knows.
-    """
+    """Return an empty request, because embedded jobs request only slots; raise ParseError if the job has ended."""
     if not _jobs(folder, f"--job={job}"):
         raise ParseError(f"job {job} neither waits nor runs")
     return JobRequest()

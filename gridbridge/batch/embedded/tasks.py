@@ -13,8 +13,6 @@ from gridbridge.model.job_request import JobRequest, Variant
 from gridbridge.model.transfer_name import TransferAttemptId
 from gridbridge.model.transfer_route import EmbeddedClusterAccess
 
-NEVER_AGAIN = "no"
-
 
 def remove_task_guard(folder: EmbeddedClusterAccess, local: TransferAttemptId, guard: str) -> None:
     """Release a task from the hold that guards it."""
@@ -68,7 +66,7 @@ def query_job_rerun(
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:
     """Return `no`: an embedded cluster reruns no job."""
-    return NEVER_AGAIN
+    return "no"
 
 
 REFUSED = ""  # embedded jobs have no context variables

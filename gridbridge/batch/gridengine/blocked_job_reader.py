@@ -8,17 +8,10 @@ import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC
-from functools import partial
 
 from gridbridge.batch import qstat_state_letters
 from gridbridge.batch.gridengine import client_commands, parse, qconf, submit
-from gridbridge.batch.gridengine.cell_object_queries import (
-    EXCLUSIVE,
-    NOTHING,
-    OF_ALL,
-    OF_HOST,
-    SLOTS,
-)
+from gridbridge.batch.gridengine.cell_object_queries import EXCLUSIVE, NOTHING, OF_ALL, OF_HOST, SLOTS
 from gridbridge.batch.gridengine.status import query_in_utc, query_names, query_object
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.batch.gridengine.submitted_request import parse_job_request
@@ -64,7 +57,9 @@ def query_possible_instances(cell: GridEngineCellAccess, shortage: WaitingLocalR
     most = parse.parse_array_concurrency_limits(xml).get(shortage.job, 0)
     if most and len(parse.parse_begun_tasks(xml)) >= most:
         return frozenset()
-    environments = _environments(cell, shortage.pe)
+    environments = [shortage.pe] if shortage.pe else []
+    if WILD.intersection(shortage.pe):  # qselect accepts no wildcards
+        environments = fnmatch.filter(query_names(cell, "-spl"), shortage.pe)
     if shortage.pe and not environments:
         return frozenset()
     resources = ",".join(f"{name}={value}" if value else name for name, value in shortage.others)
@@ -77,13 +72,6 @@ def query_possible_instances(cell: GridEngineCellAccess, shortage: WaitingLocalR
     words = (word for option, value in options.items() if value for word in (option, value))
     answer = run_client(cell, (f"{cell.binaries}/qselect", *words))  # lists full queue instances too
     return frozenset(answer.stdout.decode("utf-8", "replace").split())
-
-
-def _environments(cell: GridEngineCellAccess, pe: str) -> list[str]:
-    """Return the parallel environments that match a requested name; qselect accepts no wildcards."""
-    if not WILD.intersection(pe):
-        return [pe] if pe else []
-    return fnmatch.filter(query_names(cell, "-spl"), pe)
 
 
 class ConsumableTable:
@@ -102,7 +90,7 @@ class ConsumableTable:
     def amounts(self, pairs: Pairs, slots: int) -> Amounts:
         """Return the requested amount of each consumable, summed over all slots of a job."""
         return {
-            name: amount * self._times(name, slots)
+            name: amount * (1 if self._counted[name].consumable == PER_JOB else slots)
             for name, text in pairs
             if name in self._counted and (amount := parse_consumable_amount(text)) is not None
         }
@@ -124,9 +112,6 @@ class ConsumableTable:
         """Return the exclusive resources by which a job requests a whole host."""
         return frozenset(name for name, text in pairs if name in self.alone and text in parse.TRUE)
 
-    def _times(self, name: str, slots: int) -> int:
-        return 1 if self._counted[name].consumable == PER_JOB else slots
-
 
 def parse_consumable_amount(text: str) -> float | None:
     """Parse a number, an amount such as 3.5G, or a time; return None for other text.
@@ -142,16 +127,13 @@ def parse_consumable_amount(text: str) -> float | None:
     return -number if text.startswith("-") else number
 
 
+@parse.repaired_qstat_xml
 def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CellRequestsAndResources:
     """Parse qstat's list of jobs and queue instances; raise ParseError if the list is incomplete."""
-    return parse.parse_repaired_xml(data, partial(_read_blocked_jobs, table=table))
-
-
-def _read_blocked_jobs(document: bytes, *, table: ConsumableTable) -> CellRequestsAndResources:
     asked = dict[tuple[object, ...], WaitingLocalRequest]()
     running = list[RunningJobWithResources]()  # running tasks read since the last queue instance
     holders, places, free_in_cell = list[RunningJobWithResources](), list[QueueInstanceResources](), dict[str, float]()
-    for element in parse.iterate_job_list(document):
+    for element in parse.iterate_job_list(data):
         leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == parse.QUEUE:
             place, makes_way, free = _queue(element, leafs, table)
@@ -161,7 +143,10 @@ def _read_blocked_jobs(document: bytes, *, table: ConsumableTable) -> CellReques
             running = []
             places += [place] if place else []
             continue
-        state, pairs = parse.parse_job_state_log_unknown(leafs["state"]), _requests(element)
+        state, pairs = (
+            parse.parse_job_state_log_unknown(leafs["state"]),
+            tuple((one.get("name") or "", one.text or "") for one in element.iterfind("hard_request")),
+        )
         if state.is_running:
             running.append(_holder(leafs, pairs, state, table))
         elif state.can_start and BEST_EFFORT not in dict(pairs):
@@ -227,11 +212,6 @@ def _queue(
         alone=alone,
     )
     return instance, makes_way, of_cell
-
-
-def _requests(element: parse.Element) -> Pairs:
-    requests = element.iterfind("hard_request")
-    return tuple((request.get("name") or "", request.text or "") for request in requests)
 
 
 def _first(leafs: Mapping[str, str]) -> int:

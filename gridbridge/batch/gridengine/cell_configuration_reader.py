@@ -11,7 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from gridbridge.batch.gridengine import parse, qconf
-from gridbridge.batch.gridengine.status import query_all_queue_settings, query_names, query_object
+from gridbridge.batch.gridengine.status import (
+    query_all_queue_settings,
+    query_names,
+    query_object,
+    query_object_settings,
+)
 from gridbridge.batch.gridengine.submit import query_deferred_jobs, query_job_xml, run_client
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.elastic.grid_engine_cell import (
@@ -71,13 +76,16 @@ def query_cell_configuration(cell: GridEngineCellAccess, qstat: bytes) -> bytes:
     queues = {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
     table = {
         COMPLEXES: {name: {key: str(getattr(row, key)) for key in COMPLEX_KEYS} for name, row in complexes.items()},
-        ENVIRONMENTS: {name: _settings(cell, "-sp", name) for name in query_names(cell, "-spl")},
-        GROUPS: {name: _settings(cell, "-shgrp", name).get("hostlist", "") for name in query_names(cell, "-shgrpl")},
+        ENVIRONMENTS: {name: query_object_settings(cell, "-sp", name) for name in query_names(cell, "-spl")},
+        GROUPS: {
+            name: query_object_settings(cell, "-shgrp", name).get("hostlist", "")
+            for name in query_names(cell, "-shgrpl")
+        },
         QUEUES: {
             name: {key: settings[key] for key in ATTRIBUTES if key in settings} for name, settings in queues.items()
         },
         DEFERRED: sorted(query_deferred_jobs(cell)),
-        CAPS: _task_caps(cell, qstat),
+        CAPS: {str(job): most for job, most in sorted(_task_caps(cell, qstat).items())},
         PROMISED: dict(query_advance_reserved_slots(cell)),
     }
     table |= _access_answers(cell, _layout(table), qstat)
@@ -92,7 +100,7 @@ def _access_answers(cell: GridEngineCellAccess, laid_out: CellConfiguration, qst
     accesses, answers = laid_out.accesses, dict[str, object]()
     names_groups = False
     if lists := sorted({name for access in accesses for name in (*access.users, *access.barred_users)}):
-        user_lists = {name: _settings(cell, "-su", name) for name in lists}
+        user_lists = {name: query_object_settings(cell, "-su", name) for name in lists}
         shown = ("type", "entries")
         answers[USER_LISTS] = {n: {key: user_list.get(key, "") for key in shown} for n, user_list in user_lists.items()}
         names_groups = any(GROUP in user_list.get("entries", "") for user_list in user_lists.values())
@@ -126,11 +134,11 @@ def _projects(cell: GridEngineCellAccess) -> dict[str, str]:
     return {job: project for job, project in rows if project}
 
 
-def _task_caps(cell: GridEngineCellAccess, qstat: bytes) -> dict[str, int]:
+def _task_caps(cell: GridEngineCellAccess, qstat: bytes) -> dict[int, int]:
     jobs, caps = list(map(str, waiting_arrays_in_qstat(qstat)[:MOST_ARRAYS])), dict[int, int]()
     for xml in _job_details_in_portions(cell, jobs):
         caps |= parse.parse_array_concurrency_limits(xml)
-    return {str(job): most for job, most in sorted(caps.items())}
+    return caps
 
 
 def waiting_arrays_in_qstat(qstat: bytes) -> list[int]:
@@ -239,10 +247,6 @@ def _environment(name: str, settings: Texts) -> ParallelEnvironment:
         slots=slots,
         access=parse_access_lists(settings),
     )
-
-
-def _settings(cell: GridEngineCellAccess, showing: str, name: str) -> dict[str, str]:
-    return dict(qconf.parse_object_attributes(query_object(cell, showing, name)))
 
 
 def _tables(table: Mapping[str, object], key: str) -> Tables:

@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, tzinfo
-from functools import partial
 from typing import NamedTuple
 
 from gridbridge.batch import qstat_state_letters
@@ -32,10 +31,8 @@ from gridbridge.model.elastic.grid_engine_cell import (
 from gridbridge.model.transfer_name import WRAP
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
-HOST = "host"
 GLOBAL = "global"  # qhost(1)'s name for the whole cell
-OF_CELL = "gc"  # qhost's prefix of free consumables of the whole cell (qhost(1), -F)
-LEFT = ("hc", OF_CELL)
+LEFT = ("hc", "gc")  # qhost's prefixes of free consumables of a host and of the whole cell (qhost(1), -F)
 REQUESTS = ("hard_request", "def_hard_request")
 ASKING = frozenset((*REQUESTS, "requested_pe", "hard_req_queue"))
 NOTHING = CellConfiguration()
@@ -43,28 +40,21 @@ UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # suffixes of large load averages in qho
 
 
 def query_demand_outputs(cell: GridEngineCellAccess) -> tuple[SavedBatchProgramOutputs, str]:
-    """Return the outputs of qstat, qhost and qconf, with times in UTC, and the qmaster's host.
-
-    Raises CommandFailed or ParseError if a program fails.
-    """
+    """Return the outputs of qstat, qhost and qconf, with times in UTC, and the qmaster's host."""
     qstat = query_in_utc(cell, client_commands.list_jobs_command(cell, "-u", "*", "-xml", "-f", "-r")).checked().stdout
     table = cell_configuration_reader.query_cell_configuration(cell, qstat)
     resources = cell_configuration_reader.host_resources_to_query(qstat, table)
     shown = ("-F", ",".join(resources)) if resources else ()
     qhost = query_in_utc(cell, (f"{cell.binaries}/qhost", *shown, "-xml")).checked().stdout
-    master = query_object(cell, "-sss")
-    documents = SavedBatchProgramOutputs(qstat=qstat, qhost=qhost, qconf=table)
-    return documents, master.decode("utf-8", "replace").strip()
+    master = query_object(cell, "-sss").decode("utf-8", "replace").strip()
+    return SavedBatchProgramOutputs(qstat=qstat, qhost=qhost, qconf=table), master
 
 
 def parse_cell_demand(
     qstat: bytes, qhost: bytes, zone: tzinfo = UTC, laid_out: CellConfiguration = NOTHING
 ) -> GridEngineCellSnapshot:
-    """Parse the XML output of qstat and qhost; raise ParseError unless both are complete.
-
-    `zone` is the time zone in which the programs ran.
-    """
-    rows = parse.parse_repaired_xml(qstat, partial(_read_rows, zone=zone, laid_out=laid_out))
+    """Parse the XML of qstat and qhost, which ran in time zone `zone`; raise ParseError unless both are complete."""
+    rows = parse.parse_repaired_xml(qstat, lambda document: _Rows(document, zone, laid_out))
     hosts = parse.parse_repaired_xml(qhost, parse_qhost, "qhost")
     listed = {instance.host for instance in rows.instances}
     if listed and not hosts:
@@ -114,23 +104,23 @@ class _Key(NamedTuple):
 class _Rows:
     """Collects jobs, hosts and queue instances from the rows of qstat's list."""
 
-    def __init__(self, zone: tzinfo, laid_out: CellConfiguration) -> None:
+    def __init__(self, document: bytes, zone: tzinfo, laid_out: CellConfiguration) -> None:
         self.instances: list[QueueInstance] = []
         self.granted: Counter[str] = Counter()
         self._zone = zone
-        self._deferred, self._caps = laid_out.deferred, laid_out.caps
-        self._promised, self._long_name = laid_out.promised, laid_out.long_name
+        self._laid_out = laid_out
         rows = laid_out.resources.values()
         self._exclusive = {row.name for row in rows if row.relation is RequestedValueComparison.EXCLUSIVE}
         self._has_owner_lists = any(access.names_users for access in laid_out.accesses)
         by_project = any(access.names_projects for access in laid_out.accesses)
         self._projects = laid_out.projects if by_project else None
-        self._unix_groups, self._checkpoints = laid_out.owners_groups, laid_out.checkpoints
         self._running: list[int] = []  # slots of each running task read since the last queue instance
         self._slots_of: Counter[tuple[str, str, str]] = Counter()  # slots by owner, job name and start time
         self._is_taken = False  # whether a task uses the whole host
         self._begun = defaultdict[int, set[str]](set)  # running tasks of arrays with a task limit (qsub -tc)
         self._groups: dict[_Key, _Group] = {}
+        for element in parse.iterate_job_list(document):
+            self._take(element)
 
     @property
     def waiting(self) -> tuple[WaitingJobGroup, ...]:
@@ -138,7 +128,7 @@ class _Rows:
 
     def _waiting(self, key: _Key, group: _Group) -> WaitingJobGroup:
         tasks, job = group.kinds.total(), group.jobs[0]
-        most = self._caps.get(job)
+        most = self._laid_out.caps.get(job)
         capped = max(0, tasks + len(self._begun[job]) - most) if most else 0
         return WaitingJobGroup(
             shape=key.shape,
@@ -154,7 +144,7 @@ class _Rows:
             kinds=tuple((*kind, tasks) for kind, tasks in group.kinds.items()),
         )
 
-    def take(self, element: parse.Element) -> None:
+    def _take(self, element: parse.Element) -> None:
         """Read one row; the jobs of a queue instance precede the queue instance."""
         leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == parse.QUEUE:
@@ -176,11 +166,11 @@ class _Rows:
         if "granted_pe" in leafs:
             granted = element.find("granted_pe")
             self.granted[(granted.get("name") if granted is not None else None) or ""] += slots
-        if self._caps:
+        if self._laid_out.caps:
             self._begun[int(leafs["JB_job_number"])].add(leafs.get("tasks", ""))
         if self._exclusive and "hard_request" in leafs:
             names = (child.get("name") or "" for child in element.iterfind("hard_request"))
-            self._is_taken |= any(self._long_name(name) in self._exclusive for name in names)
+            self._is_taken |= any(self._laid_out.long_name(name) in self._exclusive for name in names)
 
     def _instance(self, leafs: Mapping[str, str]) -> QueueInstance:
         queue, _, host = leafs["name"].partition("@")
@@ -197,7 +187,7 @@ class _Rows:
                 RunningTaskGroup(owner=owner, name=name, slots=slots, since=parse.parse_printed_time(since, self._zone))
                 for (owner, name, since), slots in self._slots_of.items()
             ),
-            promised=self._promised.get(leafs["name"], 0),
+            promised=self._laid_out.promised.get(leafs["name"], 0),
         )
 
     def _wait(self, element: parse.Element, leafs: Mapping[str, str]) -> None:
@@ -206,12 +196,12 @@ class _Rows:
         key = _Key(
             owner,
             leafs["state"],
-            job in self._deferred,
+            job in self._laid_out.deferred,
             "predecessor_jobs" in leafs,
             is_campaign_job_name(leafs.get("JB_name", "")),
-            _shape(element, leafs, self._long_name, self._access_identity(job, owner)),
+            _shape(element, leafs, self._laid_out.long_name, self._access_identity(job, owner)),
         )
-        if job in self._caps:
+        if job in self._laid_out.caps:
             key = key._replace(shape=replace(key.shape, array=job))
         group = self._groups.get(key)
         if group is None:
@@ -224,17 +214,10 @@ class _Rows:
         """Return the user, group, project and checkpointing environment of a job, as far as access lists name them."""
         return JobAccessIdentity(
             owner=owner if self._has_owner_lists else "",
-            group=self._unix_groups.get(job, "") if self._has_owner_lists else "",
+            group=self._laid_out.owners_groups.get(job, "") if self._has_owner_lists else "",
             project=None if self._projects is None else self._projects.get(job, ""),
-            checkpoint=self._checkpoints.get(job, ""),
+            checkpoint=self._laid_out.checkpoints.get(job, ""),
         )
-
-
-def _read_rows(document: bytes, *, zone: tzinfo, laid_out: CellConfiguration) -> _Rows:
-    rows = _Rows(zone, laid_out)
-    for element in parse.iterate_job_list(document):
-        rows.take(element)
-    return rows
 
 
 def _shape(
@@ -266,7 +249,7 @@ def _shape(
 
 def parse_qhost(document: bytes) -> tuple[CellExecutionHost, ...]:
     """Parse `qhost -xml`, which shows the whole cell as a host named `global`."""
-    walked = parse.iterate_xml_elements(document, HOST)
+    walked = parse.iterate_xml_elements(document, "host")
     hosts = list[CellExecutionHost]()
     for _, element in walked:
         hosts.append(_host(element))

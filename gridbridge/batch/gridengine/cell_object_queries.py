@@ -2,29 +2,25 @@
 
 import re
 import socket
-from collections.abc import Container, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Container, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from typing import Any
 
 from gridbridge.batch.gridengine import qconf
-from gridbridge.batch.gridengine.parse import QUEUE, iterate_job_list, parse_repaired_xml
+from gridbridge.batch.gridengine.parse import QUEUE, iterate_job_list, repaired_qstat_xml
 from gridbridge.batch.gridengine.status import (
     query_all_queue_settings,
     query_cluster_snapshot,
     query_names,
     query_object,
+    query_object_settings,
 )
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
 from gridbridge.model.cluster_snapshot import QueueInstanceStatus
 from gridbridge.model.elastic.elastic_nodes import is_same_host
-from gridbridge.model.qconf_attributes import (
-    QconfSettings,
-    is_besteffort_queue,
-    is_transfer_queue,
-    parse_qconf_words,
-)
+from gridbridge.model.qconf_attributes import QconfSettings, is_besteffort_queue, is_transfer_queue, parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import BestEffortCellFacts, CellQconfSettings, QconfComplexRow
 from gridbridge.model.site.site_check_facts import ClusterFacts
 from gridbridge.model.transfer_route import GridEngineCellAccess
@@ -57,7 +53,9 @@ def query_cluster_facts(cell: GridEngineCellAccess, now: float) -> ClusterFacts:
     try:
         query_object(cell, "-sql")
         ahead_s = query_qmaster_clock_offset_s(cell, now)
-        return ClusterFacts(version=query_client_version(cell), ahead_s=ahead_s, master=master)
+        answer = run_client(cell, qconf.qconf_command(cell, "-help"))
+        version = (answer.stdout or answer.stderr).decode("utf-8", "replace").partition("\n")[0].strip()
+        return ClusterFacts(version=version, ahead_s=ahead_s, master=master)
     except GridbridgeError as error:
         port = find_other_qmaster_port(cell) if master and not cell.login else 0
         return ClusterFacts(trouble=str(error), master=master, other_port=port)
@@ -96,28 +94,18 @@ def read_home_setup(cell: GridEngineCellAccess, of_host: str) -> CellQconfSettin
     """
     complexes = qconf.parse_complex_table(query_object(cell, "-sc"))
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        its_queues = threads.submit(query_queue_settings, cell)
-        environments = threads.submit(_environments, cell)
-        scheduler, common = (
-            threads.submit(query_object, cell, "-ssconf"),
-            threads.submit(query_object, cell, "-sconf"),
-        )
-        of_that_host = threads.submit(_host_configuration, cell, of_host)
-        exec_hosts = threads.submit(_exec_hosts, cell, of_host)
-        user_lists = threads.submit(_user_lists, cell)
-        lists = {field: threads.submit(query_names, cell, option) for field, option in LISTS.items()}
-    return CellQconfSettings(
-        master=read_acting_qmaster(cell),
-        complexes=complexes,
-        queues=its_queues.result(),
-        environments=environments.result(),
-        scheduler=qconf.parse_object_attributes(scheduler.result()),
-        common=qconf.parse_object_attributes(common.result()),
-        host=of_that_host.result(),
-        exec_hosts=exec_hosts.result(),
-        user_lists=user_lists.result(),
-        **{field: future.result() for field, future in lists.items()},
-    )
+        answers: dict[str, Future[Any]] = {
+            "queues": threads.submit(query_queue_settings, cell),
+            "environments": threads.submit(_environments, cell),
+            "scheduler": threads.submit(query_object_settings, cell, "-ssconf"),
+            "common": threads.submit(query_object_settings, cell, "-sconf"),
+            "host": threads.submit(_host_configuration, cell, of_host),
+            "exec_hosts": threads.submit(_exec_hosts, cell, of_host),
+            "user_lists": threads.submit(_user_lists, cell),
+            **{field: threads.submit(query_names, cell, option) for field, option in LISTS.items()},
+        }
+    settings = {field: answer.result() for field, answer in answers.items()}
+    return CellQconfSettings(master=read_acting_qmaster(cell), complexes=complexes, **settings)
 
 
 def query_besteffort_cell(cell: GridEngineCellAccess) -> BestEffortCellFacts:
@@ -161,36 +149,20 @@ def count_slots_on_host(cell: GridEngineCellAccess, name: str) -> Mapping[str, i
     return {instance.queue: instance.slots_total for instance in instances if is_same_host(instance.host, name)}
 
 
-def query_client_version(cell: GridEngineCellAccess) -> str:
-    """Return the version that the client programs print, for example `SGE 8.1.9`."""
-    answer = run_client(cell, qconf.qconf_command(cell, "-help"))
-    return (answer.stdout or answer.stderr).decode("utf-8", "replace").partition("\n")[0].strip()
-
-
 def query_qmaster_clock_offset_s(cell: GridEngineCellAccess, now: float) -> float | None:
-    """Return the seconds by which the qmaster's clock is ahead of `now`; None if unknown.
-
-    qping prints the qmaster's start time and run time, both by the qmaster's clock.
-    """
+    """Return the seconds by which the qmaster's clock (qping -info) is ahead of `now`; None if unknown."""
     argv = (f"{cell.binaries}/qping", "-info", read_acting_qmaster(cell), cell.qmaster_port, "qmaster", "1")
     answer = run_client(cell, argv)
     return qconf.parse_qmaster_clock_offset_s(answer.stdout, now)
 
 
 def find_other_qmaster_port(cell: GridEngineCellAccess) -> int:
-    """Return a port other than the configured port at which the qmaster answers; 0 if no port answers.
-
-    Ports are taken from the cell's settings.sh and from services(5).
-    """
-    ports = (port for port in _known_ports(cell) if port != cell.qmaster_port)
-    return next((int(port) for port in ports if _is_qmaster(cell, port)), 0)
-
-
-def _known_ports(cell: GridEngineCellAccess) -> Iterator[str]:
+    """Return another port, from settings.sh or services(5), at which the qmaster answers; 0 if no port answers."""
     text = local_host_facts.read_text_or_empty(f"{cell.root}/{cell.cell}/common/settings.sh")
-    yield from dict.fromkeys(PORT.findall(text))
+    ports = dict.fromkeys(PORT.findall(text))
     with suppress(OSError):
-        yield str(socket.getservbyname(SERVICE, "tcp"))
+        ports[str(socket.getservbyname(SERVICE, "tcp"))] = None
+    return next((int(port) for port in ports if port != cell.qmaster_port and _is_qmaster(cell, port)), 0)
 
 
 def _is_qmaster(cell: GridEngineCellAccess, port: str) -> bool:
@@ -214,12 +186,12 @@ def read_acting_qmaster(cell: GridEngineCellAccess) -> str:
 
 
 def _environments(cell: GridEngineCellAccess) -> Mapping[str, QconfSettings]:
-    return {name: qconf.parse_object_attributes(query_object(cell, "-sp", name)) for name in query_names(cell, "-spl")}
+    return {name: query_object_settings(cell, "-sp", name) for name in query_names(cell, "-spl")}
 
 
 def _user_lists(cell: GridEngineCellAccess) -> Mapping[str, tuple[str, ...]]:
     ours = [name for name in query_names(cell, "-sul") if OUR_LIST.fullmatch(name)]
-    shown = {name: qconf.parse_object_attributes(query_object(cell, "-su", name)) for name in ours}
+    shown = {name: query_object_settings(cell, "-su", name) for name in ours}
     return {name: parse_qconf_words(values.get("entries", "")) for name, values in shown.items()}
 
 
@@ -232,8 +204,8 @@ def _host_configuration(cell: GridEngineCellAccess, name: str) -> QconfSettings 
 
 def _exec_hosts(cell: GridEngineCellAccess, of_host: str) -> Mapping[str, QconfSettings]:
     hosts = {name.lower() for name in query_names(cell, "-sel")}
-    present = [name for name in (GLOBAL, of_host) if name == GLOBAL or name.lower() in hosts]
-    return {name: qconf.parse_object_attributes(query_object(cell, "-se", name)) for name in present}
+    present = (name for name in (GLOBAL, of_host) if name == GLOBAL or name.lower() in hosts)
+    return {name: query_object_settings(cell, "-se", name) for name in present}
 
 
 SLOTS = "slots"
@@ -253,7 +225,7 @@ def query_unrequested_consumables(
     names = [row.name for row in complexes if _is_taken(row)]
     argv = (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
     answer = run_client(cell, argv).checked()
-    return parse_repaired_xml(answer.stdout, partial(parse_hosts_of_consumables, names=names))
+    return parse_hosts_of_consumables(answer.stdout, names)
 
 
 def _is_taken(row: QconfComplexRow) -> bool:
@@ -261,6 +233,7 @@ def _is_taken(row: QconfComplexRow) -> bool:
     return row.relation == EXCLUSIVE or (row.consumable != "NO" and is_counted)
 
 
+@repaired_qstat_xml
 def parse_hosts_of_consumables(document: bytes, names: Container[str]) -> dict[str, tuple[str, ...]]:
     """Parse the hosts of each given consumable from `qstat -F ... -xml`."""
     holders_of: dict[str, set[str]] = {}

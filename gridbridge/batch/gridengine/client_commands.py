@@ -10,10 +10,6 @@ from gridbridge.model import job_request
 from gridbridge.model.fixed_paths import BEST_EFFORT, ENDED
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 Argv = tuple[str, ...]
 
 EVERY_STATE = ("-s", "a")  # shows all states, even if an sge_qstat file selects fewer (qstat(1))
@@ -93,7 +89,7 @@ def list_jobs_command(cell: GridEngineCellAccess, *options: str) -> Argv:
     return (f"{cell.binaries}/qstat", *EVERY_STATE, *options)
 
 
-def host_queue_instances_command(cell: GridEngineCellAccess, hosts: "Sequence[str]") -> Argv:
+def host_queue_instances_command(cell: GridEngineCellAccess, hosts: list[str]) -> Argv:
     """Build the command that shows the queue instances of hosts, and their jobs."""
     shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
     return (f"{cell.binaries}/qstat", *shown, "-q", ",".join(f"*@{host}" for host in hosts))
@@ -198,11 +194,10 @@ def _hard(request: job_request.JobRequest) -> job_request.Pairs:
         name = job_request.split_property_and_sql_relation(clause[0][0])[0]
         names.setdefault(job_request.resource_long_name(name), name)
         expressions.setdefault(job_request.resource_long_name(name), {})[text] = None
-    return tuple((names[resource], _all_of([*texts])) for resource, texts in expressions.items())
-
-
-def _all_of(texts: list[str]) -> str:
-    return "&".join(_within(text) for text in texts) if len(texts) > 1 else texts[0]
+    return tuple(
+        (names[resource], "&".join(map(_within, texts)) if len(texts) > 1 else next(iter(texts)))
+        for resource, texts in expressions.items()
+    )
 
 
 def _within(text: str) -> str:

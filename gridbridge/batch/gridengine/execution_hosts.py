@@ -12,16 +12,16 @@ from gridbridge.batch.gridengine import qconf
 from gridbridge.batch.gridengine.cell_demand_reader import parse_qhost
 from gridbridge.batch.gridengine.client_commands import host_queue_instances_command
 from gridbridge.batch.gridengine.parse import TRUE, Element, parse_short_xml
-from gridbridge.batch.gridengine.status import query_all_queue_settings, query_names, query_object
+from gridbridge.batch.gridengine.status import (
+    query_all_queue_settings,
+    query_names,
+    query_object,
+    query_object_settings,
+)
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.fixed_paths import BEST_EFFORT
-from gridbridge.model.qconf_attributes import (
-    QconfSettings,
-    QconfValuesByHost,
-    parse_qconf_values_by_host,
-    parse_qconf_words,
-)
+from gridbridge.model.qconf_attributes import QconfValuesByHost, parse_qconf_values_by_host, parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
@@ -66,14 +66,15 @@ def parse_host_queue_instances(data: bytes) -> tuple[HostQueueInstance, ...]:
 
 def _instance(element: Element) -> HostQueueInstance:
     used = [int(element.findtext(key) or 0) for key in ("slots_used", "slots_resv")]
+    state = element.findtext("state") or ""
     values = {resource.get("name"): resource.text for resource in element.iterfind("resource")}
     return HostQueueInstance(
         queue=element.findtext("name", "").partition("@")[0],
         slots=int(element.findtext("slots_total") or 0),
         is_used=any(used) or element.find("job_list") is not None,
-        is_disabled=DISABLED in (element.findtext("state") or ""),
+        is_disabled=DISABLED in state,
         is_best_effort=values.get(BEST_EFFORT) in TRUE,
-        is_suspended=SUSPENDED in (element.findtext("state") or ""),
+        is_suspended=SUSPENDED in state,
         tasks=tuple(map(_task, element.iterfind("job_list"))),
     )
 
@@ -121,7 +122,7 @@ def add_execution_host(cell: GridEngineCellAccess, host: str) -> None:
 def set_host_complex_values(cell: GridEngineCellAccess, host: str, values: tuple[tuple[str, str], ...]) -> None:
     """Set a host's complex_values."""
     text = ",".join(f"{name}={value}" for name, value in values)
-    if text and qconf.parse_object_attributes(query_object(cell, "-se", host)).get("complex_values") != text:
+    if text and query_object_settings(cell, "-se", host).get("complex_values") != text:
         _do(cell, "-rattr", "exechost", "complex_values", text, host)
 
 
@@ -139,7 +140,7 @@ def add_host_to_queue(cell: GridEngineCellAccess, host: str, queue: str) -> None
 
 def set_queue_slots(cell: GridEngineCellAccess, host: str, queue: str, slots: int) -> None:
     """Set the number of a queue's slots on a host."""
-    setting = qconf.parse_object_attributes(query_object(cell, "-sq", queue)).get("slots", "")
+    setting = query_object_settings(cell, "-sq", queue).get("slots", "")
     if (host, str(slots)) not in parse_qconf_values_by_host(setting).others:
         _do(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
 
@@ -229,14 +230,10 @@ def reschedule_instance_tasks(cell: GridEngineCellAccess, host: str, queue: str)
 def remove_host_from_queues(cell: GridEngineCellAccess, host: str) -> None:
     """Remove a host from all queues: first the host's settings, then the host's name."""
     for queue in query_all_queue_settings(cell):
-        if _has_values(queue, host):
+        if any(where == host for value in queue.values() for where, _ in parse_qconf_values_by_host(value).others):
             _do(cell, "-purge", "queue", "*", f"{queue['qname']}@{host}")
         if host in parse_qconf_words(queue.get("hostlist", "")):
             _do(cell, "-dattr", "queue", "hostlist", host, queue["qname"])
-
-
-def _has_values(queue: QconfSettings, host: str) -> bool:
-    return any(where == host for value in queue.values() for where, _ in parse_qconf_values_by_host(value).others)
 
 
 def remove_host_from_groups(cell: GridEngineCellAccess, host: str) -> None:
@@ -272,7 +269,7 @@ def remove_execution_host(cell: GridEngineCellAccess, host: str) -> str:
 
 
 def _members(cell: GridEngineCellAccess, group: str) -> tuple[str, ...]:
-    return parse_qconf_words(qconf.parse_object_attributes(query_object(cell, "-shgrp", group)).get("hostlist", ""))
+    return parse_qconf_words(query_object_settings(cell, "-shgrp", group).get("hostlist", ""))
 
 
 def _do(cell: GridEngineCellAccess, *options: str) -> None:

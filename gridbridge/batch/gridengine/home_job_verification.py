@@ -38,10 +38,7 @@ def request_with_replaced_lists(own: JobRequest, hard: Pairs | None, queues: str
 
 
 def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
-    """Say whether a local queue of the empty cell could run a request; raise CommandFailed without an answer.
-
-    Load values that hosts report are ignored, because load values change all the time.
-    """
+    """Say whether a local queue of the empty cell could run a request; raise CommandFailed without an answer."""
     answer = run_client(cell, verify_request_command(cell, request), SCRIPT)
     words = answer.stderr + answer.stdout
     if FOUND in words:
@@ -50,22 +47,17 @@ def could_run_at_home(cell: GridEngineCellAccess, request: JobRequest) -> bool:
         answer.checked()
     name = words.partition(UNKNOWN)[2].partition(b")")[0].decode("utf-8", "replace")
     conditions = tuple(pair for pair in request.hard if pair[0] != name)
-    if conditions == request.hard or not _is_reported(cell, request.queues, name):
+    if conditions == request.hard:
+        return False
+    among = ("-q", request.queues) if request.queues else ()
+    reported = run_client(cell, (f"{cell.binaries}/qstat", "-F", name, "-u", "root", *among)).checked().stdout
+    if f"hl:{name}=".encode() not in reported:
         return False
     return could_run_at_home(cell, request.but(hard=conditions))
 
 
-def _is_reported(cell: GridEngineCellAccess, queues: str, name: str) -> bool:
-    among = ("-q", queues) if queues else ()
-    answer = run_client(cell, (f"{cell.binaries}/qstat", "-F", name, "-u", "root", *among))
-    return f"hl:{name}=".encode() in answer.checked().stdout
-
-
 def verify_request_command(cell: GridEngineCellAccess, request: JobRequest) -> Argv:
-    """Build the command that checks a request.
-
-    `-clear` comes first, because `-clear` cancels a preceding `-w`.
-    """
+    """Build the command that checks a request; `-clear` comes first, because `-clear` cancels a preceding `-w`."""
     options: Argv = ("-pe", *request.ranges.split()) if request.ranges else ()
     options += ("-q", request.queues) if request.queues else ()
     options += ("-P", request.project) if request.project else ()

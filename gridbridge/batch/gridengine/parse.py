@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
-from functools import lru_cache, partial
+from functools import lru_cache, wraps
 from io import BytesIO
-from typing import TypeAlias, TypeVar
+from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from lxml import etree
 
@@ -28,6 +28,7 @@ Element: TypeAlias = etree._Element
 ROW, QUEUE = "job_list", "Queue-List"
 _PARTS = {"queue_info", "job_info"}  # elements that qstat prints even without content
 _Value = TypeVar("_Value")
+_Options = ParamSpec("_Options")
 
 
 def parse_repaired_xml(data: bytes, read: Callable[[bytes], _Value], program: str = "qstat") -> _Value:
@@ -43,6 +44,18 @@ def parse_repaired_xml(data: bytes, read: Callable[[bytes], _Value], program: st
         return _attempt(_repair(data), read, program)
     except etree.XMLSyntaxError as broken:
         raise ParseError(f"{program}: broken XML: {broken.msg}") from broken
+
+
+def repaired_qstat_xml(
+    read: Callable[Concatenate[bytes, _Options], _Value],
+) -> Callable[Concatenate[bytes, _Options], _Value]:
+    """Make a reader of qstat's XML repair broken XML; all errors become ParseError."""
+
+    @wraps(read)
+    def parse(data: bytes, /, *args: _Options.args, **options: _Options.kwargs) -> _Value:
+        return parse_repaired_xml(data, lambda document: read(document, *args, **options))
+
+    return parse
 
 
 def _attempt(document: bytes, read: Callable[[bytes], _Value], program: str) -> _Value:
@@ -139,6 +152,7 @@ _JOB, _TASK = "JB_job_number", "JAT_task_number"
 BATCH = "B"  # letter of batch queues in a queue's type
 
 
+@repaired_qstat_xml
 def parse_cluster_snapshot(
     data: bytes,
     *,
@@ -155,28 +169,9 @@ def parse_cluster_snapshot(
     Jobs in `uncounted` don't count as pending. `zone` is the time zone in which qstat ran, by default this system's. If
     a ~/.sge_qstat cancels -F, the snapshot has no queues. Raises ParseError for an incomplete document.
     """
-    read = partial(_read_lists, job_ids=job_ids, uncounted=uncounted, zone=zone)
-    queues, jobs, pending = parse_repaired_xml(data, read)
-    own = (queue for queue in queues if not queue.sends_away and queue.queue not in transfer_queues)
-    free_besteffort = [queue.free_slots for queue in queues if queue.is_besteffort]
-    return ClusterSnapshot(
-        cluster=cluster,
-        taken_at=taken_at,
-        queues=tuple(queues),
-        jobs=jobs,
-        pending=pending,
-        free_slots=sum(queue.free_for_others for queue in own),
-        besteffort_slots=sum(free_besteffort) if free_besteffort else None,
-    )
-
-
-def _read_lists(
-    document: bytes, *, job_ids: Container[int], uncounted: Container[int], zone: tzinfo | None
-) -> tuple[list[QueueInstanceStatus], dict[int, tuple[JobListRow, ...]], int]:
-    """Return the queue instances, the rows of each wanted job, and the number of pending tasks."""
     queues, jobs = list[QueueInstanceStatus](), dict[int, tuple[JobListRow, ...]]()
     tasks_in_state = Counter[str]()
-    for element in iterate_job_list(document):
+    for element in iterate_job_list(data):
         leafs = {str(child.tag): child.text or "" for child in element}
         if element.tag == QUEUE:
             queues.append(_queue(leafs, element))
@@ -187,8 +182,17 @@ def _read_lists(
         if job_id in job_ids or leafs["JB_name"].startswith(_OURS):
             row = _job(leafs, _queue_around(element, leafs), zone)
             jobs[job_id] = _joined(jobs.get(job_id, ()), row)
-    pending = sum(n for text, n in tasks_in_state.items() if parse_job_state_log_unknown(text).can_start)
-    return queues, jobs, pending
+    own = (queue for queue in queues if not queue.sends_away and queue.queue not in transfer_queues)
+    free_besteffort = [queue.free_slots for queue in queues if queue.is_besteffort]
+    return ClusterSnapshot(
+        cluster=cluster,
+        taken_at=taken_at,
+        queues=tuple(queues),
+        jobs=jobs,
+        pending=sum(n for text, n in tasks_in_state.items() if parse_job_state_log_unknown(text).can_start),
+        free_slots=sum(queue.free_for_others for queue in own),
+        besteffort_slots=sum(free_besteffort) if free_besteffort else None,
+    )
 
 
 def _joined(rows: tuple[JobListRow, ...], row: JobListRow) -> tuple[JobListRow, ...]:
@@ -266,21 +270,29 @@ def count_tasks_in_ranges(text: str) -> int:
 _Leafs = dict[str, list[str]]
 
 
+@repaired_qstat_xml
 def parse_job_detail(data: bytes) -> tuple[JobAccountAndErrors, ...]:
     """Parse the output of `qstat -j JOB -xml`: one value for each job; return an empty result for an unknown job.
 
     JOB may be a name or pattern of several jobs. The enclosing elements vary by version and by the job's history, so
     only elements without children are read, in order.
     """
-    return parse_repaired_xml(data, _read_details)
-
-
-def _read_details(document: bytes) -> tuple[JobAccountAndErrors, ...]:
-    jobs, root = _split_jobs(document)
+    jobs, root = _split_jobs(data)
     if not jobs and root.tag != "unknown_jobs":
         raise ParseError(f"qstat: <{root.tag}> contains no job")
     messages = jobs[-1].get("MES_message", []) if jobs else []  # qstat prints the messages after the last job
-    return tuple(_detail(job, messages) for job in jobs)
+    return tuple(
+        JobAccountAndErrors(
+            job_id=int(job[_JOB][0]),
+            name=job["JB_job_name"][0],
+            owner=job["JB_owner"][0],
+            account=job.get("JB_account", [""])[0],
+            begun=tuple(map(int, job.get(_TASK, ()))),
+            errors=tuple(job.get("QIM_message", ())),
+            messages=tuple(messages),
+        )
+        for job in jobs
+    )
 
 
 def _split_jobs(document: bytes, *tags: str) -> tuple[list[_Leafs], Element]:
@@ -298,47 +310,22 @@ def _split_jobs(document: bytes, *tags: str) -> tuple[list[_Leafs], Element]:
     return jobs, walked.root
 
 
-def _detail(leafs: _Leafs, messages: list[str]) -> JobAccountAndErrors:
-    first = {tag: texts[0] for tag, texts in leafs.items()}
-    return JobAccountAndErrors(
-        job_id=int(first[_JOB]),
-        name=first["JB_job_name"],
-        owner=first["JB_owner"],
-        account=first.get("JB_account", ""),
-        begun=tuple(map(int, leafs.get(_TASK, ()))),
-        errors=tuple(leafs.get("QIM_message", ())),
-        messages=tuple(messages),
-    )
-
-
+@repaired_qstat_xml
 def parse_begun_tasks(data: bytes) -> list[int]:
     """Parse the tasks in the output of `qstat -j ARRAY -xml`, which prints only tasks that have begun."""
-    return parse_repaired_xml(data, _read_begun)
+    return [int(text) for job in _split_jobs(data, _TASK)[0] for text in job.get(_TASK, ())]
 
 
-def _read_begun(document: bytes) -> list[int]:
-    return [int(text) for job in _split_jobs(document, _TASK)[0] for text in job.get(_TASK, ())]
-
-
+@repaired_qstat_xml
 def parse_unix_groups_and_ckpts(data: bytes) -> dict[int, tuple[str, str]]:
     """Parse each job's group and checkpointing environment from `qstat -j JOB,JOB -xml`."""
-    return parse_repaired_xml(data, _read_groups_and_ckpts)
-
-
-def _read_groups_and_ckpts(document: bytes) -> dict[int, tuple[str, str]]:
-    jobs, _ = _split_jobs(document, "JB_group", "JB_checkpoint_name")
+    jobs, _ = _split_jobs(data, "JB_group", "JB_checkpoint_name")
     return {int(job[_JOB][0]): (job.get("JB_group", [""])[-1], job.get("JB_checkpoint_name", [""])[-1]) for job in jobs}
 
 
+@repaired_qstat_xml
 def parse_array_concurrency_limits(data: bytes) -> dict[int, int]:
-    """Parse the maximal number of running tasks of each array from `qstat -j -xml` (qsub(1), -tc).
-
-    Jobs without a maximum are left out.
-    """
-    return parse_repaired_xml(data, _read_caps)
-
-
-def _read_caps(document: bytes) -> dict[int, int]:
-    jobs, _ = _split_jobs(document, "JB_ja_task_concurrency")
+    """Parse the maximal number of running tasks (qsub(1), -tc) of each array with a maximum from `qstat -j -xml`."""
+    jobs, _ = _split_jobs(data, "JB_ja_task_concurrency")
     caps = {int(job[_JOB][0]): int(job.get("JB_ja_task_concurrency", ["0"])[-1]) for job in jobs}
     return {job: most for job, most in caps.items() if most > 0}

@@ -183,7 +183,13 @@ def parse_accounting_records(data: bytes, *, zone: tzinfo | None = None) -> tupl
         return ()
     if not text.endswith("\n"):
         raise ParseError("qacct: the answer is empty" if not text else "qacct: the answer is truncated")
-    records = _blocks(text) if text.startswith(_RULE) else _lines(text)
+    if text.startswith(_RULE):
+        records = []
+        for block in re.split(r"^={20,}\n", text, flags=re.MULTILINE)[1:]:
+            pairs = (line.split(None, 1) for line in block.splitlines() if line.strip())
+            records.append({pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs})
+    else:
+        records = [parse_accounting_line(line) for line in text.split("\n") if line and not line.startswith("#")]
     return tuple(_record(fields, zone) for fields in records)
 
 
@@ -208,10 +214,7 @@ def read_accounting_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, Jo
 
 
 def parse_array_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> Iterator[JobRunAccounting]:
-    """Yield the accounting records of array tasks from lines of the accounting file.
-
-    Lines that are malformed or lie inside another record are skipped.
-    """
+    """Yield the accounting records of array tasks, without malformed lines and lines inside another record."""
     indices: dict[tuple[str, str], Container[int]]
     indices = {(str(array.job_id), array.account): frozenset(array.places) for array in arrays}
     for begin, line in accounting_lines_with_prefix(data, f"{PREFIX}."):
@@ -239,49 +242,33 @@ def parse_task_end_times(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str,
                 yield times, fields["owner"], fields["jobname"]
 
 
-def _blocks(text: str) -> Iterator[dict[str, str]]:
-    for block in re.split(r"^={20,}\n", text, flags=re.MULTILINE)[1:]:
-        pairs = (line.split(None, 1) for line in block.splitlines() if line.strip())
-        yield {pair[0]: pair[1].strip() if len(pair) > 1 else "" for pair in pairs}
-
-
-def _lines(text: str) -> Iterator[dict[str, str]]:
-    for line in text.split("\n"):
-        if line and not line.startswith("#"):
-            yield parse_accounting_line(line)
-
-
 def _record(fields: dict[str, str], zone: tzinfo | None) -> JobRunAccounting:
     try:
-        return _filled(fields, zone)
+        return JobRunAccounting(
+            job_id=_number(fields["jobnumber"]),
+            task=_task(fields["taskid"]),
+            name=fields["jobname"],
+            owner=fields["owner"],
+            account=fields["account"],
+            queue=fields["qname"],
+            host=fields["hostname"],
+            submitted_at=_time(fields["qsub_time"], zone),
+            started_at=_time(fields["start_time"], zone),
+            ended_at=_time(fields["end_time"], zone),
+            failed=_number(fields["failed"].partition(":")[0]),  # qacct prints an explanation behind the number
+            exit_status=_number(fields["exit_status"].split()[0]),
+            wallclock_s=_amount(fields["ru_wallclock"]),
+            user_s=_amount(fields["ru_utime"]),
+            system_s=_amount(fields["ru_stime"]),
+            max_rss_kb=_amount(fields["ru_maxrss"]),
+            pe=fields.get("granted_pe", ""),
+            pe_task="" if fields.get("pe_taskid") == NONE else fields.get("pe_taskid", ""),
+            deleted_by=fields.get("deleted_by", ""),
+        )
     except KeyError as missing:
         raise ParseError(f"qacct: a record lacks {missing.args[0]}") from missing
     except (ValueError, IndexError, OverflowError, OSError) as wrong:
         raise ParseError(f"qacct: {wrong}") from wrong
-
-
-def _filled(fields: dict[str, str], zone: tzinfo | None) -> JobRunAccounting:
-    return JobRunAccounting(
-        job_id=_number(fields["jobnumber"]),
-        task=_task(fields["taskid"]),
-        name=fields["jobname"],
-        owner=fields["owner"],
-        account=fields["account"],
-        queue=fields["qname"],
-        host=fields["hostname"],
-        submitted_at=_time(fields["qsub_time"], zone),
-        started_at=_time(fields["start_time"], zone),
-        ended_at=_time(fields["end_time"], zone),
-        failed=_number(fields["failed"].partition(":")[0]),  # qacct prints an explanation behind the number
-        exit_status=_number(fields["exit_status"].split()[0]),
-        wallclock_s=_amount(fields["ru_wallclock"]),
-        user_s=_amount(fields["ru_utime"]),
-        system_s=_amount(fields["ru_stime"]),
-        max_rss_kb=_amount(fields["ru_maxrss"]),
-        pe=fields.get("granted_pe", ""),
-        pe_task="" if fields.get("pe_taskid") == NONE else fields.get("pe_taskid", ""),
-        deleted_by=fields.get("deleted_by", ""),
-    )
 
 
 def _number(text: str) -> int:

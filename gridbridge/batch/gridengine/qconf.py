@@ -7,8 +7,8 @@ never written back, because `qconf -Mc` deletes missing rows.
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from shlex import quote
-from types import MappingProxyType
 
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.errors import ParseError
@@ -17,12 +17,13 @@ from gridbridge.model.site.setup_findings_and_edits import QconfComplexRow, Setu
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
 FOLD = re.compile(r"([, ]) *\\\n\s*")  # line folds of old qconf versions, which ignore SGE_SINGLE_LINE
-COLUMNS = 8  # number of columns in the table of resources (complex(5))
+# columns of the table of resources (complex(5))
+COLUMNS = ("name", "shortcut", "type", "relation", "requestable", "consumable", "default", "urgency")
 EMPTY = ("no ",)  # first word of `no operator defined`, `no submit host defined`
 FOLDER = "d=$(mktemp -d) && trap 'rm -r \"$d\"' EXIT"
 STARTED = re.compile(r"^start time:.*\(([0-9]+)\)", re.MULTILINE)
 RAN = re.compile(r"^run time \[s\]:\s*([0-9]+)", re.MULTILINE)
-LISTS = MappingProxyType({"manager": "m", "operator": "o", "submit": "s", "admin": "h"})
+LISTS = {"manager": "m", "operator": "o", "submit": "s", "admin": "h"}
 
 
 def qconf_command(cell: GridEngineCellAccess, *options: str) -> Argv:
@@ -40,17 +41,12 @@ def parse_object_attributes(data: bytes) -> QconfSettings:
 def parse_complex_table(data: bytes) -> Mapping[str, QconfComplexRow]:
     """Parse the table of `qconf -sc`; raise ParseError for a wrong number of columns."""
     rows = [line.split() for line in data.decode("utf-8", "replace").splitlines()]
-    complex_rows = [_complex(row) for row in rows if row and not row[0].startswith("#")]
-    if not complex_rows:
+    table = [row for row in rows if row and not row[0].startswith("#")]
+    if not table:
         raise ParseError("qconf: the table of resources is empty")
-    return {row.name: row for row in complex_rows}
-
-
-def _complex(row: list[str]) -> QconfComplexRow:
-    if len(row) != COLUMNS:
-        raise ParseError(f"qconf: {' '.join(row)[:80]!r} is not a row of the table of resources")
-    keys = ("name", "shortcut", "type", "relation", "requestable", "consumable", "default")
-    return QconfComplexRow(**dict(zip((*keys, "urgency"), row, strict=True)))
+    if wrong := [row for row in table if len(row) != len(COLUMNS)]:
+        raise ParseError(f"qconf: {' '.join(wrong[0])[:80]!r} is not a row of the table of resources")
+    return {row[0]: QconfComplexRow(**dict(zip(COLUMNS, row, strict=True))) for row in table}
 
 
 def parse_name_list(data: bytes) -> tuple[str, ...]:
@@ -67,10 +63,7 @@ def parse_qmaster_clock_offset_s(data: bytes, now: float) -> float | None:
 
 
 def setup_edit_shell_line(edit: SetupEdit) -> str:
-    """Return the sh line that makes one edit of a cell.
-
-    The line needs the variables of `cell_environment_shell_line`.
-    """
+    """Return the sh line that makes one edit if the variables of `cell_environment_shell_line` are set."""
     return RENDERERS[edit.verb](edit)
 
 
@@ -91,10 +84,6 @@ def _sed_text(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("&", "\\&")
 
 
-def _set_complex(edit: SetupEdit) -> str:
-    return _with_other_complexes(edit, "{ sed", f" && echo {quote(edit.value)}; }}")
-
-
 def _with_other_complexes(edit: SetupEdit, sed: str = "sed", more: str = "") -> str:
     other_rows = quote(f"/^{edit.name}[[:space:]]/d")
     return f'({FOLDER} && qconf -sc >"$d/now" && {sed} {other_rows} "$d/now"{more} >"$d/new" && qconf -Mc "$d/new")'
@@ -110,11 +99,8 @@ def _sed_setting(attribute: str, value: str) -> str:
     return f"-e {quote(f's|^{attribute} .*|{attribute} {_sed_text(value)}|')}"
 
 
-def _attribute(option: str) -> Callable[[SetupEdit], str]:
-    def line(edit: SetupEdit) -> str:
-        return f"qconf {option} {edit.kind} {edit.attribute} {quote(edit.value)} {edit.name}"
-
-    return line
+def _attribute(option: str, edit: SetupEdit) -> str:
+    return f"qconf {option} {edit.kind} {edit.attribute} {quote(edit.value)} {edit.name}"
 
 
 def _set_host(edit: SetupEdit) -> str:
@@ -145,11 +131,6 @@ def _set_scheduler(edit: SetupEdit) -> str:
     )
 
 
-def _exempt(edit: SetupEdit) -> str:
-    """Put a rule first in a resource quota set; the first matching rule counts."""
-    return _with_rules(edit, f'/^ *enabled /{{print "   {edit.value}"}}')
-
-
 def _with_rules(edit: SetupEdit, more: str = "") -> str:
     other_rules = f"/^ *limit +{edit.attribute} /{{next}} {{print}} {more}".strip()
     name = quote(edit.name)
@@ -159,29 +140,28 @@ def _with_rules(edit: SetupEdit, more: str = "") -> str:
     )
 
 
-RENDERERS: Mapping[SetupEditVerb, Callable[[SetupEdit], str]] = MappingProxyType(
-    {
-        SetupEditVerb.SET_COMPLEX: _set_complex,
-        SetupEditVerb.DROP_COMPLEX: _with_other_complexes,
-        SetupEditVerb.ADD_QUEUE: _add_queue,
-        SetupEditVerb.DROP_QUEUE: lambda edit: f"qconf -dq {edit.name}",
-        SetupEditVerb.REPLACE: _attribute("-rattr"),
-        SetupEditVerb.MERGE: _attribute("-mattr"),
-        SetupEditVerb.DROP: _attribute("-dattr"),
-        SetupEditVerb.PURGE: lambda edit: f"qconf -purge {edit.kind} {edit.attribute} {edit.name}",
-        SetupEditVerb.SET_HOST: _set_host,
-        SetupEditVerb.DROP_HOST: _drop_host,
-        SetupEditVerb.SET_SCHEDULER: _set_scheduler,
-        SetupEditVerb.ADMIT: lambda edit: f"qconf -a{LISTS[edit.kind]} {edit.name}",
-        SetupEditVerb.DISMISS: lambda edit: f"qconf -d{LISTS[edit.kind]} {edit.name}",
-        SetupEditVerb.ALLOW: lambda edit: f"qconf -au {quote(edit.value)} {edit.name}",
-        SetupEditVerb.DISALLOW: lambda edit: f"qconf -du {quote(edit.value)} {edit.name}",
-        SetupEditVerb.DROP_LIST: lambda edit: f"qconf -dul {edit.name}",
-        SetupEditVerb.EXEMPT: _exempt,
-        SetupEditVerb.INCLUDE: _with_rules,
-        SetupEditVerb.SUSPEND: lambda edit: f"qmod -sq {edit.name}",
-        SetupEditVerb.ENABLE: lambda edit: f"qmod -e {edit.name}",
-        SetupEditVerb.CLEAR: lambda edit: f"qmod -cq {edit.name}",
-        SetupEditVerb.SHELL: lambda edit: edit.value,
-    }
-)
+RENDERERS: Mapping[SetupEditVerb, Callable[[SetupEdit], str]] = {
+    SetupEditVerb.SET_COMPLEX: lambda edit: _with_other_complexes(edit, "{ sed", f" && echo {quote(edit.value)}; }}"),
+    SetupEditVerb.DROP_COMPLEX: _with_other_complexes,
+    SetupEditVerb.ADD_QUEUE: _add_queue,
+    SetupEditVerb.DROP_QUEUE: lambda edit: f"qconf -dq {edit.name}",
+    SetupEditVerb.REPLACE: partial(_attribute, "-rattr"),
+    SetupEditVerb.MERGE: partial(_attribute, "-mattr"),
+    SetupEditVerb.DROP: partial(_attribute, "-dattr"),
+    SetupEditVerb.PURGE: lambda edit: f"qconf -purge {edit.kind} {edit.attribute} {edit.name}",
+    SetupEditVerb.SET_HOST: _set_host,
+    SetupEditVerb.DROP_HOST: _drop_host,
+    SetupEditVerb.SET_SCHEDULER: _set_scheduler,
+    SetupEditVerb.ADMIT: lambda edit: f"qconf -a{LISTS[edit.kind]} {edit.name}",
+    SetupEditVerb.DISMISS: lambda edit: f"qconf -d{LISTS[edit.kind]} {edit.name}",
+    SetupEditVerb.ALLOW: lambda edit: f"qconf -au {quote(edit.value)} {edit.name}",
+    SetupEditVerb.DISALLOW: lambda edit: f"qconf -du {quote(edit.value)} {edit.name}",
+    SetupEditVerb.DROP_LIST: lambda edit: f"qconf -dul {edit.name}",
+    # the rule comes first in the resource quota set, because the first matching rule counts
+    SetupEditVerb.EXEMPT: lambda edit: _with_rules(edit, f'/^ *enabled /{{print "   {edit.value}"}}'),
+    SetupEditVerb.INCLUDE: _with_rules,
+    SetupEditVerb.SUSPEND: lambda edit: f"qmod -sq {edit.name}",
+    SetupEditVerb.ENABLE: lambda edit: f"qmod -e {edit.name}",
+    SetupEditVerb.CLEAR: lambda edit: f"qmod -cq {edit.name}",
+    SetupEditVerb.SHELL: lambda edit: edit.value,
+}

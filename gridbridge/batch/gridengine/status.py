@@ -54,10 +54,7 @@ def query_cluster_snapshot(
     transfer_queues: Container[str] = (),
     uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
-    """Return a snapshot of the cell and of the jobs with given ids, and the query's duration in seconds.
-
-    The snapshot's time is the time before the query. Raises CommandFailed or ParseError without a complete answer.
-    """
+    """Return a snapshot of the cell at the time before the query, and the query's duration in seconds."""
     taken_at, began = datetime.now(UTC), time.monotonic()
     answer = query_in_utc(cell, client_commands.show_cell_status_command(cell)).checked()
     took_s = time.monotonic() - began
@@ -112,10 +109,7 @@ def _ends(records: Iterable[JobRunAccounting]) -> Ends:
 
 
 def query_begun_indices(cell: GridEngineCellAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Return, by array id, the indices of array tasks that have begun and not ended.
-
-    `qstat -j` does not show waiting tasks.
-    """
+    """Return, by array id, the indices of tasks that have begun and not ended; `qstat -j` shows no waiting tasks."""
     answer = query_in_utc(cell, client_commands.show_job_detail_command(cell, ",".join(map(str, arrays)))).checked()
     return {
         detail.job_id: frozenset(detail.begun)
@@ -126,7 +120,7 @@ def query_begun_indices(cell: GridEngineCellAccess, arrays: Mapping[int, str]) -
 
 def query_array_limits(cell: GridEngineCellAccess) -> ClusterArrayLimits:
     """Return the cell's limits on array jobs (sge_conf(5): max_aj_tasks, max_aj_instances)."""
-    settings = qconf.parse_object_attributes(query_object(cell, "-sconf"))
+    settings = query_object_settings(cell, "-sconf")
     limits = {name: int(settings.get(name, "")) for name in LIMITS if settings.get(name, "").isdigit()}
     of_array = (limits.get(name, 0) for name in ("max_aj_tasks", "max_aj_instances"))
     return ClusterArrayLimits(
@@ -177,7 +171,7 @@ def _rules(cell: GridEngineCellAccess, environments: frozenset[str]) -> Iterator
     own = (queue for queue in query_all_queue_settings(cell) if not is_transfer_queue(queue))
     listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
     for name in sorted(listed & environments):
-        environment = qconf.parse_object_attributes(query_object(cell, "-sp", name))
+        environment = query_object_settings(cell, "-sp", name)
         if environment.get("slots", "0") != "0":
             yield f"{name}={environment.get('allocation_rule', '')}"
 
@@ -185,6 +179,11 @@ def _rules(cell: GridEngineCellAccess, environments: frozenset[str]) -> Iterator
 def query_object(cell: GridEngineCellAccess, *options: str) -> bytes:
     """Return qconf's output about one object, such as a queue."""
     return run_client(cell, qconf.qconf_command(cell, *options)).checked().stdout
+
+
+def query_object_settings(cell: GridEngineCellAccess, *options: str) -> QconfSettings:
+    """Return the attributes that qconf prints of one object."""
+    return qconf.parse_object_attributes(query_object(cell, *options))
 
 
 def query_all_queue_settings(cell: GridEngineCellAccess) -> tuple[QconfSettings, ...]:
@@ -239,7 +238,12 @@ def final_or_future_job_end(records: Records, now: datetime) -> tuple[JobEnd | F
     past = [record for record in final if record not in future]
     if future and not any(job_end_of_accounting_record(record).exit_status is not None for record in past):
         return _future(final, future[-1]), False
-    return _agreed([job_end_of_accounting_record(record) for record in past])
+    ends = [job_end_of_accounting_record(record) for record in past]
+    observed = [end for end in ends if not end.is_unseen] or ends
+    if len(_kinds(observed)) > 1:
+        return None, True
+    # the longest of several equal ends, so that a forged record can't reduce the usage of a job
+    return max(reversed(observed), key=lambda end: end.wallclock_s or 0.0, default=None), False
 
 
 def _future(final: Records, last: JobRunAccounting | RemoteJobRunAccounting) -> FutureDatedJobEnd:
@@ -248,14 +252,6 @@ def _future(final: Records, last: JobRunAccounting | RemoteJobRunAccounting) -> 
     at = last.ended_at
     assert at  # guaranteed by `final_or_future_job_end`
     return FutureDatedJobEnd(ended_at=at, host=last.host, end=ends[-1] if is_one else None)
-
-
-def _agreed(ends: Sequence[JobEnd]) -> tuple[JobEnd | None, bool]:
-    observed = [end for end in ends if not end.is_unseen] or ends
-    if len(_kinds(observed)) > 1:
-        return None, True
-    # the longest of several equal ends, so that a forged record can't reduce the usage of a job
-    return max(reversed(observed), key=lambda end: end.wallclock_s or 0.0, default=None), False
 
 
 def _kinds(ends: Sequence[JobEnd]) -> set[tuple[int | None, int | None]]:

@@ -83,7 +83,7 @@ def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
     if answer.status == 0 and last.isdigit():
         return JobSubmissionResult(JobSubmissionOutcome.ACCEPTED, remote_id=last.decode())
     words = (answer.stderr + answer.stdout).strip()
-    message = _unquoted(words.lower())
+    message = b" ".join(words.lower().split(b'"')[::2])  # without quoted parts, which users may choose
     reason = _first_line(words)
     if OF_A_PERSON in message:
         return JobSubmissionResult(JobSubmissionOutcome.BARRED, reason=reason)
@@ -96,11 +96,6 @@ def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
     )
 
 
-def _unquoted(words: bytes) -> bytes:
-    """Return qsub's message without quoted parts, which users may choose."""
-    return b" ".join(words.split(b'"')[::2])
-
-
 def _first_line(words: bytes) -> str:
     """Return qsub's first error line, without prefix, warnings and the word `Exiting`."""
     lines = words.decode("utf-8", "replace").replace("Unable to run job: ", "").splitlines()
@@ -110,19 +105,12 @@ def _first_line(words: bytes) -> str:
 
 
 def find_held_job(cell: GridEngineCellAccess, transfer: str, owner: str) -> str:
-    """Return the id of a user's oldest job that was submitted under a name; empty if none exists.
-
-    Several jobs have the name if qsub's answer was lost and the job was submitted again. Raises CommandFailed or
-    ParseError if the cell does not answer.
-    """
+    """Return the id of a user's oldest job that was submitted under a name; empty if none exists."""
     return str(min(_named(cell, transfer, owner), default=""))
 
 
 def find_duplicate_arrays(cell: GridEngineCellAccess, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of a user's arrays that have the submission name of an array, without this array.
-
-    Arrays are found even if an operator has renamed them.
-    """
+    """Return the ids of a user's arrays that have the submission name of an array, without this array."""
     return [str(job) for job in _named(cell, transfer, owner) if str(job) != array]
 
 
@@ -163,8 +151,7 @@ def hold_array_tasks(
     """Put a user hold on array tasks; return the indices of all waiting tasks that are held."""
     for tasks in _in_calls(array, indices):
         hold_job(cell, tasks, gone_is_fine=True)
-    listed = _own_jobs(cell)
-    return submitted_request.parse_array_indices(listed, (array,), b"pending", "h")[array]
+    return submitted_request.parse_array_indices(_own_jobs(cell), (array,), b"pending", "h")[array]
 
 
 def release_array_tasks(cell: GridEngineCellAccess, array: str, indices: tuple[range, ...]) -> None:
@@ -233,10 +220,7 @@ def release_job(cell: GridEngineCellAccess, job: str, gone_is_fine: bool = False
 
 
 def defer_restart(cell: GridEngineCellAccess, job: str, request: JobRequest) -> None:
-    """Keep a running job from restarting, by a start time far in the future.
-
-    The previous start time is saved in the job's context.
-    """
+    """Keep a running job from restarting, by a start time far in the future."""
     run_client(cell, client_commands.defer_restart_command(cell, job, request.own_start), zone=UTC).checked()
 
 
@@ -302,10 +286,7 @@ def delete_job(cell: GridEngineCellAccess, job: str) -> None:
 
 
 def delete_waiting_job(cell: GridEngineCellAccess, job: str) -> bool | None:
-    """Delete a job; return whether the job was waiting, or None if the job does not exist.
-
-    The qmaster answers in different words for waiting and for started jobs.
-    """
+    """Delete a job; return whether the job was waiting, or None if the job does not exist."""
     answer = run_client(cell, (f"{cell.binaries}/qdel", job))
     words = answer.stdout + answer.stderr
     if any(sign in words for sign in DENIED_UNKNOWN):
@@ -339,10 +320,7 @@ def resume_or_release_job(cell: GridEngineCellAccess, job: str) -> None:
 
 
 def query_job_state(cell: GridEngineCellAccess, job: str) -> "JobState":
-    """Return the state of a job, or of a task such as `12.3`; UNSEEN if the job does not exist.
-
-    Raises ParseError for a truncated answer.
-    """
+    """Return the state of a job, or of a task such as `12.3`; UNSEEN if the job does not exist."""
     from gridbridge.batch.qstat_state_letters import parse_job_state_letters
     from gridbridge.model.states import UNSEEN
 
@@ -352,17 +330,12 @@ def query_job_state(cell: GridEngineCellAccess, job: str) -> "JobState":
     number, _, task = job.partition(".")
     for entry in xml.split(b"<JB_job_number>")[1:]:
         row = entry.partition(b"</job_list>")[0]
-        tasks = row.partition(b"<tasks>")[2].partition(b"<")[0]
-        if row.partition(b"<")[0] == number.encode() and _names(tasks.decode(), task):
+        if row.partition(b"<")[0] != number.encode():
+            continue
+        tasks = row.partition(b"<tasks>")[2].partition(b"<")[0].decode()  # ranges such as `1-9:2,12`; empty: no array
+        if any(int(task) in span for span in parse_qstat_task_ranges(tasks)) if tasks and task else tasks == task:
             return parse_job_state_letters(row.partition(b"<state>")[2].partition(b"<")[0].decode())
     return UNSEEN
-
-
-def _names(tasks: str, task: str) -> bool:
-    """Say whether ranges such as `1-9:2,12` include a task; a job without ranges is no array and has no task."""
-    if not (tasks and task):
-        return tasks == task
-    return any(int(task) in span for span in parse_qstat_task_ranges(tasks))
 
 
 def query_queue_limit(cell: GridEngineCellAccess, queue: str, name: str, host: str) -> str:

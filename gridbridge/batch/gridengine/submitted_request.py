@@ -9,10 +9,6 @@ from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest, Pairs
 from gridbridge.model.transfer_name import parse_qstat_task_ranges
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 AUTOMATIC = b"__SGE_PREFIX__"  # prefix of variables that qsub adds to a job
 PRIORITY_ZERO = 1024  # value of JB_priority for `qsub -p 0`
 INTERACTIVE = 0x1E  # bits of JB_type that are set for jobs of qsh, qlogin and qrsh (sge_job.h)
@@ -30,7 +26,11 @@ def parse_job_request(xml: bytes) -> JobRequest:
         hard=_resources(xml, b"JB_hard_resource_list"),
         soft=_resources(xml, b"JB_soft_resource_list"),
         context=_pairs(_section(xml, b"JB_context"), b"VA_variable", b"VA_value"),
-        variables=_variables(xml),
+        variables=frozenset(
+            _text(name)
+            for name in _leaves(_section(xml, b"JB_env_list"), b"VA_variable")
+            if not name.startswith(AUTOMATIC)
+        ),
         queues=",".join(map(_text, _leaves(_section(xml, b"JB_hard_queue_list"), b"QR_name"))),
         ranges=parse_slot_ranges(xml),
         project=_leaf(xml, b"JB_project"),
@@ -46,11 +46,6 @@ def parse_job_request(xml: bytes) -> JobRequest:
 
 def _resources(xml: bytes, tag: bytes) -> Pairs:
     return _pairs(_section(xml, tag), b"CE_name", b"CE_stringval")
-
-
-def _variables(xml: bytes) -> frozenset[str]:
-    names = _leaves(_section(xml, b"JB_env_list"), b"VA_variable")
-    return frozenset(_text(name) for name in names if not name.startswith(AUTOMATIC))
 
 
 def parse_owner_and_account(xml: bytes) -> tuple[str, str]:
@@ -70,7 +65,7 @@ def recorded_submit_variable(xml: bytes, variable: bytes) -> frozenset[bytes]:
 
 def parse_array_ids(xml: bytes) -> tuple[int, ...]:
     """Return the ids of all arrays in the output of `qstat -xml`; raise ParseError if the output is truncated."""
-    return _ids(row for row in _rows(xml) if b"<tasks>" in row)
+    return _ids([row for row in _rows(xml) if b"<tasks>" in row])
 
 
 def parse_job_ids_by_name(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
@@ -79,10 +74,10 @@ def parse_job_ids_by_name(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
     qstat may print only the beginning of a job's name.
     """
     rows = (row for row in _rows(xml) if _leaf(row, b"JB_owner") == owner)
-    return _ids(row for row in rows if name.startswith(_leaf(row, b"JB_name")))
+    return _ids([row for row in rows if name.startswith(_leaf(row, b"JB_name"))])
 
 
-def _ids(rows: "Iterable[bytes]") -> tuple[int, ...]:
+def _ids(rows: list[bytes]) -> tuple[int, ...]:
     ids = {_leaf(row, b"JB_job_number") for row in rows}
     if not all(map(str.isdecimal, ids)):
         raise ParseError("qstat -xml: a job without a job id")
@@ -90,7 +85,7 @@ def _ids(rows: "Iterable[bytes]") -> tuple[int, ...]:
 
 
 def parse_array_indices(
-    xml: bytes, arrays: "Iterable[str]", state: bytes = b"", letter: str = ""
+    xml: bytes, arrays: dict[str, str] | tuple[str, ...], state: bytes = b"", letter: str = ""
 ) -> dict[str, tuple[range, ...]]:
     """Return the indices of array tasks from `qstat -xml`; raise ParseError if the output is truncated.
 

@@ -5,7 +5,7 @@ enough. Parallel and interactive jobs, suspended tasks and running tasks with a 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gridbridge.batch.gridengine.client_commands import host_queue_instances_command
@@ -50,17 +50,16 @@ def parse_tasks_on_hosts(data: bytes) -> Mapping[str, tuple[RunningHostTask, ...
         values = {resource.get("name"): resource.text for resource in queue.iterfind("resource")}
         host = queue.findtext("name", "").partition("@")[2]
         if values.get(BEST_EFFORT) not in TRUE:
-            by_host[host] += [_task(row) for row in queue.iterfind("job_list")]
+            by_host[host] += [
+                RunningHostTask(
+                    job=row.findtext("JB_job_number", ""),
+                    task=row.findtext("tasks", ""),
+                    slots=int(row.findtext("slots") or 0),
+                    state=row.findtext("state", ""),
+                )
+                for row in queue.iterfind("job_list")
+            ]
     return {host: tuple(tasks) for host, tasks in by_host.items()}
-
-
-def _task(row: Element) -> RunningHostTask:
-    return RunningHostTask(
-        job=row.findtext("JB_job_number", ""),
-        task=row.findtext("tasks", ""),
-        slots=int(row.findtext("slots") or 0),
-        state=row.findtext("state", ""),
-    )
 
 
 def parse_reschedulable_jobs(data: bytes, now_s: float) -> Mapping[str, TaskResourceRequests]:
@@ -128,7 +127,7 @@ def reschedule_host_tasks(cell: GridEngineCellAccess, host: str, now_s: float) -
     return True
 
 
-def query_tasks_on_hosts(cell: GridEngineCellAccess, hosts: Sequence[str]) -> Mapping[str, tuple[RunningHostTask, ...]]:
+def query_tasks_on_hosts(cell: GridEngineCellAccess, hosts: list[str]) -> Mapping[str, tuple[RunningHostTask, ...]]:
     """Return the running tasks of each host."""
     by_host = dict[str, tuple[RunningHostTask, ...]]()
     for at in range(0, len(hosts), AT_ONCE):

@@ -32,10 +32,7 @@ def remove_task_guard(cell: GridEngineCellAccess, local: TransferAttemptId, guar
 
 
 def release_into_queue(cell: GridEngineCellAccess, local: TransferAttemptId, queue: str, guard: str) -> None:
-    """Restrict a job to one transfer queue, then release its task.
-
-    The job's queue list is saved in its context.
-    """
+    """Save a job's queue list in the job's context, restrict the job to one transfer queue, and release the task."""
     job = str(local.job)
     request = submit.query_job_request(cell, job)
     own = request.own_queues or ANY_QUEUE

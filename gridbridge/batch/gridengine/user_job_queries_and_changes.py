@@ -5,23 +5,20 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from html import escape
 
-from gridbridge.batch.gridengine import client_commands, qconf, submitted_request
+from gridbridge.batch.gridengine import client_commands, submitted_request
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_detail
-from gridbridge.batch.gridengine.status import query_object
+from gridbridge.batch.gridengine.status import query_object_settings
 from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, query_job_xml, run_client
 from gridbridge.batch.gridengine.submit import alter_job as alter_job
 from gridbridge.errors import ParseError
 from gridbridge.model.cluster_snapshot import ListedJobStatus
-from gridbridge.model.job_request import Pairs
-from gridbridge.model.jobs_and_accounting import (
-    JobRequestAndSubmitOptions,
-    QueueJobAndUserRestrictions,
-)
+from gridbridge.model.jobs_and_accounting import JobRequestAndSubmitOptions, QueueJobAndUserRestrictions
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.qconf_attributes import QconfValuesByHost, parse_qconf_values_by_host, parse_qconf_words
 from gridbridge.model.transfer_route import GridEngineCellAccess
 
+build_resource_options = client_commands.replacement_resource_options
 GROUP = "@"  # first character of host group names
 
 
@@ -67,16 +64,13 @@ def _verified(cell: GridEngineCellAccess, job: str) -> tuple[str, ...]:
 
 
 def query_queue_admission(cell: GridEngineCellAccess, queue: str) -> QueueJobAndUserRestrictions:
-    """Return the users and the kinds of jobs that a queue accepts.
-
-    A setting that differs by host is known only for a queue with a single host.
-    """
-    settings = qconf.parse_object_attributes(query_object(cell, "-sq", queue))
+    """Return the users and jobs that a queue accepts; settings that differ by host are known only for a single host."""
+    settings = query_object_settings(cell, "-sq", queue)
     hosts = parse_qconf_words(settings.get("hostlist", ""))
     values = {name: _value_on(hosts, parse_qconf_values_by_host(text)) for name, text in settings.items()}
     plain = {name: value for name, value in values.items() if value is not None}
     lists = parse_qconf_words(plain.get("user_lists", ""))
-    shown = [qconf.parse_object_attributes(query_object(cell, "-su", name)) for name in lists]
+    shown = [query_object_settings(cell, "-su", name) for name in lists]
     slots = plain.get("slots", "")
     return QueueJobAndUserRestrictions(
         slots=int(slots) if slots.isdigit() else None,
@@ -112,11 +106,6 @@ def build_alter_command(cell: GridEngineCellAccess, job: str, options: Argv) -> 
     return (f"{cell.binaries}/qalter", *options, job)
 
 
-def build_resource_options(hard: Pairs, soft: Pairs, stays: bool) -> Argv:
-    """Build the options that replace a job's resources."""
-    return client_commands.replacement_resource_options(hard, soft, stays)
-
-
 def _read(xml: bytes) -> JobRequestAndSubmitOptions:
     pe, slots = submitted_request.parse_parallel_request(xml)
     return JobRequestAndSubmitOptions(
@@ -146,10 +135,13 @@ def convert_qsub_verify_to_xml(output: bytes, owner: str) -> bytes:
 
     The output includes default options and script directives. Raises ParseError if the output has no job.
     """
-    text = _without_script(output).decode("utf-8", "replace")
+    if match := SCRIPT.search(output):  # lines of the job script may look like fields
+        output = output[: match.start()] + output[match.end() + int(match[1]) :]
+    text = output.decode("utf-8", "replace")
     fields = dict(reversed(FIELD.findall(text)))  # reversed, because the first of equal fields counts
     if "job_number" not in fields:
         raise ParseError("qsub -verify: the output has no job")
+    queues = fields.get("hard_queue_list", "")
     elements = (
         _element("JB_job_number", "0"),
         _element("JB_owner", owner),
@@ -159,27 +151,16 @@ def convert_qsub_verify_to_xml(output: bytes, owner: str) -> bytes:
         *(_element(tag, fields.get(word, "")) for word, tag in LEAVES.items()),
         _resources("JB_hard_resource_list", fields.get("hard resource_list", "")),
         _resources("JB_soft_resource_list", fields.get("soft resource_list", "")),
-        _list("JB_hard_queue_list", "QR_name", fields.get("hard_queue_list", "")),
+        _outer("JB_hard_queue_list", (_element("QR_name", name) for name in queues.split(",") if name)),
         _parallel(fields.get("parallel environment", "")),
         _context(fields.get("context", "")),
     )
     return "".join(elements).encode()
 
 
-def _without_script(text: bytes) -> bytes:
-    """Remove the job script from the output, because script lines may look like fields."""
-    if not (match := SCRIPT.search(text)):
-        return text
-    return text[: match.start()] + text[match.end() + int(match[1]) :]
-
-
 def _resources(tag: str, text: str) -> str:
     pairs = (word.partition("=") for word in text.split(",") if word)
     return _outer(tag, (_element("CE_name", name) + _element("CE_stringval", value) for name, _, value in pairs))
-
-
-def _list(tag: str, inner: str, text: str) -> str:
-    return _outer(tag, (_element(inner, name) for name in text.split(",") if name))
 
 
 def _parallel(text: str) -> str:

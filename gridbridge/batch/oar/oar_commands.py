@@ -15,10 +15,6 @@ from gridbridge.model.job_request import (
 from gridbridge.model.transfer_route import OarServerAccess
 from gridbridge.shell.program_runs import quote_for_sh
 
-TYPE_CHECKING = False  # importing typing takes as long as importing json
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 Argv = tuple[str, ...]
 
 HERE = __file__.rpartition("/")[0]
@@ -145,10 +141,7 @@ def parse_walltime_seconds(limit: str) -> int:
 
 
 def oar_job_keeper_perl_header(spec: JobSpec, tells: bool) -> str:
-    """Return the Perl lines before keeper.pl, which starts the job and reports its end.
-
-    With `tells` keeper.pl also records the job's usage.
-    """
+    """Return the Perl lines before keeper.pl, which starts the job, and with `tells` records the job's usage."""
     arguments = f"{quote_for_perl(spec.shell)}, {quote_for_perl(spec.cwd)}, {tells:d}, {spec.tasks}"
     return f"my ($shell, $cwd, $tells, $tasks) = ({arguments});\n"
 
@@ -198,7 +191,7 @@ def show_live_array_tasks_command(server: OarServerAccess, *arrays: str) -> Argv
     return show_jobs_by_sql_command(server, f"array_id IN ({numbers}) AND state NOT IN {OVER}")
 
 
-def show_ended_array_tasks_command(server: OarServerAccess, arrays: "Iterable[tuple[int, Iterable[int]]]") -> Argv:
+def show_ended_array_tasks_command(server: OarServerAccess, arrays: list[tuple[int, tuple[int, ...]]]) -> Argv:
     """Build the command that shows those ended array tasks that have the given indices."""
     condition = " OR ".join(
         f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})" for array, indices in arrays

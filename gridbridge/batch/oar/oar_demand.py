@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from gridbridge.batch.oar import oar_output, oar_request_slots, oar_server_queries
 from gridbridge.batch.oar.oar_commands import WHOLE
@@ -45,27 +44,8 @@ AT_ONCE = 32  # number of nodes probed at the same time
 WHOLE_NODES = "whole_nodes"  # invented resource that stands for a whole node
 ENOUGH = 1 << 30  # number of slots that stands for no limit
 
+# state of held jobs, and of jobs that wait for the end of other jobs
 HELD_STATE = JobState({JobStateFact.WAITING, JobStateFact.HELD}, "hqw")
-AFTER_OTHERS = HELD_STATE  # state of jobs that wait for the end of other jobs
-
-
-class _OarJobGroup(NamedTuple):
-    """The owner, state and request that all jobs of a group share."""
-
-    owner: str
-    shape: TaskResourceRequests
-    state: JobState
-    is_deferred: bool
-    is_dependent: bool
-    is_campaign: bool
-    is_inner: bool
-
-
-class _JobSample(NamedTuple):
-    """A job with full details, which stands for all tasks of its array in the same state."""
-
-    job: oar_output.OarJob
-    tasks: tuple[int, ...]
 
 
 def query_demand_outputs(server: OarServerAccess) -> tuple[SavedBatchProgramOutputs, str]:
@@ -102,10 +82,7 @@ def _answers(host: str) -> bool:
 
 
 def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
-    """Parse the output of OAR's programs; raise ParseError if the output is incomplete or has no resources.
-
-    `queue` is the name of the queue for ordinary jobs.
-    """
+    """Parse the output of OAR's programs, with ordinary jobs in `queue`; raise ParseError if incomplete."""
     answer, whole, up = document.rpartition(WHOLE)
     nodes, shown, *more = oar_output.split_combined_oar_answer(answer + whole)
     resources, jobs = oar_output.parse_oar_resources(nodes), oar_output.parse_oarstat_jobs(shown)
@@ -118,7 +95,10 @@ def parse_oar_demand(document: bytes, queue: str) -> tuple[GridEngineCellSnapsho
     facts = {host: _facts(host_slots, host in reachable) for host, host_slots in of_host.items()}
     waiting = _waiting(jobs, lines, _sizes(of_host, facts, jobs))
     cell = GridEngineCellSnapshot(
-        hosts=tuple(_host(host, facts[host]) for host in of_host),
+        hosts=tuple(
+            CellExecutionHost(name=host, load=None if QueueStartBlocker.UNREACHABLE in facts[host] else 0.0)
+            for host in of_host
+        ),
         instances=tuple(_instances(of_host, jobs, facts, queue)),
         waiting=waiting,
     )
@@ -174,10 +154,6 @@ def _facts(resources: Iterable[oar_output.OarResource], is_reachable: bool) -> f
     return frozenset(facts)
 
 
-def _host(name: str, facts: frozenset[str]) -> CellExecutionHost:
-    return CellExecutionHost(name=name, load=None if QueueStartBlocker.UNREACHABLE in facts else 0.0)
-
-
 def _instances(
     of_host: Mapping[str, Sequence[oar_output.OarResource]],
     jobs: Iterable[oar_output.OarJob],
@@ -198,12 +174,13 @@ def _instances(
         if job.is_active:
             shared[kind] |= job.resources
             for host, slots in slots_on.items():
-                running[kind, host].append(_begun(job, slots))
+                since = datetime.fromtimestamp(job.started_at, UTC) if job.started_at else None
+                running[kind, host].append(RunningTaskGroup(owner=job.owner, name=job.name, slots=slots, since=since))
         else:
             reserved.update(where[resource_id] for resource_id in job.reserved | job.resources if resource_id in where)
     for host, resources in of_host.items():
         state = QueueInstanceState(facts[host], render_queue_state_letters(facts[host]))
-        for kind, total in ((queue, len(resources)), (oar_output.BEST_EFFORT, len(resources))):
+        for kind in (queue, oar_output.BEST_EFFORT):
             begun = tuple(running[kind, host])
             tasks = tuple(start.slots for start in begun)
             yield QueueInstance(
@@ -211,16 +188,11 @@ def _instances(
                 host=host,
                 used=sum(tasks),
                 reserved=reserved[host] if kind == queue else 0,
-                total=total,
+                total=len(resources),
                 state=state,
                 running=tasks,
                 begun=begun,
             )
-
-
-def _begun(job: oar_output.OarJob, slots: int) -> RunningTaskGroup:
-    since = datetime.fromtimestamp(job.started_at, UTC) if job.started_at else None
-    return RunningTaskGroup(owner=job.owner, name=job.name, slots=slots, since=since)
 
 
 def _waiting(
@@ -228,66 +200,60 @@ def _waiting(
     lines: Iterable[oar_output.OarstatJobLine],
     sizes: oar_request_slots.OarNodeSlotCounts,
 ) -> tuple[WaitingJobGroup, ...]:
-    """Return the waiting jobs; equal jobs form one group.
-
-    In OAR each task of an array is a job.
-    """
+    """Return the waiting jobs, with equal jobs in one group; in OAR each task of an array is a job."""
     ids_by_array = defaultdict[tuple[str, bool], list[int]](list)
     for line in lines:
         ids_by_array[line.array, line.is_waiting].append(int(line.id))
-    alive, groups = {job.id for job in jobs}, defaultdict[_OarJobGroup, list[_JobSample]](list)
+    alive = {job.id for job in jobs}
     alive |= {str(number) for numbers in ids_by_array.values() for number in numbers}
+    # each job with its group, and with the tasks of its array in the same state
+    groups = defaultdict[tuple[str, WaitingJobGroup], list[tuple[oar_output.OarJob, list[int]]]](list)
     for job in jobs:
         if job.is_waiting or job.is_held:
             is_dependent = not alive.isdisjoint(job.after)
-            state = AFTER_OTHERS if is_dependent else job.known
-            is_campaign = is_campaign_job_name(job.name)
-            key = _OarJobGroup(
-                owner=job.owner,
+            group = WaitingJobGroup(
                 shape=_shape(job, sizes),
-                state=state,
+                state=HELD_STATE if is_dependent else job.known,
+                jobs=(),
+                tasks=0,
+                first_since=None,
+                oldest_since=None,
                 is_deferred=job.is_reservation,
                 is_dependent=is_dependent,
-                is_campaign=is_campaign,
+                is_campaign=is_campaign_job_name(job.name),
                 is_inner=job.is_inner,
             )
             tasks = {int(job.id), *ids_by_array.pop((job.array, job.is_waiting), ())}
-            groups[key].append(_JobSample(job, tuple(sorted(tasks))))
-    rows = tuple(_row(key, samples) for key, samples in groups.items())
-    held = [job for (_, waits), numbers in ids_by_array.items() if not waits for job in numbers]
-    return (*rows, _held(held)) if held else rows
-
-
-def _held(jobs: Iterable[int]) -> WaitingJobGroup:
-    """Return held jobs, whose details are unknown, as one group; held jobs are no demand."""
-    numbers = tuple(sorted(jobs))
-    return WaitingJobGroup(
-        shape=TaskResourceRequests(),
-        state=HELD_STATE,
-        jobs=numbers,
-        tasks=len(numbers),
-        first_since=None,
-        oldest_since=None,
+            groups[job.owner, group].append((job, sorted(tasks)))
+    rows = tuple(_with_jobs(group, samples) for (_, group), samples in groups.items())
+    held = tuple(sorted(job for (_, waits), numbers in ids_by_array.items() if not waits for job in numbers))
+    if not held:
+        return rows
+    return (  # held jobs, whose details are unknown, are no demand
+        *rows,
+        WaitingJobGroup(
+            shape=TaskResourceRequests(),
+            state=HELD_STATE,
+            jobs=held,
+            tasks=len(held),
+            first_since=None,
+            oldest_since=None,
+        ),
     )
 
 
-def _row(key: _OarJobGroup, requests: Sequence[_JobSample]) -> WaitingJobGroup:
-    times = [datetime.fromtimestamp(request.job.submitted_at, UTC) for request in requests]
+def _with_jobs(group: WaitingJobGroup, samples: Sequence[tuple[oar_output.OarJob, list[int]]]) -> WaitingJobGroup:
+    times = [datetime.fromtimestamp(job.submitted_at, UTC) for job, _ in samples]
     kinds = Counter[tuple[str, str]]()
-    for request in requests:
-        kinds[request.job.owner, request.job.name] += len(request.tasks)
-    return WaitingJobGroup(
-        shape=key.shape,
-        state=key.state,
-        jobs=tuple(task for request in requests for task in request.tasks),
+    for job, tasks in samples:
+        kinds[job.owner, job.name] += len(tasks)
+    return replace(
+        group,
+        jobs=tuple(task for _, tasks in samples for task in tasks),
         tasks=kinds.total(),
         first_since=times[0],
         oldest_since=min(times),
-        is_deferred=key.is_deferred,
-        is_dependent=key.is_dependent,
-        is_campaign=key.is_campaign,
-        is_inner=key.is_inner,
-        kinds=tuple((*kind, tasks) for kind, tasks in kinds.items()),
+        kinds=tuple((*kind, number) for kind, number in kinds.items()),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.batch.oar import oar_commands, oar_server_queries
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.batch.oar.oar_output import MAY_REST, parse_oar_nodes_and_jobs, parse_oar_resources
+from gridbridge.batch.oar.oar_output import MAY_REST, parse_oar_resources, parse_oarstat_jobs, split_combined_oar_answer
 from gridbridge.batch.oar.submit import run_client
 from gridbridge.model.transfer_route import OarServerAccess
 
@@ -76,10 +76,12 @@ def query_oar_node_state(server: OarServerAccess, host: str) -> OarNodeState:
 
 def parse_oar_node_state(document: bytes, host: str) -> OarNodeState:
     """Parse a node's state from the output of oarnodes and oarstat."""
-    resources, jobs = parse_oar_nodes_and_jobs(document)
-    own = [resource for resource in resources if resource.host == host and resource.is_slot]
+    nodes, listed, *_ = split_combined_oar_answer(document)
+    own = [resource for resource in parse_oar_resources(nodes) if resource.host == host and resource.is_slot]
     ids = {resource.id for resource in own}
-    occupied = (job.resources | job.reserved for job in jobs if not (job.is_over or job.is_besteffort))
+    occupied = (
+        job.resources | job.reserved for job in parse_oarstat_jobs(listed) if not (job.is_over or job.is_besteffort)
+    )
     return OarNodeState(
         is_listed=bool(own),
         is_idle=all(ids.isdisjoint(job_resources) for job_resources in occupied),

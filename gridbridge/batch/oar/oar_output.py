@@ -83,7 +83,8 @@ class OarJob:
             self.after = frozenset(map(str, _items(shown.get("dependencies") or [])))
             self.wanted = str(shown.get("wanted_resources") or "")
             self.is_inner = any(str(kind).startswith(INNER) for kind in _items(shown.get("types") or []))
-            self.events = _events(shown["events"])
+            events = sorted(_items(shown["events"]), key=lambda event: int(event["event_id"]))
+            self.events = [(str(event["type"]), str(event["description"]).strip()) for event in events]
         except (KeyError, TypeError, ValueError) as error:
             raise ParseError(f"oarstat: a job is incomplete: {error!r}") from error
 
@@ -218,12 +219,6 @@ def split_combined_oar_answer(answer: bytes, least: int = 2) -> list[bytes]:
     return parts
 
 
-def parse_oar_nodes_and_jobs(answer: bytes) -> tuple[list[OarResource], list[OarJob]]:
-    """Parse resources and jobs from an answer that begins with oarnodes' and oarstat's outputs."""
-    nodes, jobs, *_ = split_combined_oar_answer(answer)
-    return parse_oar_resources(nodes), parse_oarstat_jobs(jobs)
-
-
 def parse_oar_jobs_without_details(answer: bytes) -> list[OarJob]:
     """Parse the jobs of `oarstat -J`, which prints neither events nor ends."""
     return [OarJob({"exit_code": None, "events": []} | shown) for shown in _objects(answer)]
@@ -270,11 +265,6 @@ def _objects(answer: bytes) -> list[dict[str, object]]:
     if not isinstance(shown, dict) or not all(isinstance(entry, dict) for entry in shown.values()):
         raise ParseError("OAR: the JSON has an unknown structure")
     return list(shown.values())
-
-
-def _events(shown: object) -> tuple[tuple[str, str], ...]:
-    events = sorted(_items(shown), key=lambda event: int(event["event_id"]))
-    return tuple((str(event["type"]), str(event["description"]).strip()) for event in events)
 
 
 def _items(shown: object) -> list[dict[str, str]]:

@@ -63,10 +63,7 @@ def oar_status_query_command(
 
 
 def oar_demand_query_command(server: OarServerAccess) -> oar_commands.Argv:
-    """Build the query for nodes, running jobs, waiting jobs in lines, and one waiting job of each request in full.
-
-    Only `oarstat -f` shows a job's request.
-    """
+    """Build the query for nodes, running jobs, waiting jobs in lines, and one waiting job of each request in full."""
     return _answer(
         oar_commands.show_nodes_command(server),
         _listed(server, f"{ACTIVE} OR {RESERVED} OR {REQUESTS}", "-f", "-J"),

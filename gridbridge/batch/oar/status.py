@@ -78,13 +78,17 @@ def query_cluster_snapshot(
     answer = _ask(server, oar_server_queries.oar_status_query_command(server, job_ids, uncounted))
     took_s = time.monotonic() - began
     nodes, waiting, active, counted = split_combined_oar_answer(answer, oar_server_queries.PARTS_OF_STATUS)
-    resources, jobs = parse_oar_resources(nodes), _latest(waiting, active)
+    resources, listed = parse_oar_resources(nodes), parse_oar_jobs_without_details(waiting) + parse_oarstat_jobs(active)
+    by_id = {int(job.id): job for job in listed}  # for a job in both answers the second answer counts
+    jobs = [by_id[number] for number in sorted(by_id)]
     lines = tuple(parse_oarstat_lines(counted))
     yielding = {line.id for line in lines if not line.is_waiting}
     queues = _queues(resources, yielding, taken_at.timestamp())
     is_shut = QUEUE in transfer_queues
-    copies = [job for job in jobs if _is_copy(job)]
-    ours = [job for job in jobs if int(job.id) in job_ids or (_is_ours(job) and not _is_copy(job))]
+    named = {job.id for job in jobs if job.name.startswith(OURS)}
+    copies = [job for job in jobs if job.copy_of and job.id in named]
+    new = {job.id for job in jobs if job.is_new and not job.copy_of and job.id in named}
+    ours = [job for job in jobs if int(job.id) in job_ids or job.id in new]
     rows = {int(job.id): (_status(job),) for job in ours} | _arrays(jobs, job_ids)
     snapshot = ClusterSnapshot(
         cluster=cluster,
@@ -148,10 +152,7 @@ def count_batch_slots(server: OarServerAccess) -> int:
 
 
 def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd | None:
-    """Return a job's end, by job id and account; None if the end is unknown.
-
-    A job that was deleted before its start has no end.
-    """
+    """Return a job's end, by job id and account; None if unknown, or if the job was deleted before its start."""
     show = oar_commands.show_job_end_and_usage_command if server.ends else oar_commands.show_job_command
     jobs, used = parse_oar_job_end_and_usage(_ask(server, show(server, str(job_id))))
     if not jobs or not jobs[0].is_over or jobs[0].account != account:
@@ -160,15 +161,19 @@ def query_job_end(server: OarServerAccess, job_id: int, account: str) -> JobEnd 
 
 
 def query_array_ends(server: OarServerAccess, arrays: Sequence[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
-    """Return the ends of array tasks, by the array's account and by task index.
-
-    Tasks are queried in portions, so that each query ends in time.
-    """
+    """Return the ends of array tasks, by the array's account and by task index."""
     answers = (
         _ask(server, oar_commands.show_ended_array_tasks_command(server, question)) for question in _questions(arrays)
     )
     jobs = [job for answer in answers for job in parse_oarstat_jobs(answer)]
-    return {array.account: _ends(job for job in jobs if _is_of(array, job)) for array in arrays}
+    return {
+        array.account: {
+            job.place: _end_of(job) or DELETED_BEFORE
+            for job in jobs
+            if (int(job.array), job.account) == (array.job_id, array.account) and job.is_over
+        }
+        for array in arrays
+    }
 
 
 def _questions(arrays: Iterable[ArrayEndQuery]) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
@@ -176,14 +181,6 @@ def _questions(arrays: Iterable[ArrayEndQuery]) -> Iterator[list[tuple[int, tupl
     for begin in range(0, len(pairs), ENDS_AT_ONCE):
         by_array = groupby(pairs[begin : begin + ENDS_AT_ONCE], key=itemgetter(0))
         yield [(array, tuple(index for _, index in group)) for array, group in by_array]
-
-
-def _is_of(array: ArrayEndQuery, job: OarJob) -> bool:
-    return int(job.array) == array.job_id and job.account == array.account
-
-
-def _ends(jobs: Iterable[OarJob]) -> dict[int, JobEnd | None]:
-    return {job.place: _end_of(job) or DELETED_BEFORE for job in jobs if job.is_over}
 
 
 def query_begun_indices(server: OarServerAccess, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
@@ -203,21 +200,17 @@ def query_array_limits(_: OarServerAccess) -> ClusterArrayLimits:
 def query_job_details(server: OarServerAccess, job_id: int) -> tuple[JobAccountAndErrors, ...]:
     """Return the account and message of a waiting or running job; empty for any other job."""
     jobs = parse_oarstat_jobs(_ask(server, oar_commands.show_job_command(server, str(job_id))))
-    return tuple(_detail(job) for job in jobs if not job.is_over)
-
-
-def _latest(waiting: bytes, active: bytes) -> list[OarJob]:
-    """Return the jobs of two answers, ordered by id; for a job in both answers the second answer counts."""
-    jobs = {int(job.id): job for job in (*parse_oar_jobs_without_details(waiting), *parse_oarstat_jobs(active))}
-    return [jobs[number] for number in sorted(jobs)]
-
-
-def _is_ours(job: OarJob) -> bool:
-    return job.is_new and job.name.startswith(OURS)
-
-
-def _is_copy(job: OarJob) -> bool:
-    return job.copy_of != 0 and job.name.startswith(OURS)
+    return tuple(
+        JobAccountAndErrors(
+            job_id=int(job.id),
+            name=job.name,
+            owner=job.owner,
+            account=job.account,
+            messages=(job.message,) if job.message else (),
+        )
+        for job in jobs
+        if not job.is_over
+    )
 
 
 def _arrays(jobs: list[OarJob], job_ids: Container[int]) -> dict[int, tuple[JobListRow, ...]]:
@@ -245,6 +238,8 @@ def _queues(resources: list[OarResource], yielding: Container[str], now: float) 
     busy = Counter(slot.host for slot in slots if slot.id in used)
     freed = Counter(slot.host for slot in slots if slot.id in used - occupied)
     drained = {slot.host for slot in slots if slot.is_drained}
+    blockers = {QueueStartBlocker.UNREACHABLE: silent, QueueStartBlocker.DISABLED: drained}
+    facts = {host: [fact for fact, hosts in blockers.items() if host in hosts] for host in total}
     return tuple(
         QueueInstanceStatus(
             name=f"{QUEUE}@{host}",
@@ -252,16 +247,10 @@ def _queues(resources: list[OarResource], yielding: Container[str], now: float) 
             slots_reserved=0,
             slots_total=total[host],
             slots_yielding=freed[host],
-            state=_state(is_silent=host in silent, is_drained=host in drained),
+            state=QueueInstanceState(facts[host], render_queue_state_letters(facts[host])),
         )
         for host in sorted(total)
     )
-
-
-def _state(*, is_silent: bool, is_drained: bool) -> QueueInstanceState:
-    facts = ((QueueStartBlocker.UNREACHABLE, is_silent), (QueueStartBlocker.DISABLED, is_drained))
-    held = [fact for fact, holds in facts if holds]
-    return QueueInstanceState(held, render_queue_state_letters(held))
 
 
 def _status(job: OarJob) -> JobListRow:
@@ -285,16 +274,6 @@ def _warn(state: str) -> None:
     _LOG.warning("event=unknown_job_state state=%r", state)
 
 
-def _detail(job: OarJob) -> JobAccountAndErrors:
-    return JobAccountAndErrors(
-        job_id=int(job.id),
-        name=job.name,
-        owner=job.owner,
-        account=job.account,
-        messages=(job.message,) if job.message else (),
-    )
-
-
 def _end_of(job: OarJob, used: tuple[float | None, float | None] = NOT_TOLD) -> JobEnd | None:
     """Return a job's end with wallclock and CPU times; keeper.pl measured the CPU times."""
     end = _how_it_ended(job)
@@ -308,8 +287,9 @@ def _end_of(job: OarJob, used: tuple[float | None, float | None] = NOT_TOLD) -> 
 def _how_it_ended(job: OarJob) -> JobEnd | None:
     """Return a job's end: from the wait status that OAR recorded, else from the job's events."""
     host = next(iter(job.hosts), "")
-    if job.exit_code is not None and not _is_preempted(job):
-        number = job.exit_code & SIGNAL_BITS
+    number = (job.exit_code or 0) & SIGNAL_BITS
+    # a job that exited by itself at the moment of the preemption was not preempted
+    if job.exit_code is not None and not (number and PREEMPTED in job.event_types):
         status = None if number else job.exit_code >> 8
         return JobEnd(
             exit_status=status,
@@ -329,12 +309,6 @@ def _how_it_ended(job: OarJob) -> JobEnd | None:
         return JobEnd(signal=SIGKILL, killed_for=_killed_for(job), reason=reason, host=host)
     reason = ": ".join(job.events[-1]) if job.events else job.state
     return JobEnd(is_unstarted=not job.started_at, reason=reason, host=host)
-
-
-def _is_preempted(job: OarJob) -> bool:
-    """Say whether OAR preempted a job; a job that exited by itself at the same time was not preempted."""
-    died = job.exit_code is not None and bool(job.exit_code & SIGNAL_BITS)
-    return died and PREEMPTED in job.event_types
 
 
 def _killed_for(job: OarJob) -> JobKillReason:

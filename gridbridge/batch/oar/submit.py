@@ -59,10 +59,7 @@ def write_job_file(spec: JobSpec, tells: bool) -> bytes:
 
 
 def _read_answer(answer: CompletedProgram) -> JobSubmissionResult:
-    """Parse oarsub's answer.
-
-    Exit status 9 says that the job was killed, although the held job still exists.
-    """
+    """Parse oarsub's answer; exit status 9 says that the job was killed, although the held job still exists."""
     words = answer.stdout + answer.stderr
     number = words.partition(ID)[2].partition(b"\n")[0]
     if answer.status == 0 and number.isdigit():
@@ -213,10 +210,7 @@ def release_job(server: OarServerAccess, job: str) -> None:
 
 
 def query_live_indices(server: OarServerAccess, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return, by array id, the indices of waiting and running tasks.
-
-    `arrays` maps array ids to accounts; another array's tasks with a reused id do not count.
-    """
+    """Return, by array id, the indices of waiting and running tasks of the given accounts."""
     indices: dict[str, list[range]] = {array: [] for array in arrays}
     for job in _live_tasks(server, *arrays):
         if arrays.get(job.array) == job.account:
@@ -282,10 +276,7 @@ def _living(server: OarServerAccess, array: str) -> "OarJob | None":
 
 
 def _settled(server: OarServerAccess, job: str, is_settled: "Callable[[OarJob], bool]") -> "OarJob | None":
-    """Wait until OAR has carried out a request about a job; return None if the job has ended.
-
-    Raises CommandFailed after the server's time limit.
-    """
+    """Wait until OAR has changed a job; return None if the job has ended. Raises CommandFailed after the time limit."""
     deadline = time.monotonic() + server.timeout_s
     while (oar_job := _listed(server, job)) and not is_settled(oar_job):
         if time.monotonic() > deadline:

@@ -24,6 +24,8 @@ def site(tmp_path: Path) -> Iterator[Site]:
     made = Site(tmp_path, slots=1)
     made.database.put_queue(EmbeddedTransferQueue(AWAY, 2, str(tmp_path), "beta", 3))
     yield made
+    for job in made.database.jobs():  # its process may be this one, as `start` notes it
+        made.database.remove(job)
     made.empty()
 
 
@@ -42,16 +44,9 @@ def start(site: Site, opened: tuple[str, ...] = (AWAY,)) -> tuple[int, str] | No
     return job.id, job.at
 
 
-def forget(site: Site) -> None:
-    """End what `start` noted: it is this process."""
-    for job in site.database.jobs():
-        site.database.remove(job)
-
-
 def test_its_own_slots_come_first_then_the_queue_each_first_in_first_out(site: Site) -> None:
     first, second, third, fourth = (add(site) for _ in range(4))
     started = [start(site) for _ in range(4)]
-    forget(site)
 
     assert started == [(first, ""), (second, AWAY), (third, AWAY), None]
     assert fourth
@@ -60,7 +55,6 @@ def test_its_own_slots_come_first_then_the_queue_each_first_in_first_out(site: S
 def test_a_closed_queue_starts_nothing(site: Site) -> None:
     first, _ = add(site), add(site)
     started = [start(site, opened=()) for _ in range(2)]
-    forget(site)
 
     assert started == [(first, ""), None]
 
@@ -69,7 +63,6 @@ def test_a_closed_queue_starts_nothing(site: Site) -> None:
 def test_a_job_starts_in_the_queue_that_it_asked_for_alone(site: Site, queue: str, where: list[str | None]) -> None:
     jobs = [add(site, queue=queue) for _ in range(2)]
     started = [start(site) for _ in jobs]
-    forget(site)
 
     assert [each and each[1] for each in started] == where
 
@@ -82,7 +75,6 @@ def test_a_pinned_job_starts_there_alone_until_the_pin_is_taken_back(site: Site)
     pinned = site.database.next_to_start((AWAY,))
     site.database.set(job, pinned="")
     free = site.database.next_to_start((AWAY,))
-    forget(site)
 
     assert (pinned and pinned.at, free and free.at) == (AWAY, "")
 
@@ -157,7 +149,6 @@ def test_a_queue_is_open_as_the_load_sensor_says(site: Site, values: dict[str, s
     site.database.set(add(site), pid=os.getpid())  # its own slot is taken
     add(site)
     opened = job_start_and_queue_methods.open_embedded_transfer_queues(site.database)
-    forget(site)
 
     assert opened == (frozenset([AWAY]) if is_open else frozenset())
 
@@ -165,7 +156,6 @@ def test_a_queue_is_open_as_the_load_sensor_says(site: Site, values: dict[str, s
 def test_a_sensor_that_can_not_run_closes_the_queue(site: Site) -> None:
     add(site, queue=AWAY)
     opened = job_start_and_queue_methods.open_embedded_transfer_queues(site.database)
-    forget(site)
 
     assert opened == frozenset()
 

@@ -16,10 +16,7 @@ from gridbridge.batch.gridengine.qacct import (
 )
 from gridbridge.elastic.simulation.replay_workload import parse_accounting_tasks
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.replay_tasks_and_results import (
-    RecordedReplayTask,
-    ReplayExclusionReason,
-)
+from gridbridge.model.elastic.replay_tasks_and_results import RecordedReplayTask, ReplayExclusionReason
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery
 from gridbridge.model.transfer_route import GridEngineCellAccess
 

@@ -9,6 +9,7 @@ from gridbridge.batch.gridengine.status import query_array_limits
 from gridbridge.errors import CommandFailed
 from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.batch.gridengine.cells import cell_of_scripts
 
 CONF = """#global:
 execd_spool_dir              /var/spool/gridengine/execd
@@ -23,12 +24,7 @@ shell_start_mode             posix_compliant
 def cell(folder: Path, said: str, status: int = 0) -> GridEngineCellAccess:
     """Return a cell whose qconf says this of the global configuration."""
     (folder / "said").write_text(said)
-    qconf = folder / "qconf"
-    shown = f'[ "$*" = -sconf ] || exit 9; cat {folder}/said; exit {status}'
-    qconf.write_text(f"#!/bin/sh\n{shown}\n")
-    qconf.chmod(0o755)
-    known = {"qmaster_port": "", "execd_port": "", "timeout_s": 15.0}
-    return GridEngineCellAccess(root=str(folder), cell="b", binaries=str(folder), **known)  # type: ignore[arg-type]
+    return cell_of_scripts(folder, qconf=f'[ "$*" = -sconf ] || exit 9; cat {folder}/said; exit {status}')
 
 
 @pytest.mark.parametrize(

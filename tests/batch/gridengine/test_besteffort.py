@@ -18,8 +18,9 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb
 from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.batch.gridengine.cells import cell_of_scripts
 
-QSUB = """#!/bin/sh
+QSUB = """\
 # A qsub of a cell without best-effort queues.
 echo "$*" >>"${0%/*}/asked"
 case $* in
@@ -35,11 +36,7 @@ TRUE = '<resource name="gb_besteffort" type="qf">1.000000</resource>'
 
 @pytest.fixture(name="cell")
 def _cell(tmp_path: Path) -> Iterator[GridEngineCellAccess]:
-    (tmp_path / "qsub").write_text(QSUB)
-    (tmp_path / "qsub").chmod(0o755)
-    return GridEngineCellAccess(
-        root="/r", cell="b", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9
-    )
+    return cell_of_scripts(tmp_path, qsub=QSUB)
 
 
 def queue(name: str, used: int, total: int, state: str = "", more: str = "") -> str:
@@ -143,8 +140,7 @@ def test_a_job_runs_again_as_the_queues_say_that_could_have_run_it(cell: GridEng
             ("transfer-b", "TRUE", "remote=TRUE"),
         )
     )
-    (Path(cell.binaries) / "qconf").write_text(f"#!/bin/sh\ncat <<'END'\n{shown}END\n")
-    (Path(cell.binaries) / "qconf").chmod(0o755)
+    cell_of_scripts(Path(cell.binaries), qconf=f"cat <<'END'\n{shown}END")
 
     assert query_queue_rerun_settings(cell, ("transfer-b",)) == {"all.q": "TRUE"}
 
@@ -157,7 +153,7 @@ QUOTA = """{
    limit        hosts {*} to slots=$num_proc
 }
 """
-QCONF = """#!/bin/sh
+QCONF = """\
 case $1 in
 -srqs) cat "${0%/*}/quota" ;;
 -Mrqs) cp "$2" "${0%/*}/new" && mv "${0%/*}/new" "${0%/*}/quota" ;;
@@ -168,8 +164,7 @@ esac
 def test_a_quota_is_changed_by_one_line_and_gets_it_once(cell: GridEngineCellAccess) -> None:
     """The first rule that fits counts, so ours comes first; what else stands there stays."""
     folder = Path(cell.binaries)
-    (folder / "qconf").write_text(QCONF)
-    (folder / "qconf").chmod(0o755)
+    cell_of_scripts(folder, qconf=QCONF)
     (folder / "quota").write_text(QUOTA)
     exempt = SetupEdit(verb=SetupEditVerb.EXEMPT, name="q", attribute=RULE_NAME, value=RULE)
 

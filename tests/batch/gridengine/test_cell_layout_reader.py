@@ -1,8 +1,6 @@
 """How a cell is laid out, as qconf of 8.1.9 prints it, or as somebody wrote it by hand."""
 
 import json
-import os
-from collections.abc import Mapping
 from datetime import UTC
 from pathlib import Path
 
@@ -27,7 +25,7 @@ from gridbridge.model.elastic.grid_engine_cell import (
     RequestedValueComparison,
 )
 from gridbridge.model.qconf_attributes import parse_qconf_values_by_host
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.batch.gridengine.cells import cell_of_scripts
 
 HOSTS = b"<qhost><host name='n1'/></qhost>"
 BARE = b"<qhost><host name='n5'/></qhost>"  # in no queue
@@ -250,19 +248,9 @@ ANSWERS = {
 }
 
 
-def answering(folder: Path, answers: Mapping[str, str]) -> GridEngineCellAccess:
-    """Return a cell whose clients answer so."""
-    for name, body in answers.items():
-        (folder / name).write_text(f"#!/bin/sh\n{body}\n")
-        os.chmod(folder / name, 0o755)
-    return GridEngineCellAccess(
-        root=str(folder), cell="default", binaries=str(folder), timeout_s=30, qmaster_port="1", execd_port="2"
-    )
-
-
 def test_a_cell_is_asked_for_all_of_it(tmp_path: Path) -> None:
     """Hosts are asked for consumables, and for what jobs ask for."""
-    documents, master = query_demand_outputs(answering(tmp_path, ANSWERS))
+    documents, master = query_demand_outputs(cell_of_scripts(tmp_path, **ANSWERS))
     found = parse_cell_configuration(documents.qconf)
 
     assert (master, found.deferred, set(found.queues)) == ("n1", {7}, {"all.q", "b.q"})
@@ -300,7 +288,7 @@ LISTS = {
 
 def test_a_cell_is_asked_for_the_lists_that_its_queues_name(tmp_path: Path) -> None:
     """And for projects, which `qstat` shows with -ext alone, groups and checkpoints."""
-    documents, _ = query_demand_outputs(answering(tmp_path, ANSWERS | LISTS))
+    documents, _ = query_demand_outputs(cell_of_scripts(tmp_path, **ANSWERS | LISTS))
     found = parse_cell_configuration(documents.qconf)
 
     assert found.user_lists == {name: GridEngineUserList(entries=("alice", f"@{name}")) for name in ("guests", "staff")}
@@ -314,7 +302,7 @@ def test_a_cell_is_asked_for_the_lists_that_its_queues_name(tmp_path: Path) -> N
 
 
 def test_owners_count_only_where_lists_name_people(tmp_path: Path) -> None:
-    documents, _ = query_demand_outputs(answering(tmp_path, ANSWERS))
+    documents, _ = query_demand_outputs(cell_of_scripts(tmp_path, **ANSWERS))
     found = parse_cell_configuration(documents.qconf)
 
     assert (found.user_lists, found.projects) == ({}, None)

@@ -11,11 +11,10 @@ from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.status import query_array_ends
 from gridbridge.errors import CommandFailed
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, FutureDatedJobEnd, JobEnd
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.batch.gridengine.cells import cell_of_scripts
 from tests.batch.gridengine.test_qacct import OURS, task
 
 NOW = datetime.now(UTC)
-NOTED = "#!/bin/sh\necho $* >>'{calls}'\ncat '{answer}'\n"
 BLOCKS = Path(__file__).parents[2] / "golden/gridengine-8.1.9/qacct-array.txt"
 
 
@@ -25,12 +24,7 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.calls, self.file = folder / "calls", folder / "b/common/accounting"
         self.file.parent.mkdir(parents=True)
-        qacct = folder / "qacct"
-        qacct.write_text(NOTED.format(calls=self.calls, answer=BLOCKS))
-        qacct.chmod(0o755)
-        root = binaries = str(folder)
-        known = {"qmaster_port": "", "execd_port": "", "timeout_s": 15.0}
-        self.cell = GridEngineCellAccess(root=root, cell="b", binaries=binaries, **known)  # type: ignore[arg-type]
+        self.cell = cell_of_scripts(folder, qacct=f"echo $* >>'{self.calls}'\ncat '{BLOCKS}'")
 
     def ends(self, *numbers: int, looks_since: datetime | None = None) -> dict[str, dict[int, int | None]]:
         """Return the exit statuses of tasks, by the accounts of their arrays."""

@@ -14,7 +14,7 @@ from gridbridge.batch.gridengine.execution_hosts import (
 )
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.qconf_attributes import parse_qconf_values_by_host
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.batch.gridengine.cells import cell_of_scripts
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 BEST_EFFORT = b'<resource name="gb_besteffort" type="qc">1</resource>'
@@ -85,16 +85,10 @@ def test_a_queue_that_a_calendar_closed_is_not_disabled_by_hand() -> None:
 @pytest.mark.parametrize("ending", ["kill -9 $$", "exit 2", "echo no >&2; exit 1"])
 def test_a_qstat_that_failed_does_not_say_that_a_host_has_no_queue(tmp_path: Path, ending: str) -> None:
     """It says so by ending with 1 and without a word."""
-    ports = {"qmaster_port": "1", "execd_port": "2"}
-    folder, program = str(tmp_path), tmp_path / "qstat"
-    where = GridEngineCellAccess(root=folder, cell="default", binaries=folder, timeout_s=30, **ports)
-    program.write_text("#!/bin/sh\nexit 1\n")
-    program.chmod(0o755)
-    assert query_host_queue_instances(where, "n1") == ()
+    assert query_host_queue_instances(cell_of_scripts(tmp_path, qstat="exit 1"), "n1") == ()
 
-    program.write_text(f"#!/bin/sh\n{ending}\n")
     with pytest.raises(CommandFailed):
-        query_host_queue_instances(where, "n1")
+        query_host_queue_instances(cell_of_scripts(tmp_path, qstat=ending), "n1")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from gridbridge.batch.gridengine.submit import find_duplicate_arrays, find_held_
 from gridbridge.errors import ParseError
 from gridbridge.model.job_request import JobRequest, JobSpec
 from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.batch.gridengine.cells import cell_of_scripts
 from tests.states import job_state
 
 NAME = "gb.alpha.8.0.1"
@@ -21,7 +22,7 @@ ROW = "<job_list ><JB_job_number>{}</JB_job_number><JB_name>{}</JB_name><JB_owne
 TASKS = "<tasks>1-3:1</tasks>"
 VARIABLE = "<element><VA_variable>{}</VA_variable><VA_value>{}</VA_value></element>"
 MAIL = "__SGE_PREFIX__O_MAIL"
-QSTAT = """#!/bin/sh
+QSTAT = """\
 case "$*" in
 "-j g"*) echo everybody may have jobs of a name; exit 1 ;;
 "-j "*) echo "$2" >>{0}/asked; cat {0}/shown ;;
@@ -42,10 +43,7 @@ def cell_of(folder: Path, shown: str, *rows: str) -> GridEngineCellAccess:
     """Return a cell whose qstat lists these rows of alice's jobs, and shows jobs by their ids."""
     (folder / "listed").write_text(f"<job_info>{''.join(rows)}</job_info>")
     (folder / "shown").write_text(shown)
-    qstat = folder / "qstat"
-    qstat.write_text(QSTAT.format(folder))
-    qstat.chmod(0o755)
-    return GridEngineCellAccess(root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5)
+    return cell_of_scripts(folder, qstat=QSTAT.format(folder))
 
 
 def listed(number: int, name: str = NAME, owner: str = "alice", tasks: str = "") -> str:
@@ -108,15 +106,6 @@ def test_half_a_list_is_none(tmp_path: Path) -> None:
         find_held_job(cell, NAME, "alice")
 
 
-def a_cell(folder: Path, answer: str) -> GridEngineCellAccess:
-    """Return a cell whose qstat says this."""
-    (folder / "answer").write_text(answer)
-    qstat = folder / "qstat"
-    qstat.write_text(f"#!/bin/sh\nexec cat {folder}/answer\n")
-    qstat.chmod(0o755)
-    return GridEngineCellAccess(root="", cell="beta", qmaster_port="", execd_port="", binaries=str(folder), timeout_s=5)
-
-
 def a_row(tasks: str, state: str) -> str:
     return f"<job_list><JB_job_number>12</JB_job_number><state>{state}</state><tasks>{tasks}</tasks></job_list>"
 
@@ -127,7 +116,8 @@ def a_row(tasks: str, state: str) -> str:
 def test_a_task_is_found_in_the_range_that_it_is_shown_in(tmp_path: Path, job: str, letters: str) -> None:
     """Qstat shows tasks that wait together as 3-5:2; one that runs has a row of its own."""
     rows = a_row("1,3-5:2", "hRwq") + a_row("4", "r")
-    far = a_cell(tmp_path, f"<job_info>{rows}</job_info>")
+    (tmp_path / "answer").write_text(f"<job_info>{rows}</job_info>")
+    far = cell_of_scripts(tmp_path, qstat=f"exec cat {tmp_path}/answer")
 
     assert query_job_state(far, job) == job_state(letters)
 
@@ -181,10 +171,7 @@ def test_who_has_no_arrays_is_not_asked_about_jobs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("tasks", "mark"), [(3, ARRAY), (0, "none")], ids=["an array", "a job"])
 def test_an_array_is_marked_as_it_is_submitted(tmp_path: Path, tasks: int, mark: str) -> None:
-    cell = cell_of(tmp_path, "")
-    qsub = tmp_path / "qsub"
-    qsub.write_text(f"#!/bin/sh\necho ${{MAIL-none}} >{tmp_path}/mark\necho 7\n")
-    qsub.chmod(0o755)
+    cell = cell_of_scripts(tmp_path, qsub=f"echo ${{MAIL-none}} >{tmp_path}/mark\necho 7")
     spec = JobSpec(transfer=ARRAY, request=JobRequest(), script=b"", tasks=tasks)
 
     assert submit_held_job(cell, spec).remote_id == "7"

@@ -12,12 +12,13 @@ from gridbridge.model.elastic.balance_sections import MachineBootstrapSection
 from gridbridge.model.elastic.elastic_nodes import HostJoinStep
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.batch.gridengine.cells import cell_of_scripts
 
 NONE = frozenset[str]()
 QUEUE = """<Queue-List><name>{name}@n1</name><state>{state}</state><slots_used>{used}</slots_used>
 <resource name="{mark}" type="hf">{best}</resource></Queue-List>
 """
-QMOD = """#!/bin/sh
+QMOD = """\
 cd "${0%/*}" && echo "$@" >>called
 case $1 in
 -e) shift && for one; do sed -i "/>${one%@*}@/s/<state>d/<state>/" rows; done ;;
@@ -30,13 +31,7 @@ esac
 @pytest.fixture
 def cell(tmp_path: Path) -> GridEngineCellAccess:
     """Return a cell whose qstat prints a file, which its qmod changes."""
-    (tmp_path / "qstat").write_text('#!/bin/sh\ncat "${0%/*}/rows"\n')
-    (tmp_path / "qmod").write_text(QMOD)
-    for one in ("qstat", "qmod"):
-        (tmp_path / one).chmod(0o755)
-    return GridEngineCellAccess(
-        root="/", cell="c", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9
-    )
+    return cell_of_scripts(tmp_path, qstat='cat "${0%/*}/rows"', qmod=QMOD)
 
 
 def membership(cell: GridEngineCellAccess, *queues: tuple[str, str, int, int]) -> GridEngineHostMembership:

@@ -8,8 +8,9 @@ from gridbridge.batch.gridengine import cell_object_queries, user_job_queries_an
 from gridbridge.errors import CommandFailed
 from gridbridge.model.jobs_and_accounting import QueueJobAndUserRestrictions
 from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.batch.gridengine.cells import cell_of_scripts
 
-QCONF = """#!/bin/sh
+QCONF = """\
 cat "$0.$1" 2>/dev/null && exit
 case $1 in
 -sq) echo 'No cluster queue or queue instance matches the phrase "*"' >&2 ;;
@@ -22,10 +23,7 @@ exit 1
 @pytest.fixture
 def cell(tmp_path: Path) -> GridEngineCellAccess:
     """Return a cell whose qconf shows what lies beside it."""
-    (tmp_path / "qconf").write_text(QCONF)
-    (tmp_path / "qconf").chmod(0o755)
-    folder = str(tmp_path)
-    return GridEngineCellAccess(root=folder, cell="b", binaries=folder, qmaster_port="1", execd_port="2", timeout_s=10)
+    return cell_of_scripts(tmp_path, qconf=QCONF)
 
 
 def test_each_queue_is_found_by_its_name(cell: GridEngineCellAccess, tmp_path: Path) -> None:

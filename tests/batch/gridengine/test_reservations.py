@@ -10,6 +10,7 @@ from gridbridge.batch.gridengine.cell_configuration_reader import (
 )
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.batch.gridengine.cells import cell_of_scripts
 
 ONE = b"""<?xml version='1.0'?>
 <qrstat xmlns:xsd="http://arc.liv.ac.uk/repos/darcs/sge/source/dist/util/resources/schemas/qrstat">
@@ -37,11 +38,7 @@ ONE = b"""<?xml version='1.0'?>
 
 def cell(folder: Path, body: str = "") -> GridEngineCellAccess:
     """Return a cell with this qrstat, or with none."""
-    if body:
-        (folder / "qrstat").write_text(f"#!/bin/sh\n{body}\n")
-        (folder / "qrstat").chmod(0o755)
-    ports = {"qmaster_port": "1", "execd_port": "2"}
-    return GridEngineCellAccess(root="/", cell="c", binaries=str(folder), timeout_s=30, **ports)
+    return cell_of_scripts(folder, **({"qrstat": body} if body else {}))
 
 
 def test_slots_of_several_reservations_are_added_up() -> None:

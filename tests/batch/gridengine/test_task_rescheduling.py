@@ -8,6 +8,7 @@ from gridbridge.batch.gridengine import task_rescheduling
 from gridbridge.model.elastic.grid_engine_cell import JobAccessIdentity, TaskResourceRequests
 from gridbridge.model.fixed_paths import BEST_EFFORT
 from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.batch.gridengine.cells import cell_of_scripts
 
 NOW_S = 1_800_000_000.0
 NO_PROJECT = JobAccessIdentity(project="")
@@ -99,22 +100,9 @@ def test_tasks_of_best_effort_queues_are_left_out() -> None:
 @pytest.fixture
 def cell(tmp_path: Path) -> GridEngineCellAccess:
     """Return a cell whose programs print files of a folder and note what they were called with."""
-    for name, body in (
-        ("qstat", 'case "$*" in *" -j "*) cat jobs ;; *) cat rows ;; esac'),
-        ("qmod", 'echo "$@" >>called'),
-    ):
-        program = tmp_path / name
-        program.write_text(f'#!/bin/sh\ncd "${{0%/*}}"\n{body}\n')
-        program.chmod(0o755)
-    return GridEngineCellAccess(
-        root=str(tmp_path),
-        cell="alpha",
-        qmaster_port="1",
-        execd_port="2",
-        binaries=str(tmp_path),
-        timeout_s=10.0,
-        login=None,
-    )
+    beside = 'cd "${0%/*}"'
+    qstat = f'{beside}; case "$*" in *" -j "*) cat jobs ;; *) cat rows ;; esac'
+    return cell_of_scripts(tmp_path, qstat=qstat, qmod=f'{beside}; echo "$@" >>called')
 
 
 def called(cell: GridEngineCellAccess) -> str:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from gridbridge.batch.gridengine.status import query_request_vocabulary
 from gridbridge.model.names_offered_by_cluster import NamesOfferedByCluster
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.batch.gridengine.cells import cell_of_scripts
 
-QCONF = """#!/bin/sh
+QCONF = """\
 echo "$@" >>"${0%/*}/asked"
 case $1 in
 -sc) cat <<'END'
@@ -40,11 +40,7 @@ esac
 
 def test_a_cell_tells_what_can_be_asked_for(tmp_path: Path) -> None:
     """Names and shortcuts; what is not requestable is no word; an empty list is no failure."""
-    (tmp_path / "qconf").write_text(QCONF)
-    (tmp_path / "qconf").chmod(0o755)
-    cell = GridEngineCellAccess(
-        root="/", cell="x", qmaster_port="1", execd_port="2", binaries=str(tmp_path), timeout_s=9
-    )
+    cell = cell_of_scripts(tmp_path, qconf=QCONF)
 
     assert query_request_vocabulary(cell) == NamesOfferedByCluster(
         resource=frozenset({"arch", "a", "licence", "lic"}),

@@ -402,10 +402,7 @@ def test_an_advance_reservation_keeps_its_slots() -> None:
     assert (
         oar_node_power_and_tags.parse_oar_node_state(plain, "n1").is_idle,
         oar_node_power_and_tags.parse_oar_node_state(plain, "n2").is_idle,
-    ) == (
-        True,
-        False,
-    )
+    ) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from gridbridge.batch.oar import status
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_output import (
     OarJob,
-    parse_oar_nodes_and_jobs,
     parse_oar_property_names,
     parse_oar_resources,
     parse_oarstat_jobs,
     parse_oarstat_lines,
+    split_combined_oar_answer,
 )
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.errors import ParseError
@@ -459,7 +459,7 @@ def test_a_query_that_failed_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_cluster_of_which_half_was_told_is_not_known(cut: bytes) -> None:
     """No job is gone because oarstat failed after oarnodes."""
     with pytest.raises(ParseError):
-        parse_oar_nodes_and_jobs(cut)
+        split_combined_oar_answer(cut)
 
 
 def test_the_properties_of_all_resources_are_known() -> None:

@@ -1,0 +1,16 @@
+"""Cells of Grid Engine whose client programs are scripts of a test."""
+
+from pathlib import Path
+
+from gridbridge.model.transfer_route import GridEngineCellAccess
+
+
+def cell_of_scripts(folder: Path, timeout_s: float = 15.0, **programs: str) -> GridEngineCellAccess:
+    """Return a cell whose files all lie in a folder, and whose client programs run these lines of sh."""
+    for name, lines in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{lines}\n")
+        (folder / name).chmod(0o755)
+    root = binaries = str(folder)
+    return GridEngineCellAccess(
+        root=root, cell="b", qmaster_port="1", execd_port="2", binaries=binaries, timeout_s=timeout_s
+    )
