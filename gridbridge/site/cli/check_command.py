@@ -27,7 +27,7 @@ from gridbridge.model.fixed_paths import CONFIG, PUBLISHED
 from gridbridge.model.published_status_and_reports import replace_control_characters
 from gridbridge.model.qconf_attributes import QconfSettings, parse_qconf_words
 from gridbridge.model.site.setup_findings_and_edits import CheckFinding, FindingSeverity, TransferSetupSituation
-from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts
+from gridbridge.model.site.site_check_facts import ClusterFacts, PollerProcessFacts, StageDirFacts
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.states import QueueInstanceState
 from gridbridge.program import status_and_why_reports
@@ -130,19 +130,10 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
         }
         keys = threads.submit(inspect_ssh_keys, policy)
         situations = {queue: threads.submit(_situation, policy, queue, home) for queue in policy.queues}
-        best = {
-            name: threads.submit(_listed, besteffort_setup.check_besteffort_queues, policy, name)
-            for name in policy.clusters
-        }
+        besteffort = besteffort_setup.check_besteffort_queues
+        best = {name: threads.submit(_listed, besteffort, policy, name) for name in policy.clusters}
         states = threads.submit(_states, policy, cell_futures)
-        # files at clusters are checked one after the other, because parallel sessions would need more logins
-        files = threads.submit(
-            lambda: (
-                find_ssh_hosts_without_rsync(policy),
-                inspect_ssh_stage_dirs(policy),
-                tuple(capability_checks.check_storage_area_owners(policy)),
-            )
-        )
+        files = threads.submit(_files, policy)
         own = threads.submit(_listed, balancer_setup.check_balancer, policy, clock)
         rules = admission_rule_check.check_admission_rules_load
         admitting = threads.submit(_listed, rules, policy.site.service_account)
@@ -179,6 +170,12 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     has_values = age_s is not None and are_load_values_fresh(age_s, policy.poller.stale_s)
     for queue, situation in situations.items():
         yield from _queue(queue, situation, facts.poller if has_values else None)
+
+
+def _files(policy: Policy) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:
+    """Check files at clusters one after the other, because parallel sessions would need more logins."""
+    without_rsync, stages = find_ssh_hosts_without_rsync(policy), inspect_ssh_stage_dirs(policy)
+    return without_rsync, stages, tuple(capability_checks.check_storage_area_owners(policy))
 
 
 def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
