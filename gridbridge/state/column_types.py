@@ -1,7 +1,6 @@
-"""The column types of the state file's tables.
+"""The column types of the state file's tables; each change of a table needs a migration.
 
-Times are ISO 8601 texts in UTC with microseconds. The fixed length makes the texts sort by time.
-Each change of a table needs a migration (gridbridge/state/migrations).
+Times are ISO 8601 texts in UTC with microseconds, whose fixed length makes the texts sort by time.
 """
 
 import json

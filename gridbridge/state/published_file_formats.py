@@ -1,7 +1,6 @@
 """Paths and formats of published files that starters, load sensors and epilogs read.
 
-The service account writes the files into a folder that no other account can write to, and replaces
-files by rename. Everybody can read the files, which contain nothing that `qstat` would hide.
+Only the service account can write the files. Everybody can read the files, which hold nothing that `qstat` would hide.
 """
 
 import os

@@ -1,8 +1,7 @@
 """Reads and writes published JSON files: the service writes the files, and commands read the files.
 
-Files are `service.json`, `transfers.json`, `breakers.json`, `clusters/NAME.json`, and a history of each
-local job or array task that was ever sent away: `jobs/12.json` or `jobs/12.3.json`. Until the owner is
-verified, `told/UID/12.json` has the job's history, made from messages of that user alone.
+Each local job or array task that was ever sent away has a history: `jobs/12.json` or `jobs/12.3.json`. Until the owner
+is verified, `told/UID/12.json` has the history from messages of that user alone.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Writes messages into the spool, and wakes starters that sleep on FIFOs.
 
-The spool belongs to the service account and has mode 1733: anybody may add files, and only the service
-may list files. File names are random, so nobody can guess another user's file. The service trusts only
-a file's content and its uid. Starters load this module, so the module imports little.
+The spool belongs to the service account and has mode 1733: anybody may add files, and only the service may list files,
+whose names are random. The service trusts only a file's content and its uid. Starters load this module, so the module
+imports little.
 """
 
 import os

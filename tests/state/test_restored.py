@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,8 @@ from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, TaskDeletionMark
 from gridbridge.state.campaign_tables import ATTEMPTS
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import NOON, made_campaign
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS, AN_ARRAY = 40, 4
 LEDGER = (  # 0 to 3 ran before; 4 to 7 were lost, ended and were sent once more, 8 has a copy
     *(

@@ -142,7 +142,8 @@ class BlockedLocalJobFinder:
         self._ours = {name: {} for name, snapshot in answers.items() if snapshot.pending}
         for array in arrays:
             snapshot = answers[array.cluster]
-            if snapshot.pending and _is_besteffort(array, snapshot):
+            queues = {queue.name for queue in snapshot.queues if queue.is_besteffort}
+            if snapshot.pending and any(row.queue in queues for row in snapshot.jobs.get(array.job_id, ())):
                 self._ours[array.cluster][array.job_id] = deletions.CampaignArrayJob(
                     campaign=array.campaign,
                     array=array.number,
@@ -179,11 +180,6 @@ class BlockedLocalJobFinder:
         except GridbridgeError as error:
             _log.warning("event=no_requests cluster=%s why=%r", cluster, str(error))
         return deletions.CellRequestsAndResources()
-
-
-def _is_besteffort(array: CampaignArray, snapshot: ClusterSnapshot) -> bool:
-    queues = {queue.name for queue in snapshot.queues if queue.is_besteffort}
-    return any(row.queue in queues for row in snapshot.jobs.get(array.job_id, ()))
 
 
 class HostClockJumpDetector:

@@ -134,7 +134,7 @@ class CampaignAndRequestIntake:
         with self._database.transaction():
             for grown in self.parts.recover():
                 _log.warning("event=parts_forgotten campaign=%s", grown)
-                self._is_restored(grown)
+                self._tell_restored(grown, is_paused=True)
             self._tell_of_tries()
 
     def _tell_of_tries(self) -> None:
@@ -163,18 +163,14 @@ class CampaignAndRequestIntake:
         campaign = replace(campaign, number=number, state=CampaignState.PAUSED)
         # a random token, which no other file has
         self._campaigns.add(campaign, safe_files.random_file_name())
-        self._is_restored(number)
+        self._tell_restored(number, is_paused=True)
 
-    def _is_restored(self, campaign: int) -> None:
-        self._campaigns.is_now(campaign, CampaignState.PAUSED)
-        self._tell_restored(campaign)
-
-    def _tell_restored(self, campaign: int, why: str = "") -> None:
+    def _tell_restored(self, campaign: int, why: str = "", *, is_paused: bool = False) -> None:
         """Open an event RESTORED, and have all tasks published again, as published states may be newer."""
-        event = new_campaign_event(
-            CampaignEventSubject.CAMPAIGN, CampaignEventCode.RESTORED, campaign, "", self._clock.now()
-        )
-        self._events.open_once(replace(event, why=why))
+        if is_paused:
+            self._campaigns.is_now(campaign, CampaignState.PAUSED)
+        subject, code, now = CampaignEventSubject.CAMPAIGN, CampaignEventCode.RESTORED, self._clock.now()
+        self._events.open_once(replace(new_campaign_event(subject, code, campaign, "", now), why=why))
         published_campaign_files.mark_campaigns_being_published(
             {*published_campaign_files.campaigns_half_published(self._published), campaign}, self._published
         )

@@ -102,19 +102,7 @@ _CLOSED = (
         ~_WAITS,
     )
 )
-_AS_BEFORE = (
-    sa.update(ATTEMPTS)
-    .values(is_past=False)
-    .where(ATTEMPTS.c.campaign == sa.bindparam("of_campaign"), ATTEMPTS.c.is_past, _WAITS)
-)
 _EARLIER = ATTEMPTS.alias("earlier")
-_TRIED_AT = (
-    sa.select(ARRAYS.c.cluster)
-    .where(
-        ARRAYS.c.campaign == sa.bindparam("campaign"), sa.exists().where(_WHERE, ATTEMPTS.c.task < FIRST_PROLOGUE_TASK)
-    )
-    .distinct()
-)
 _STEPS = (
     sa.select(*(ATTEMPTS.c[name] for name in ("campaign", "task", "attempt", "array", "outcome", "exit_status")))
     .where(ATTEMPTS.c.campaign.in_(sa.bindparam("campaigns", expanding=True)), ATTEMPTS.c.task >= FIRST_PROLOGUE_TASK)
@@ -194,7 +182,8 @@ class TaskAttemptRows:
 
     def judge_as_before(self, campaign: int) -> None:
         """Count past attempts of unsent tasks again, because the retries of these tasks are dropped."""
-        self._database.execute(_AS_BEFORE, {"of_campaign": campaign})
+        these = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.is_past, _WAITS)
+        self._database.execute(sa.update(ATTEMPTS).values(is_past=False).where(*these))
 
     def judge_anew(self, campaign: int, tasks: Sequence[int], *, is_past: bool = True) -> None:
         """Mark the present attempts of tasks as past, so that later decisions ignore them, or as not past."""
@@ -214,8 +203,9 @@ class TaskAttemptRows:
 
     def tried(self, campaign: int) -> frozenset[str]:
         """Return the clusters to which a campaign ever submitted tasks."""
-        rows = self._database.rows(_TRIED_AT, campaign=campaign)
-        return frozenset(row["cluster"] for row in rows)
+        has_tasks = sa.exists().where(_WHERE, ATTEMPTS.c.task < FIRST_PROLOGUE_TASK)
+        query = sa.select(ARRAYS.c.cluster).where(ARRAYS.c.campaign == campaign, has_tasks).distinct()
+        return frozenset(row["cluster"] for row in self._database.rows(query))
 
     def last_arrays(self, campaign: int, clusters: Iterable[str]) -> dict[str, int]:
         """Return the number of a campaign's last array at each cluster; arrays of prologues count."""

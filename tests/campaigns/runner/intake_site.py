@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,12 @@ class Site:
         whole = header | {UNIQUE: "1"} if isinstance(header, dict) else header
         data = campaign_files_of_owners.encode_campaign_file(whole, parameters)
         return campaign_files_of_owners.write_campaign_file_to_inbox(data, str(self.brought))
+
+    def taken(self, *parameters: str) -> str:
+        """Bring a campaign of tasks with these parameters, and take it in; return its token."""
+        token = self.bring(asdict(SWEEP), *parameters)
+        self.intake.take()
+        return token
 
     def answer(self, token: str) -> dict[str, Any]:
         """Return the answer to it."""

@@ -2,7 +2,6 @@
 
 import os
 import pwd
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -43,16 +42,13 @@ from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDele
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LINES
 from gridbridge.state.campaign_tables import CAMPAIGNS, PARTS, WAITING
+from tests.builders.campaigns import site_fixture
 from tests.campaigns.runner.intake_site import SWEEP, Site
 
 TOKEN = "0123456789abcdef" * 2
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path)
-    yield site
-    site.database.close()
+_site = site_fixture(Site)
 
 
 def test_a_file_becomes_a_campaign_under_its_number(site: Site) -> None:
@@ -69,8 +65,7 @@ def test_a_file_becomes_a_campaign_under_its_number(site: Site) -> None:
 
 def test_a_cycle_that_was_killed_takes_nothing_in_twice(site: Site) -> None:
     """The campaign is known by the file's name, and the rest is done again."""
-    token = site.bring(asdict(SWEEP), "a 1")
-    site.intake.take()
+    token = site.taken("a 1")
     os.rename(site.brought / "c.1", site.brought / f"begun/in.{token}")
     (site.published / "taken" / token).unlink()
 
@@ -103,8 +98,7 @@ def forgotten(site: Site, *numbers: int) -> Site:
 def test_campaigns_that_an_older_state_file_does_not_know_are_paused(site: Site) -> None:
     """Their owners say whether they go on; that one of them was purged hides no other."""
     for _ in range(4):
-        site.bring(asdict(SWEEP), "a", "b")
-        site.intake.take()
+        site.taken("a", "b")
     (site.brought / "c.2").unlink()
     site = forgotten(site, 2, 3, 4)
 
@@ -125,8 +119,7 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
     site: Site, days: int, is_known: bool, told: list[str]
 ) -> None:
     """Nothing of such a campaign is sent by itself, and its tasks are shown as they are known."""
-    site.bring(asdict(SWEEP), "a")
-    site.intake.take()
+    site.taken("a")
     site.campaigns.is_now(1, CampaignState.TERMINATED, datetime.now(UTC))
     at = datetime.now(UTC) - timedelta(days=days)
     CampaignNumberRegister(str(site.brought)).note_again(1, TOKEN, int(at.timestamp()))
@@ -148,8 +141,7 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
 
 def test_that_is_told_once_though_its_owner_closes_the_event(site: Site) -> None:
     """From cron each cycle is a service of its own."""
-    site.bring(asdict(SWEEP), "a")
-    site.intake.take()
+    site.taken("a")
     site.campaigns.is_now(1, CampaignState.TERMINATED, datetime.now(UTC))
     at = datetime.now(UTC).timestamp()
     CampaignNumberRegister(str(site.brought)).note_again(1, TOKEN, int(at))
@@ -165,21 +157,18 @@ def test_that_is_told_once_though_its_owner_closes_the_event(site: Site) -> None
 def test_no_number_is_given_twice(site: Site) -> None:
     """Not even if the state file forgot it and its file was purged: root's ledger has it."""
     for _ in range(2):
-        site.bring(asdict(SWEEP), "a")
-        site.intake.take()
+        site.taken("a")
     (site.brought / "c.2").unlink()
     site = forgotten(site, 2)
     site.intake.recover()
-    token = site.bring(asdict(SWEEP), "a")
-    site.intake.take()
+    token = site.taken("a")
 
     assert site.answer(token) == {"campaign": 3}
 
 
 def test_only_what_the_service_called_so_is_recovered(site: Site) -> None:
     """Anybody may put a file of such a name there, also one that another person wrote."""
-    site.bring(asdict(SWEEP), "a")
-    site.intake.take()
+    site.taken("a")
     for name in ("c.1", "c.2"):
         (site.brought / name).write_bytes(campaign_files_of_owners.encode_campaign_file(asdict(SWEEP), ("b",)))
     site = forgotten(site, 1)
@@ -229,8 +218,7 @@ def test_a_note_that_was_cut_by_a_crash_is_written_anew(tmp_path: Path) -> None:
 
 def test_nobody_brings_a_file_in_the_place_of_a_campaigns(site: Site) -> None:
     """Whatever name it has: it is another person's, or another file."""
-    token = site.bring(asdict(SWEEP), "a 1")
-    site.intake.take()
+    token = site.taken("a 1")
     before = (site.brought / "c.1").read_bytes()
     data = campaign_files_of_owners.encode_campaign_file(asdict(SWEEP), ("b",))
     for name in (token, "c.1"):
@@ -243,8 +231,7 @@ def test_nobody_brings_a_file_in_the_place_of_a_campaigns(site: Site) -> None:
 
 def test_what_somebody_calls_by_a_campaigns_number_is_moved_aside(site: Site) -> None:
     """Between the campaign's row and its file's name."""
-    token = site.bring(asdict(SWEEP), "a 1")
-    site.intake.take()
+    token = site.taken("a 1")
     os.rename(site.brought / "c.1", site.brought / f"begun/in.{token}")
     (site.brought / "c.1").write_text("another's")
 
@@ -258,8 +245,7 @@ def test_what_somebody_calls_by_a_campaigns_number_is_moved_aside(site: Site) ->
 def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> None:
     """Until then its tasks may be tried again."""
     site.bring(asdict(SWEEP), "a 1")
-    site.bring(asdict(SWEEP), "a 1")
-    site.intake.take()
+    site.taken("a 1")
     long_ago = datetime.now(UTC) - timedelta(days=31)
     site.campaigns.is_now(1, CampaignState.TERMINATED, long_ago)
     site.campaigns.is_now(2, CampaignState.TERMINATED, datetime.now(UTC))
@@ -280,8 +266,7 @@ def test_a_clock_that_leaps_ahead_removes_no_files(site: Site) -> None:
     wall_s, steady_s = [datetime.now(UTC).timestamp()], [50.0]
     site.clock = Clock(lambda: wall_s[0], lambda: steady_s[0])
     site.again()
-    site.bring(asdict(SWEEP), "a 1")
-    site.intake.take()
+    site.taken("a 1")
     site.campaigns.is_now(1, CampaignState.TERMINATED, site.clock.now())
     left = []
     for leap_days, days in ((0, 0), (60, 0), (0, 29), (0, 2)):
@@ -297,8 +282,7 @@ def test_a_clock_that_leaps_ahead_removes_no_files(site: Site) -> None:
 def test_a_campaign_that_ended_a_year_ago_is_purged(site: Site, kept_d: float, left: list[int]) -> None:
     """Everybody reads the list of all; not while something of it is still to be deleted."""
     for _ in range(4):
-        site.bring(asdict(SWEEP), "a 1")
-    site.intake.take()
+        site.taken("a 1")
     ends = [(CampaignState.TERMINATED, 301), (CampaignState.TERMINATED, 299)]
     ends += [(CampaignState.CANCELLED, 301), (CampaignState.IN_TREATMENT, 0)]
     array = site.campaigns.intend(3, "beta", 1, datetime.now(UTC))
@@ -323,8 +307,7 @@ def test_a_campaign_that_ended_a_year_ago_is_purged(site: Site, kept_d: float, l
 def test_what_is_not_over_takes_nobodys_place_when_campaigns_are_purged(site: Site) -> None:
     """The oldest end is purged first."""
     for _ in range(3):
-        site.bring(asdict(SWEEP), "a 1")
-    site.intake.take()
+        site.taken("a 1")
     assert site.campaigns.intend(1, "beta", 1, datetime.now(UTC))
     for number, days in ((1, 303), (2, 301), (3, 302)):
         ended_at = datetime.now(UTC) - timedelta(days=days)
@@ -350,8 +333,7 @@ def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
     site: Site, code: CampaignEventCode, is_deleted: bool, is_open: bool
 ) -> None:
     """Else each sweep would close it, and root be told of it once more; a cycle closes root's."""
-    site.bring(asdict(SWEEP), "a 1")
-    site.intake.take()
+    site.taken("a 1")
     long_ago = datetime.now(UTC) - timedelta(days=31)
     array = site.campaigns.intend(1, "beta", 1, long_ago)
     site.campaigns.array_is(array, ArraySubmissionState.OVER if is_deleted else ArraySubmissionState.RELEASED)
@@ -532,8 +514,7 @@ def test_a_person_has_so_many_files_at_most(site: Site, limits: CampaignRunnerSe
 
 def test_names_that_somebody_puts_beside_the_files_delay_nobody(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """How much a person has there is known without a look at all that bob put there."""
-    site.bring(asdict(SWEEP), "a")
-    site.intake.take()
+    site.taken("a")
     (site.brought / "c.77").write_bytes(b"x")
     looked = list[object]()
     really = os.lstat
@@ -604,8 +585,7 @@ def test_an_owner_changes_a_campaign(
     site: Site, verbs: list[CampaignOwnerRequestVerb], told: CampaignOwnerRequestReply, state: CampaignState
 ) -> None:
     """What is cancelled stays so, and nothing of it is sent."""
-    site.bring(asdict(SWEEP), "a 1")
-    site.intake.take()
+    site.taken("a 1")
 
     answers = [site.ask(verb, 1) for verb in verbs]
 
@@ -653,8 +633,7 @@ def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Arrays that were intended, or that live at a cluster, count as ended; the log names them."""
-    site.bring(asdict(SWEEP), "a", "b", "c")
-    site.intake.take()
+    site.taken("a", "b", "c")
     now = datetime.now(UTC)
     _, living = (site.campaigns.intend(1, "beta", 1, now) for _ in range(2))
     site.campaigns.array_is(living, ArraySubmissionState.RELEASED, 41)
@@ -693,8 +672,7 @@ def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
     site: Site, before: CampaignOwnerRequestVerb | None, verb: CampaignOwnerRequestVerb
 ) -> None:
     """It comes again, also after others; another one finds what became of it."""
-    site.bring(asdict(SWEEP), "a 1")
-    site.intake.take()
+    site.taken("a 1")
     if before:
         site.ask(before, 1)
     requests = CampaignOwnerRequestHandler(site.database, Clock(), str(site.brought), str(site.published))
@@ -708,8 +686,7 @@ def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
 
 def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
     """It has ended without success; the others are sent as before."""
-    site.bring(asdict(SWEEP), "a", "b", "c", "d")
-    site.intake.take()
+    site.taken("a", "b", "c", "d")
 
     told = [site.ask(CampaignOwnerRequestVerb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
 
@@ -732,8 +709,7 @@ def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
 
 def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
     """Nikita deletes it. The others of its array are left alone."""
-    site.bring(asdict(SWEEP), "a", "b")
-    site.intake.take()
+    site.taken("a", "b")
     array = site.campaigns.intend(1, "beta", 2, site.campaigns.all()[0].submitted_at)
 
     told = [site.ask(CampaignOwnerRequestVerb.CANCEL_TASK, 1, 1) for _ in range(2)]
@@ -749,8 +725,7 @@ def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
 
 def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> None:
     """Its first attempt stays what it was."""
-    site.bring(asdict(SWEEP), "a", "b")
-    site.intake.take()
+    site.taken("a", "b")
     site.campaigns.drop_waiting(1)
     site.campaigns.wait_again(1, WaitingTaskRange(first=1, last=1, attempt=2))
 
@@ -760,8 +735,7 @@ def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> No
 
 def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) -> None:
     """Root's ledger knows that number for ever."""
-    site.bring(asdict(SWEEP), "a 1")
-    site.intake.take()
+    site.taken("a 1")
 
     early = site.ask(CampaignOwnerRequestVerb.PURGE, 1)
     site.ask(CampaignOwnerRequestVerb.CANCEL, 1)
@@ -775,8 +749,7 @@ def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) 
         [CampaignOwnerRequestReply.DONE, CampaignOwnerRequestReply.UNKNOWN, CampaignOwnerRequestReply.UNKNOWN],
     )
     assert site.files() == []
-    token = site.bring(asdict(SWEEP), "a 1")
-    site.intake.take()
+    token = site.taken("a 1")
     assert site.answer(token) == {"campaign": 2}
 
 

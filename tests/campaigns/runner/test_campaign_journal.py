@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from gridbridge.campaigns.runner import campaign_runner
 from gridbridge.decisions.campaigns import campaign_cycle as rules
@@ -13,10 +12,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from tests.builders.campaigns import made_campaign
-
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
+from tests.builders.campaigns import NOON, made_campaign
 
 CAMPAIGN = made_campaign(
     number=1,

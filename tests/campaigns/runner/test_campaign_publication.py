@@ -5,7 +5,6 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -42,9 +41,8 @@ from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state import campaign_tables
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import NOON, made_campaign
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = made_campaign(tasks=2500)
 
 

@@ -1,8 +1,7 @@
 """Copies of tasks are noted, submitted and ended as everything else: each step may be repeated."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
 from gridbridge.decisions.campaigns import campaign_cycle as cycle
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
 from gridbridge.decisions.campaigns.task_retries_and_copies import group_attempts_by_task
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
@@ -33,7 +33,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskAttempt,
     TaskAttemptOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection, FinalizeSpeculationSection
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
@@ -53,10 +53,9 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import NOON, made_campaign, site_fixture
 from tests.campaigns.runner.test_cycle_actions import Grid
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 COPY, SUCCESS, SITE_FAULT = (TaskAttemptOutcome.COPY, TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.SITE_FAULT)
 WALLTIME = TaskAttemptOutcome.WALLTIME
@@ -138,11 +137,7 @@ class Site:
         return shown | {(one.number, each.attempt): each.outcome for one in tasks for each in one.copies}
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Iterator[Site]:
-    made = Site(tmp_path)
-    yield made
-    made.database.close()
+_site = site_fixture(Site)
 
 
 def test_a_copy_is_the_next_attempt_of_its_task(site: Site) -> None:
@@ -310,14 +305,7 @@ def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(site: Site
     site.copy()
     site.cycle((1, 2, SITE_FAULT))
     site.cycle((1, 1, TaskAttemptOutcome.PROGRAM_ERROR))
-    event = CampaignEvent(
-        kind=CampaignEventSubject.TASK,
-        code=CampaignEventCode.EXIT_ERROR,
-        campaign=1,
-        cluster="beta",
-        opened_at=NOON,
-        last_at=NOON,
-    )
+    event = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
 
     CampaignOwnerRequestHandler(site.database, Clock(), str(tmp_path))._try_again(event)
 

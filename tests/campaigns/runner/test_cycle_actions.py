@@ -1,8 +1,7 @@
 """Each step of a submission is noted before the next, so the next cycle can go on with it."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +45,7 @@ from gridbridge.model.campaigns.cycle_plan import (
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
-
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+from tests.builders.campaigns import NOON, made_campaign, site_fixture
 
 
 class Grid:
@@ -117,11 +114,7 @@ class Site:
         return CampaignPlanExecutor(self.database, learnt, clock or Clock(), failures, self.grid, **other)
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path)
-    yield site
-    site.database.close()
+_site = site_fixture(Site)
 
 
 def send(cluster: str, tasks: int, campaign: int = 1, **other: Any) -> CampaignCyclePlan:

@@ -1,8 +1,7 @@
 """A campaign's forecast is shown while it runs, and how good it was once it has ended."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,12 @@ from gridbridge.model.campaigns import cycle_plan
 from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskAttemptOutcome, TasksAddedToCampaign
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
 from gridbridge.model.campaigns.forecast import HalfwayForecast
-from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns_and_tasks import ShownCampaign, ShownForecastErrors
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import NOON, made_campaign, site_fixture
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BETA = (1, "beta")
 TERMS = cycle_plan.JobRatioInputs(old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0)
 RATIO = cycle_plan.JobRatioUpdate(
@@ -40,9 +38,7 @@ class Site:
         self.database = StateFile.open(f"sqlite:///{path}/state.db")
         self.campaigns, self.predictions = (CampaignRows(self.database), CampaignStatisticsRows(self.database))
         self.now = NOON
-        self.campaigns.add(
-            made_campaign(tasks=100, jdl=Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")})), "token"
-        )
+        self.campaigns.add(made_campaign(tasks=100), "token")
         self.forecasts = self.made()
 
     def made(self) -> CampaignCompletionForecasts:
@@ -97,11 +93,7 @@ class Site:
         )
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Iterator[Site]:
-    made = Site(tmp_path)
-    yield made
-    made.database.close()
+_site = site_fixture(Site)
 
 
 def test_the_end_is_unknown_until_something_is_known(site: Site) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -22,9 +22,8 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import NOON, made_campaign
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RUNNING = JobState([JobStateFact.RUNNING])
 QUEUE = QueueInstanceStatus(name="gb-be1@n1", slots_used=3, slots_reserved=0, slots_total=3, is_besteffort=True)
 LOCAL = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=3)

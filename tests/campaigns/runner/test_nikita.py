@@ -1,9 +1,8 @@
 """NikitaDeletionCycle marks before it deletes; the runner tells what became of a marked task."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -39,9 +38,8 @@ from gridbridge.program.cluster_observer import ClusterSnapshotSharing, identify
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import NOON, made_campaign, site_fixture
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WAITING, RUNNING = JobState([JobStateFact.WAITING]), JobState([JobStateFact.RUNNING])
 
 
@@ -74,6 +72,7 @@ class Site:
         policy = Policy(site=place, clusters={"beta": ClusterSection()}, queues={})
         clock = Clock(lambda: self.now[0].timestamp(), lambda: (self.now[0] - self.leapt[0]).timestamp())
         self.nikita = NikitaDeletionCycle(policy, clock, self.cell, f"{folder}/nikita.clocks")
+        self.database = self.nikita.database
         self.folder = folder / "asked"  # of requests, beside that of the answers and the runner's lock
         for name in ("asked", "published/answers"):
             (folder / name).mkdir(parents=True)
@@ -88,11 +87,7 @@ class Site:
         return replace(made, state=campaign_model.ArraySubmissionState.RELEASED, job_id=77)
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path)
-    yield site
-    site.nikita.database.close()
+_site = site_fixture(Site)
 
 
 def campaign(type_: CampaignType = CampaignType.DEFAULT) -> campaign_model.Campaign:

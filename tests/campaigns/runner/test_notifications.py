@@ -4,7 +4,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -21,9 +21,10 @@ from gridbridge.campaigns.store.event_and_subscription_rows import (
     EventAndSuccessRecordRows,
     NotificationSubscriptionRows,
 )
+from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode, CampaignEventSubject
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply, CampaignOwnerRequestVerb
@@ -31,7 +32,7 @@ from gridbridge.model.campaigns.subscriptions import CampaignNotification, Notif
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.retry import poll_until
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import made_campaign, site_fixture
 from tests.program.test_threads import without_room
 
 POLICY = NotificationsSection(pause_s=60, retry_s=60, tries=3)
@@ -92,14 +93,7 @@ class Site:
 
     def event(self, code: CampaignEventCode, campaign: int) -> None:
         """Have something happen to it."""
-        event = CampaignEvent(
-            kind=CampaignEventSubject.CAMPAIGN,
-            code=code,
-            campaign=campaign,
-            cluster="beta",
-            opened_at=self.watch.at,
-            last_at=self.watch.at,
-        )
+        event = new_campaign_event(CampaignEventSubject.CAMPAIGN, code, campaign, "beta", self.watch.at)
         EventAndSuccessRecordRows(self.database).put([event])
 
     def codes(self) -> list[list[str]]:
@@ -112,11 +106,7 @@ def tells(folder: Path) -> list[str]:
     return [path.name for path in folder.glob("tell.*")]
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path)
-    yield site
-    site.database.close()
+_site = site_fixture(Site)
 
 
 def test_a_subscription_is_listed_changed_and_ended(site: Site) -> None:

@@ -20,7 +20,7 @@ from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
 from gridbridge.model.states import JobState, JobStateFact
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import NOON, made_campaign
 
 WISH = JdlClusterSettings(exec_file="run")
 ONE = made_campaign(
@@ -40,7 +40,6 @@ def test_stress_is_asked_for_where_something_may_be_sent() -> None:
     assert clusters_accepting_campaign_tasks((), {}) == frozenset()
 
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 QUEUES = (
     QueueInstanceStatus(name="all.q@n1", slots_used=3, slots_reserved=0, slots_total=8),
     QueueInstanceStatus(name="gb-be1@n1", slots_used=1, slots_reserved=0, slots_total=8, is_besteffort=True),

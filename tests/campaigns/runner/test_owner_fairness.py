@@ -1,9 +1,6 @@
 """Nobody holds up the others by what hangs when something is done as themselves."""
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from gridbridge.campaigns.runner.array_commands_as_owner import PermanentArrayRefusal
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CycleStatisticsRecorder
@@ -24,7 +21,7 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, PlannedCamp
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import made_campaign, site_fixture
 from tests.decisions.campaigns.test_slot_distribution import NOON
 
 ALICE, BOB = 41000, 41001
@@ -91,7 +88,7 @@ class Site:
 
     def __init__(self, folder: Path) -> None:
         self.grid = grid = Grid()
-        database = StateFile.open(f"sqlite:///{folder}/state.db")
+        self.database = database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.campaigns = CampaignRows(database)
         for number in (*BOBS, ALICES):
             uid = ALICE if number == ALICES else BOB
@@ -102,11 +99,7 @@ class Site:
         self.do = CampaignPlanExecutor(database, learnt, clock, failures, grid).do
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path)
-    yield site
-    site.campaigns.database.close()
+_site = site_fixture(Site)
 
 
 def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray, ...]:

@@ -1,7 +1,6 @@
 """Owners close their events, and have the tasks tried again that those count."""
 
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -35,9 +34,8 @@ from gridbridge.model.campaigns.owner_request import (
 from gridbridge.shell import program_runs
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import NOON, made_campaign, site_fixture
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ALICE, BOB, ROOT = 41000, 41001, 0
 CLUSTERS = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
 AS_OWNER = {  # of a campaign that goes on, whose first task was sent
@@ -118,11 +116,7 @@ def _outcome(status: int) -> TaskAttemptOutcome:
     return TaskAttemptOutcome.PROGRAM_ERROR if status else TaskAttemptOutcome.SUCCESS
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path)
-    yield site
-    site.database.close()
+_site = site_fixture(Site)
 
 
 def test_an_owner_closes_an_event_once(site: Site) -> None:

@@ -1,8 +1,6 @@
 """A prologue and an epilogue are arrays of one task, which count as no task of the campaign."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -38,9 +36,8 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import (
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import made_campaign, site_fixture
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WISH = JdlClusterSettings(exec_file="run", prologue="make", epilogue="clean")
 BETA_PROLOGUE, GAMMA_PROLOGUE, GAMMA_EPILOGUE = 990_000_000, 990_000_002, 990_000_003
 
@@ -98,11 +95,7 @@ class Site:
         return [(one.step, one.cluster, one.attempt, one.outcome) for one in self.tries.steps([self.one])]
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path)
-    yield site
-    site.database.close()
+_site = site_fixture(Site)
 
 
 def test_a_step_has_a_number_of_its_own_at_each_cluster(site: Site) -> None:

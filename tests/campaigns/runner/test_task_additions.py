@@ -22,8 +22,7 @@ ENDED = datetime(2026, 1, 1, tzinfo=UTC)
 @pytest.fixture(name="site")
 def _site(tmp_path: Path) -> Iterator[Site]:
     site = Site(tmp_path)
-    site.bring(asdict(SWEEP), "a 1", "b 2")
-    site.intake.take()
+    site.taken("a 1", "b 2")
     yield site
     site.database.close()
 

@@ -1,22 +1,17 @@
 """Root is told of each campaign that has ended."""
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import count
 from pathlib import Path
-
-import pytest
 
 from gridbridge.campaigns.runner.plan_execution_and_root_ledger import AT_ONCE, RootLedgerCampaignCloser
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, RootLedgerUnreadable
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import NOON, made_campaign, site_fixture
 from tests.campaigns.runner.test_cycle_actions import Grid
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TOKENS = count()
 
 
@@ -31,7 +26,7 @@ class Site:
 
     def add(self, state: CampaignState, ended_at: datetime | None = NOON) -> int:
         """Add a campaign in a state; return its number."""
-        one = made_campaign(jdl=Jdl(name="one", clusters={"beta": JdlClusterSettings(exec_file="run")}))
+        one = made_campaign()
         number = self.campaigns.add(one, f"token{next(TOKENS)}")
         self.campaigns.is_now(number, state, ended_at)
         return number
@@ -43,11 +38,7 @@ class Site:
         return list(self.grid.told)
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path)
-    yield site
-    site.database.close()
+_site = site_fixture(Site)
 
 
 def test_each_end_is_told_once(site: Site) -> None:

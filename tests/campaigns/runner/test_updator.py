@@ -45,10 +45,9 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import NOON, made_campaign
 from tests.campaigns.runner.test_forecast_updates import RATIO
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RUNNING = JobState([JobStateFact.RUNNING])
 
 
@@ -186,14 +185,8 @@ def test_only_the_attempts_at_the_places_are_read(site: Site) -> None:
 def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     """Nobody saw what it came to, then; what was told of others counts."""
     well = JobEnd(exit_status=0, wallclock_s=3.0)
-    given_up = CampaignEvent(
-        kind=CampaignEventSubject.CAMPAIGN,
-        code=CampaignEventCode.DISPUTED,
-        campaign=1,
-        cluster="beta",
-        opened_at=NOON,
-        last_at=NOON,
-        until=NOON,
+    given_up = replace(
+        new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.DISPUTED, 1, "beta", NOON), until=NOON
     )
 
     assert site.look(range(3, 6), ended={1: None, 2: well}) == ([2], False)
@@ -280,14 +273,7 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     tries.intend_step(CampaignPrologueOrEpilogueStart(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
     predictions = CampaignStatisticsRows(database)
     predictions.keep([RATIO])
-    event = CampaignEvent(
-        kind=CampaignEventSubject.CAMPAIGN,
-        code=CampaignEventCode.SINK,
-        campaign=1,
-        cluster="beta",
-        opened_at=NOON,
-        last_at=NOON,
-    )
+    event = new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.SINK, 1, "beta", NOON)
     record = CampaignSuccessAtCluster(campaign=1, cluster="beta", successes=9)
     EventAndSuccessRecordRows(database).put([event])
     EventAndSuccessRecordRows(database).put_records([record])

@@ -1,8 +1,7 @@
 """What tasks used is kept, decays, and decides whose turn it is."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,9 +17,8 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import NOON, made_campaign, site_fixture
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ARRAY = campaign_model.CampaignArray(
     campaign=1, number=1, cluster="beta", state=campaign_model.ArraySubmissionState.RELEASED, size=9, intended_at=NOON
 )
@@ -51,11 +49,7 @@ class Site:
         return FairShareUsageAccounting(policy, CampaignRows(self.database), usage, clock)
 
 
-@pytest.fixture(name="site")
-def _site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path)
-    yield site
-    site.database.close()
+_site = site_fixture(Site)
 
 
 def campaign(owner: str, number: int = 0) -> campaign_model.Campaign:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,8 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import NOON, made_campaign
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = made_campaign(
     tasks=10,
     digest="abc",

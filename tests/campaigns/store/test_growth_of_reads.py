@@ -5,7 +5,6 @@ Counted are the steps of SQLite's virtual machine: each row that it looks at tak
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -40,9 +39,8 @@ from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
+from tests.builders.campaigns import NOON, made_campaign
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SIZE = 50  # tasks of an array
 FEW, MANY = 500, 5000
 MOST_TIMES = 1.2  # of what it takes with a tenth of the tasks
