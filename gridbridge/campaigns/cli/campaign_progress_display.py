@@ -90,7 +90,6 @@ class _Bars(Progress):
 
 
 def _chosen(campaigns: Sequence[ShownCampaign], lines: int) -> frozenset[int]:
-    """Return the campaigns to show: the oldest unended campaigns, then the campaigns that ended last."""
     numbers = [campaign.number for campaign in campaigns]
     if len(numbers) < lines:  # the cursor needs one line
         return frozenset(numbers)

@@ -44,7 +44,6 @@ def _type(_: click.Context, __: click.Parameter, word: str | None) -> str | None
 
 
 def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
-    """Refuse a --clusters value without a cluster, because an empty list would mean all clusters."""
     is_said = context.get_parameter_source("clusters") is ParameterSource.COMMANDLINE
     if is_said and not clusters.strip(" ,"):
         raise click.UsageError(f"--clusters {clusters!r}: no cluster named; expected e.g. --clusters a,b")

@@ -83,7 +83,6 @@ def decode_jdl_from_login_node(data: bytes) -> ParsedJdl:
 
 
 def _cluster_kinds(path: str) -> dict[str, ClusterKind]:
-    """Return the site's clusters with their batch systems; raises ConfigError on a host without configuration."""
     policy, _ = configuration_in_force.load_config_or_one_in_force(path)
     return {name: cluster.kind for name, cluster in policy.clusters.items()}
 

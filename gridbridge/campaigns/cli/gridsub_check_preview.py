@@ -133,7 +133,6 @@ def _may_be_spread(request: JdlClusterSettings, cluster: str, policy: Policy, fo
 
 
 def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacityForCampaigns]) -> CampaignCycleSituation:
-    """Return the input of a cycle for this campaign alone, as if its prologues had succeeded."""
     jdl = replace(jdl, clusters={name: replace(request, prologue="") for name, request in jdl.clusters.items()})
     state, uid = CampaignState.IN_TREATMENT, os.getuid()
     campaign = Campaign(number=0, uid=uid, owner="", state=state, submitted_at=NEVER, tasks=tasks, digest="", jdl=jdl)

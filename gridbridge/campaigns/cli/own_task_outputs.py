@@ -170,7 +170,6 @@ def _copy(folder: str, names: Iterable[str], to: str) -> None:
 
 
 def _files_of(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
-    """Yield a file, or all files below a folder, because a declared output may be a folder."""
     if os.path.isfile(f"{folder}/{name}"):
         yield name
         return
@@ -252,7 +251,6 @@ def _by_cluster(tasks: Iterable[PublishedCampaignTask]) -> dict[str, list[Publis
 
 
 def _folder(login: SshLogin | None, directory: str, number: int) -> str:
-    """Return the campaign's output folder, below the home directory if `directory` is relative."""
     is_home = not directory or directory.startswith(HOME)
     path = directory.removeprefix(HOME).strip("/") if is_home else directory
     home = "." if login else os.path.expanduser("~")

@@ -127,7 +127,6 @@ def relay_and_fetch_output_files(transfer_host: str, name: str, files: RelayedCo
 
 
 def _put(source: str, to: str) -> None:
-    """Move all files below a folder into another folder; raises OSError for a symlink in the target."""
     for folder, _, names in os.walk(source):
         target = os.path.normpath(os.path.join(to, os.path.relpath(folder, source)))
         if folder != source and os.path.islink(target):

@@ -144,7 +144,6 @@ def refuse_unsupported_properties(parsed: ParsedJdl, path: str = CONFIG, publish
 
 
 def _unsupported_properties(policy: Policy, cluster: str, request: JobRequest) -> str:
-    """Say why a cluster's kind does not support these host properties; empty if supported."""
     from gridbridge.batch.batch_adapter_table import batch_adapter_of_cluster
     from gridbridge.batch.configured_cluster_routes import configured_cluster_address
 

@@ -143,7 +143,6 @@ def _script_line(text: str, arguments: tuple[str, ...], request: qsub_directives
 
 
 def _redirected(request: qsub_directives.JobScriptRequest) -> str:
-    """Return sh lines that append a task's output to the files of a script's -o, -e and -j."""
     end = ".$SGE_TASK_ID" if request.array else ""
     lines = _to(">>", request.output, "o", end) if request.output else ""
     if request.is_joined:
@@ -282,7 +281,6 @@ def _absolute(folder: str) -> str:
 
 
 def _at_home(folder: str) -> str:
-    """Replace the home directory in a path by $HOME, because clusters may have other home directories."""
     home = os.path.expanduser("~")
     inside = folder == home or folder.startswith(f"{home}/")
     return f"$HOME{folder.removeprefix(home)}" if inside else folder

@@ -145,7 +145,6 @@ class JdlReader:
         return parsed
 
     def _lower(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
-        """Return a table with lower-case keys; a repeated key is a mistake."""
         lowered: dict[str, Any] = {}
         for key, value in table.items():
             if key.lower() in lowered:
@@ -166,7 +165,6 @@ class JdlReader:
         return {}
 
     def _at_cluster(self, name: str, table: Any, for_all: Mapping[str, Any], has_command: bool) -> JdlClusterSettings:
-        """Return a cluster's settings; `has_command` says that exec_file is set for all clusters."""
         if self.known and name not in self.known:
             right = f"expected {jdl_value_parsers.join_choices_with_or(self.known)}"
             self._wrong(name, None, "there is no such cluster here", right, CLUSTERS)
@@ -285,7 +283,6 @@ class JdlReader:
 
 
 def _is_said(table: Mapping[str, Any], key: str) -> bool:
-    """Say whether a key is present with a value; CiGri's rule says which values are empty."""
     return table.get(key) not in jdl_value_parsers.NOT_SAID
 
 

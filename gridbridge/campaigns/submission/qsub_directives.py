@@ -237,7 +237,6 @@ def parse_qsub_resource_option(request: JobScriptRequest, text: str) -> list[str
 
 
 def _limit(request: JobScriptRequest, name: str, value: str) -> list[str]:
-    """Parse a time limit; INFINITY becomes the longest walltime."""
     is_unlimited = value.upper() == "INFINITY"
     seconds = YEAR_S if is_unlimited else _parse_qsub_walltime_s(value)
     setattr(request, "walltime_s" if name == HARD else "soft_walltime_s", seconds)

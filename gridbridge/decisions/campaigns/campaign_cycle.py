@@ -145,11 +145,7 @@ def _plan_sends(
 
 
 def _resumed_submissions(ends: _CycleOutcome) -> Iterator[CampaignArray]:
-    """Yield the arrays whose interrupted submission continues.
-
-    An array is not submitted while its campaign is paused, or its cluster is drained or stressed. Epilogues are
-    submitted in any case, and arrays that the cluster has accepted are released in any case.
-    """
+    """Yield arrays to submit, unless paused, drained or stressed and no epilogue, and accepted arrays to release."""
     situation = ends.seen
     paused = {campaign.number for campaign in situation.campaigns if campaign.state is CampaignState.PAUSED}
     closed = {name for name, room in situation.room.items() if room.is_closed}
@@ -188,11 +184,7 @@ def _count_gone(arrays: Iterable[CampaignArray], situation: CampaignCycleSituati
 
 
 def _retries(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRetry, ...]:
-    """Return the tasks that run again.
-
-    Tasks of test campaigns never run again. A task that its cluster lost may still run, so the task runs again only
-    in an idempotent campaign. A cluster that is too small for a task is no alternative for the task.
-    """
+    """Return the tasks that run again: none of a test campaign, and lost tasks only of an idempotent campaign."""
     twice = {campaign.number for campaign in situation.campaigns if campaign.jdl.may_be_copied}
     clusters = {
         campaign.number: {
@@ -210,7 +202,6 @@ def _retries(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRe
 
 
 def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
-    """Say whether all tasks of a campaign were sent; a test campaign sends one task to each cluster."""
     tried = situation.tried.get(campaign.number, frozenset())
     is_tried = campaign.jdl.type is CampaignType.TEST and tried >= campaign.jdl.clusters.keys()
     return is_tried or not situation.waiting.get(campaign.number)

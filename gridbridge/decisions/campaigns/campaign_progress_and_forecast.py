@@ -255,11 +255,7 @@ class _CompletionChance:
 
 
 def _spread(curve: RunTimeSurvivalCurve, waiting: int, rate: float) -> float:
-    """Return the standard deviation of the logarithm of the last unsent task's start time.
-
-    The start time varies by chance, by the small number of known run times, and by similar tasks that
-    end together in rounds. A round alone counts little if few tasks are unsent and many tasks run.
-    """
+    """Return the deviation of the logarithm of the last start: by chance, few known run times, and rounds of tasks."""
     by_chance = curve.variation**2 * (1 / waiting + 2 / max(1, curve.count))
     round_s = curve.mean * max(0.0, 1 - sqrt(curve.own_variance))
     return sqrt(log1p(by_chance + (round_s * rate / waiting) ** 2 / 12))

@@ -99,11 +99,7 @@ class TaskAllotmentToClusters:
                 )
 
     def _fill_fairly(self, turn: tuple[ClustersOfferedToCampaign, ...]) -> None:
-        """Share the free slots of each cluster among campaigns, beginning with the best cluster.
-
-        The best cluster has the best average rank among the campaigns, then the most free slots.
-        Best-effort slots are shared after ordinary slots.
-        """
+        """Share the free slots of each cluster, best average rank first, and best-effort slots after ordinary slots."""
         offered = defaultdict[tuple[str, bool], list[Campaign]](list)
         ranks = defaultdict[tuple[str, bool], list[int]](list)
         for campaign, clusters in turn:
@@ -156,11 +152,7 @@ class TaskAllotmentToClusters:
         return tasks_taken
 
     def _best_first(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
-        """Sort clusters by the mean run time of a campaign's tasks there, then by free slots.
-
-        A cluster without a known run time comes first, so that its run time becomes known. Clusters where
-        nikita deleted the campaign's waiting tasks come last.
-        """
+        """Sort clusters by mean run time, unknown first, then by free slots; clusters with deleted tasks come last."""
         mean_s = self._situation.sharing.mean_s.get(campaign.number, {})
 
         def order(name: str) -> tuple[int, float, int, str]:
@@ -171,7 +163,6 @@ class TaskAllotmentToClusters:
 
 
 def _used_s(situation: CampaignCycleSituation) -> dict[str, float]:
-    """Return the usage of each user, project or group, including the slots of running tasks."""
     used_s = dict(situation.sharing.used_s)
     campaigns = {campaign.number: campaign for campaign in situation.campaigns}
     for view in situation.there:

@@ -176,10 +176,7 @@ def _room_by_cluster(
     remaining: RemainingClusterCapacity,
     counted: _CampaignCounts,
 ) -> Mapping[str, int]:
-    """Return how many tasks of a campaign fit at each cluster, fastest cluster first.
-
-    Clusters without a known run time come next. Clusters where nikita deleted the campaign's waiting tasks come last.
-    """
+    """Return how many tasks fit at each cluster: fastest first, and last where nikita deleted waiting tasks."""
     number, mean_s = campaign.number, situation.sharing.mean_s.get(campaign.number, {})
     room = dict[str, int]()
     for name, request in campaign.jdl.clusters.items():
