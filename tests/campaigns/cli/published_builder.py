@@ -19,5 +19,4 @@ def make_shown_campaign(**values: Any) -> ShownCampaign:
 
 
 def make_event(number: int, kind: CampaignEventSubject, code: CampaignEventCode, **values: Any) -> CampaignEvent:
-    """Return an open event since noon, with these values of its fields."""
     return CampaignEvent(**{"number": number, "kind": kind, "code": code, "opened_at": NOON, "last_at": NOON} | values)

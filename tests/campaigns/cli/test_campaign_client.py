@@ -91,7 +91,6 @@ def test_who_only_asks_is_not_told_that_nothing_was_stored(
 
 @DO
 def test_what_was_taken_is_not_called_undone(places: tuple[str, str], do: Callable[[tuple[str, str]], object]) -> None:
-    """It is done once the runner begins anew: who repeats it does it twice."""
     killed = Killed(places)
 
     with pytest.raises(RunnerAnswerTimeout):

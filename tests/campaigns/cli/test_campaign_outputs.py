@@ -168,7 +168,6 @@ def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: TaskOutputFold
 
 
 def test_no_link_that_others_may_have_put_there_is_followed(beta: TaskOutputFolderAtCluster, tmp_path: Path) -> None:
-    """Whoever fetches into a folder of many would write into files of their own."""
     (Path(beta.folder) / "0").mkdir()
     (Path(beta.folder) / "0/run").write_text("done\n")
     mine, here = tmp_path / "mine", tmp_path / "here"
@@ -252,7 +251,6 @@ def test_the_folder_is_below_the_home_of_each_cluster(tmp_path: Path, directory:
 
 
 def test_root_is_told_whose_home_has_the_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In root's own home there are none, and none is looked for."""
     bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": JdlClusterSettings(exec_file="x")}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
     monkeypatch.setattr(campaign_files_of_owners, "uid_of_campaign_owner", lambda *_: 1)
@@ -330,7 +328,6 @@ def test_failed_tasks_are_brought_as_the_type_that_is_asked_for(
 
 
 def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path: Path) -> None:
-    """It is shown as cancelled, as one that somebody deleted."""
     unwanted = replace(ENDED, outcome=TaskAttemptOutcome.UNWANTED)
     deleted = replace(ENDED, number=1, outcome=TaskAttemptOutcome.CANCELLED)
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")}), "a", "b")
@@ -360,7 +357,6 @@ def test_tasks_that_root_refused_to_send_have_failed(
 def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
     published: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its file is removed after a while, and everybody may write into the folder."""
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="evil")}), "a", "b", "c")
     monkeypatch.setattr(campaign_files_of_owners.os, "geteuid", lambda: 41000)
 
@@ -378,7 +374,6 @@ def test_a_damaged_file_of_ones_own_is_told_as_that(published: str, tmp_path: Pa
 
 
 def test_another_persons_campaign_is_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one that has ended; one whose file is gone may be anybody's."""
     bring(tmp_path, 7, Jdl(name="n"), "a")
     campaign_files_of_owners.require_own_campaign(7, str(tmp_path))
     campaign_files_of_owners.require_own_campaign(8, str(tmp_path))
@@ -402,7 +397,6 @@ def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
 
 
 def test_what_can_not_be_tried_again_is_refused(published: str, tmp_path: Path) -> None:
-    """Another's, one that is not there, and one of which nothing failed."""
     with pytest.raises(ForeignOrMissingCampaignFile):
         gridsub_campaign_source.campaign_of_failed_tasks(7, "", str(tmp_path), published)
     with pytest.raises(ConfigError, match="no campaign 8"):

@@ -56,7 +56,6 @@ def stat(published: str, *options: str) -> Result:
 
 
 def test_gridstat_prints_the_lines_that_scripts_of_cigri_read(published: str) -> None:
-    """Its header, columns, letters and dashes are theirs; long names are cut."""
     lines = stat(published).output.splitlines()
 
     assert lines[0] == HEAD

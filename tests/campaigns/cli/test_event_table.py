@@ -99,7 +99,6 @@ def test_events_are_those_of_a_campaign_of_clusters_or_one(
 
 
 def test_an_event_is_a_line_for_people(published: str) -> None:
-    """What it is about, how often, and when it is tried again."""
     _, first, second = run(gridevents, published, "-c", "12").output.splitlines()
 
     assert " ".join(first.split()) == (
@@ -139,7 +138,6 @@ def test_gridevents_says_what_is_wrong(published: str, options: list[str], statu
 def test_a_sink_stays_open_when_tasks_run_again(
     published: str, monkeypatch: pytest.MonkeyPatch, answers: dict[int, CampaignOwnerRequestReply], status: int
 ) -> None:
-    """That is no failure of what was typed for other events."""
     monkeypatch.setattr(campaign_client, "ask_runner_to_act_on_campaigns", lambda *_, **__: answers)
 
     done = run(gridevents, published, "-c", "12", "-r")
@@ -327,7 +325,6 @@ def test_a_cluster_of_no_campaign_is_shown_as_the_poller_saw_it(
 
 
 def test_a_cluster_is_told_with_its_open_events(published: str) -> None:
-    """In all that is known of it, with the words of who refused."""
     events = (replace(REFUSED, why="no queue"), DOWN, OVER)
     published_campaign_files.publish_campaign_value_by_class(ShownCampaignEvents(at=NOON, events=events), published)
 
@@ -388,7 +385,6 @@ def test_a_drained_cluster_is_shown_as_such(published: str) -> None:
 
 
 def test_without_a_word_all_open_events_are_shown(published: str) -> None:
-    """Those of clusters, too; what is closed only with -a."""
     lines = run(gridevents, published).output.splitlines()
 
     assert sum(" open " in f" {line} " for line in lines) == 3
@@ -404,7 +400,6 @@ def test_without_a_word_all_open_events_are_shown(published: str) -> None:
 def test_that_tasks_are_sent_again_is_told(
     published: str, monkeypatch: pytest.MonkeyPatch, option: str, told: list[str]
 ) -> None:
-    """Behind the line that scripts know, of an event that counts tasks."""
     monkeypatch.setattr(
         campaign_client,
         "ask_runner_to_act_on_campaigns",

@@ -62,7 +62,6 @@ def test_a_subscription_is_asked_for(service: Service) -> None:
 
 @pytest.mark.parametrize(("program", "told"), [("/nonexistent", "can't execute /nonexistent on this"), ("/bin/sh", "")])
 def test_a_program_that_is_not_there_is_told(service: Service, program: str, told: str) -> None:
-    """It is taken nevertheless: where the service runs there may be one."""
     done = run("-p", program, "-s", "low")
 
     assert (done.exit_code, len(service.asked)) == (0, 1)

@@ -101,7 +101,6 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 def test_everybody_sees_the_state_of_each_task(site: Site) -> None:
-    """Those that were never sent, too; parameters are the owner's."""
     lines = site.stat("-H", "-f", "7").output.splitlines()
 
     assert [line.split()[:2] for line in lines[2:7]] == [
@@ -257,7 +256,6 @@ def test_json_has_the_tasks_as_jobs(site: Site) -> None:
 
 
 def test_what_succeeded_at_a_sink_is_marked(site: Site) -> None:
-    """Until its owner says that short tasks are right there."""
     site.show(replace(SWEEP, sinks=("beta",)))
 
     first, second, *_ = site.stat("-H", "-f", "7").output.splitlines()[2:]
@@ -377,7 +375,6 @@ def test_a_range_names_campaigns(text: str, those: set[int]) -> None:
 
 
 def test_watching_ends_with_the_campaigns(site: Site) -> None:
-    """Where nobody sits at a terminal, a line is printed when one changes."""
     steps = [SWEEP, SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     shown: list[str] = []
 
@@ -484,7 +481,6 @@ def test_a_picture_that_can_not_be_written_is_told(site: Site, path: str) -> Non
 def test_a_name_without_an_ending_touches_no_other_picture(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is written is the very path that was named, so this is refused."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "keep.png").write_text("another")
 

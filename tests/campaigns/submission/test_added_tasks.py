@@ -95,7 +95,6 @@ def test_every_wrong_line_is_told(tmp_path: Path, data: bytes | None, problem: s
     ids=["other files", "same", "all marks", "and none", "a tab", "empty", "alone", "late", "option"],
 )
 def test_a_name_is_the_first_word_as_the_task_gets_it(lines: tuple[str, ...], expected: tuple[str, ...]) -> None:
-    """What stands in quotation marks is one word, and no other word is altered."""
     named = make_task_names_unique(lines)
 
     assert named == expected
@@ -104,7 +103,6 @@ def test_a_name_is_the_first_word_as_the_task_gets_it(lines: tuple[str, ...], ex
 
 
 def test_it_is_told_which_names_got_a_number() -> None:
-    """It is what the command gets for its first word."""
     lines = ("-n 5", "-n 6", "-n 7", "x")
 
     (told_of,) = task_line_warnings(lines, make_task_names_unique(lines))

@@ -103,7 +103,6 @@ def test_what_belongs_to_another_is_refused(folder: Path, what: str) -> None:
     ids=["syntax", "import", "in-a-function", "lines", "no-words", "null-byte", "in-a-library"],
 )
 def test_a_file_that_cant_be_loaded_is_told_by_its_line(folder: Path, text: str, told: str) -> None:
-    """In one line, which says who has to mend it."""
     path = put(folder, "10.py", text)
 
     with pytest.raises(ConfigError) as raised:

@@ -331,6 +331,5 @@ def test_a_limit_of_tasks_at_once_is_shared_by_the_clusters() -> None:
 
 
 def test_a_script_that_is_too_long_is_refused() -> None:
-    """It is a word of a command line at the cluster."""
     with pytest.raises(ConfigError, match="at most 60000 bytes"):
         campaigns_without_jdl.campaign_of_job_script("job.sh", "x" * 60_001, (), AT)

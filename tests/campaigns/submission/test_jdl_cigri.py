@@ -42,7 +42,6 @@ def test_what_is_not_there_yet_is_refused(key: str, value: object, expected: str
 
 
 def test_what_is_not_said_is_as_in_cigri() -> None:
-    """One slot, an hour, the home, best-effort, and any number of tasks at once."""
     known = {"name": "n", "nb_jobs": 2, "exec_file": "x", "clusters": {"b": {}}}
     said = jdl_reader.parse_jdl("n", json.dumps(known))
     there = said.jdl.clusters["b"]
@@ -77,7 +76,6 @@ def test_keys_of_cigris_that_ask_for_nothing_here_are_warned_of() -> None:
 
 
 def test_cigris_macros_are_known_in_commands_and_folders() -> None:
-    """In a command that somebody typed they are words as any other."""
     known = {
         "name": "n",
         "nb_jobs": 1,
@@ -96,7 +94,6 @@ def test_cigris_macros_are_known_in_commands_and_folders() -> None:
 
 
 def test_an_empty_text_is_the_default_of_each_key(tmp_path: Path) -> None:
-    """Also where the campaign has another one for all clusters."""
     keys = dict.fromkeys(("idempotent", "outputs", "datasets", "rebalance", "jobs_type"), "")
     own = {key: "" for key in KEYS if key != "exec_file"}
     known = {"name": "n", "nb_jobs": 2, "params": "", "param_file": "", "exec_file": "x"} | keys
@@ -146,7 +143,6 @@ def test_a_param_file_is_found_by_cigris_words(path: str, tmp_path: Path, monkey
     "text", ["core=2,walltime=1:30:0", "/nodes=1/core=2, walltime=1:30", "core=2,walltime=01:30:00"]
 )
 def test_resources_may_have_a_walltime_as_oarsub_takes_it(text: str) -> None:
-    """It counts at a cluster of its own before a global one."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "walltime": "9:0:0"}
     whole = known | {"clusters": {"b": {"resources": text}}}
     there = jdl_reader.parse_jdl("n", json.dumps(whole)).jdl.clusters["b"]

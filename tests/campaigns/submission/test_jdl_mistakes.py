@@ -103,7 +103,6 @@ def test_an_empty_entry_of_params_is_told_with_its_place(entries: list[str], pro
     ids=["no clusters", "unknown cluster", "no name", "no table", "one command"],
 )
 def test_every_mistake_is_told_at_once(said: object, known: tuple[str, ...], expected: list[str]) -> None:
-    """One that hides nothing behind it, and makes no second line."""
     assert told_of(said, known) == expected
 
 

@@ -34,7 +34,6 @@ def test_a_global_key_holds_for_each_cluster_that_has_none_of_its_own() -> None:
     ("value", "lines"), [(["cd x", "make"], "cd x\nmake"), ("make", "make"), ("a\nb # c", "a\nb # c")]
 )
 def test_a_prologue_is_lines_of_sh(value: object, lines: str) -> None:
-    """As a list or a text, with a walltime of its own."""
     own = {"prologue": value, "epilogue_walltime": "0:5"}
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": own, "gamma": {}}}
 
@@ -124,7 +123,6 @@ def test_properties_are_no_sql_and_no_shell(value: object, wrong: str) -> None:
     ],
 )
 def test_resources_are_slots_on_so_many_nodes(value: str, slots: int, nodes: int) -> None:
-    """Without a level of nodes they may lie on any."""
     known = {"name": "n", "nb_jobs": 1, "clusters": {"b": {"exec_file": "x", "resources": value}}}
 
     there = jdl_reader.parse_jdl("n.json", json.dumps(known)).jdl.clusters["b"]
@@ -231,7 +229,6 @@ def test_a_folder_begins_in_the_home_where_it_says_so(folder: str, read: str) ->
 
 @pytest.mark.parametrize("folder", ["$HOMEX/a", "~bob/a", "$SCRATCH", "${HOME", "$HOME;x"])
 def test_a_folder_that_begins_with_what_is_not_expanded_is_refused(folder: str) -> None:
-    """Its tasks would look for a folder of that name, each in vain."""
     text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}, '
     text += f'"exec_directory": "{folder}"}}'
 
@@ -259,7 +256,6 @@ def test_a_folder_that_begins_with_what_is_not_expanded_is_refused(folder: str) 
     ],
 )
 def test_parameters_that_no_task_could_have_are_refused(said: str) -> None:
-    """In one line that names the key, whatever Python thinks of the text."""
     text = f'{{"name": "n", "exec_file": "x", "clusters": {{"beta": {{}}}}, {said}}}'
 
     with pytest.raises(ConfigError) as told:
@@ -427,7 +423,6 @@ def test_what_is_told_of_a_key_is_one_line_of_printable_text(within: str) -> Non
     "command", ["./run # fast", "# nothing", "a\n./run --x;# y", "echo \\\\ # a", "(a) #a", "./run ##"]
 )
 def test_a_command_that_ends_in_a_comment_is_refused(command: str) -> None:
-    """Its tasks would do well without their parameters, all of them the same."""
     with pytest.raises(ValueError, match="a comment at its end"):
         jdl_value_parsers.parse_task_command(command)
 

@@ -44,7 +44,6 @@ def shown(asked: JobScriptRequest) -> dict[str, str]:
 
 @pytest.mark.parametrize("lines", TAKEN)
 def test_a_line_is_read_as_qsub_reads_it(lines: str) -> None:
-    """What changes nothing in a campaign is told, and nothing is called unknown."""
     found = read(lines)
 
     assert (found.problems, shown(found.asked)) == ([], TAKEN[lines])

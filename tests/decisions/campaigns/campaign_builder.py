@@ -11,7 +11,6 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def make_campaign(**values: Any) -> Campaign:
-    """Return alice's first campaign, in treatment, with these values of its fields."""
     usual = {"number": 1, "uid": 1000, "owner": "alice", "state": CampaignState.IN_TREATMENT, "submitted_at": NOON}
     return Campaign(**{"tasks": 100, "digest": "", "jdl": Jdl(name="sweep")} | usual | values)
 

@@ -77,8 +77,6 @@ def test_a_refusal_names_its_rule(judges: tuple[Judge, ...], who: CampaignCandid
 
 
 def test_rules_that_leave_no_cluster_are_named_with_what_they_took() -> None:
-    """Its owner learns whom to ask, and which cluster was meant."""
-
     def no_beta(candidate: CampaignCandidate) -> Jdl:
         return _without(candidate.jdl, "beta")
 

@@ -129,7 +129,6 @@ def test_a_task_tries_a_closed_cluster_that_did_not_fail_there_if_one_waits(fail
 
 @pytest.mark.parametrize("by", [FairShareUnit.NONE, FairShareUnit.USER])
 def test_a_probe_takes_one_slot_and_the_others_go_to_others(by: FairShareUnit) -> None:
-    """In the same cycle; its own other tasks go to gamma."""
     bobs = replace(campaign(2, {"beta": at()}), owner="bob")
     both = (campaign(1, BOTH), bobs)
     left = {1: 100, 2: 100}

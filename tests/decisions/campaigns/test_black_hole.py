@@ -44,7 +44,6 @@ def test_an_owner_who_knows_better_is_believed() -> None:
 
 
 def test_campaigns_are_not_compared() -> None:
-    """Nor is a campaign at one cluster a sink, however short."""
     other = CampaignSuccessAtCluster(campaign=2, cluster="gamma", durations_s=(60,) * 9)
 
     assert find_black_hole_clusters([record("beta", *[1] * 9), other]) == set()

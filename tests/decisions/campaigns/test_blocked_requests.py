@@ -55,7 +55,6 @@ def ended(cell: CellRequestsAndResources, **other: Any) -> list[int]:
 
 
 def test_tasks_end_for_the_first_that_this_helps() -> None:
-    """In the scheduler's order; others wait for the next cycle."""
     found = way(replace(CELL, asked=(asked(6, 9), *CELL.asked)))
 
     assert found
@@ -104,7 +103,6 @@ def test_what_ends_already_is_enough(
 
 
 def test_where_somebody_has_the_host_alone_nothing_ends() -> None:
-    """Nor for one who wants it alone beside somebody's job."""
     theirs = holder(0, job=9, makes_way=False, alone=frozenset({"alone"}))
     alone = WaitingLocalRequest(job=7, alone=frozenset({"alone"}))
 

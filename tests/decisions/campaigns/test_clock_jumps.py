@@ -41,12 +41,10 @@ BEFORE = at(NOON, 1000.0)
 def test_a_leap_is_time_that_the_steady_clock_did_not_see(
     before: HostClockReadings | None, now: HostClockReadings, leaps: tuple[ClockJump, ...]
 ) -> None:
-    """Nor did anybody see the time in which the machine was off."""
     assert record_clock_jumps(before, now).leaps == leaps
 
 
 def test_what_was_noted_before_leaps_is_moved_by_them() -> None:
-    """What was noted later is as old as it looks."""
     leaps = (leap(60), leap(3600, NOON + HOUR))
 
     assert shift_past_time_by_clock_jumps(NOON - HOUR, leaps) == NOON + timedelta(seconds=60)

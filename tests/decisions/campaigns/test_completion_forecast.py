@@ -97,7 +97,6 @@ def test_the_rate_of_an_hour_tells_when_ninety_more_will_have_ended() -> None:
 
 
 def test_short_tasks_that_ended_first_don_t_deceive() -> None:
-    """Three of ten were short; the others run three times as long already."""
     curve = estimate_survival_curve([10.0] * 3, [30.0] * 7)
 
     assert curve.left_after(20.0) == pytest.approx(0.7)

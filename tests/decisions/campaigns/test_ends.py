@@ -160,7 +160,6 @@ def test_a_plan_without_ends_is_one_portion() -> None:
 
 
 def test_an_end_that_is_told_in_two_ways_is_none_and_is_not_forgotten() -> None:
-    """One of the records is forged: then nobody knows which."""
     missing = {attempt(1): 9999.0, attempt(2): 9999.0}
 
     assert MissingAttemptJudge((), (), {}, 60.0).late(missing, {1: None}) == (attempt(2),)

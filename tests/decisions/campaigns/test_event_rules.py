@@ -45,7 +45,6 @@ SWEEP = make_campaign(jdl=Jdl(name="sweep", clusters=CLUSTERS))
 
 
 def test_what_a_cluster_refuses_is_told_in_its_words() -> None:
-    """Nobody should have to look into the runner's log for it."""
     one = event(CampaignEventCode.RUNNER_SUBMIT_ERROR)
 
     assert describe_campaign_event(replace(one, why='unknown resource "foo"')) == (
@@ -142,7 +141,6 @@ def test_one_failing_task_closes_nothing_and_is_told() -> None:
     [(TaskAttemptOutcome.CANCELLED, {CampaignEventCode.FRAG}), (TaskAttemptOutcome.UNWANTED, set())],
 )
 def test_what_its_owner_cancelled_is_no_event(outcome: TaskAttemptOutcome, codes: set[CampaignEventCode]) -> None:
-    """What somebody deleted at its cluster is one; neither runs again."""
     look = seen(ended=ended(outcome))
 
     assert told(look).keys() == codes
@@ -184,7 +182,6 @@ def test_tasks_that_fail_alike_later_are_counted_in_the_same_event() -> None:
 
 
 def test_program_errors_in_a_row_close_the_cluster_to_the_campaign_alone() -> None:
-    """Three of them here; the row may have begun in an earlier cycle."""
     other = replace(SWEEP, number=2)
     before = CampaignSuccessAtCluster(campaign=1, cluster="beta", errors_in_row=2)
     look = seen(
@@ -211,7 +208,6 @@ def test_program_errors_in_a_row_close_the_cluster_to_the_campaign_alone() -> No
     ids=["one", "two", "another", "several before", "unknown"],
 )
 def test_a_host_on_which_all_of_a_row_failed_is_named(before: str, hosts: tuple[str, ...], expected: str) -> None:
-    """It may be the host's fault, and its owner may tell the cluster's administrators."""
     known = CampaignSuccessAtCluster(campaign=1, cluster="beta", errors_in_row=1, error_host=before)
     failed = zip(ended(*[TaskAttemptOutcome.PROGRAM_ERROR] * len(hosts)), hosts, strict=True)
     look = seen(ended=tuple(replace(one, host=host) for one, host in failed), records=(known,))
@@ -281,7 +277,6 @@ def test_a_cluster_that_refused_arrays_is_tried_with_one_task_and_has_no_other_e
 
 
 def test_what_happens_in_a_pause_makes_it_no_longer() -> None:
-    """Other arrays of the same try fail for the same reason."""
     first = repeat_event_with_longer_pause(
         None, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, CampaignFailuresSection()
     )
@@ -374,7 +369,6 @@ def test_a_cluster_that_does_not_answer_is_told_of_once() -> None:
 
 
 def test_what_an_administrator_has_to_mend_is_told_in_the_words_of_what_failed() -> None:
-    """Nobody should have to look into the runner's log for it."""
     room = {"gamma": ClusterCapacityForCampaigns(free_slots=4)}
     silent = told(seen(room=room, silent={"beta": "ssh: no route to host"}))[CampaignEventCode.GET_JOBS]
     lost = [
@@ -433,7 +427,6 @@ def test_tasks_of_disputed_ends_are_told_together_until_their_owner_gives_them_u
 
 
 def test_only_what_root_has_said_to_be_lost_is_written_off() -> None:
-    """And only as long as the cluster is not back."""
     known = event(CampaignEventCode.DROPPED, kind=CampaignEventSubject.CLUSTER, campaign=0)
     said, both = replace(known, until=NOON), frozenset({"beta", "gamma"})
 
@@ -550,7 +543,6 @@ def test_tasks_of_a_test_are_tried_once() -> None:
 
 
 def test_what_its_cluster_lost_runs_again_only_if_it_may_run_twice() -> None:
-    """It may run on where it was; its owner says what follows."""
     lost = tuple(replace(one, forgotten_job=8) for one in ended(*[TaskAttemptOutcome.SITE_FAULT] * 2))
     twice = replace(SWEEP, jdl=replace(SWEEP.jdl, is_idempotent=True))
     look = seen(ended=lost, arrays=(array(),))
@@ -570,7 +562,6 @@ def test_what_its_cluster_lost_runs_again_only_if_it_may_run_twice() -> None:
 def test_an_array_that_is_gone_is_not_told_to_be_deleted(
     there: tuple[ListedCampaignTaskCounts, ...], told: list[str]
 ) -> None:
-    """Its cluster may take a submission late, and is asked all the same."""
     over = replace(SWEEP, state=CampaignState.CANCELLED)
     look = seen(campaigns=(over,), arrays=(array(),), there=there)
 

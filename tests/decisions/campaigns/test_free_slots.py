@@ -20,7 +20,6 @@ YIELDING = JdlClusterSettings(exec_file="run", slots=2)
     ids=["both", "all suspended", "no best-effort queues"],
 )
 def test_each_kind_of_task_has_its_own_room(room: ClusterCapacityForCampaigns, ordinary: int, besteffort: int) -> None:
-    """Where there are no best-effort queues all tasks are ordinary jobs."""
     free = FreeClusterSlots({"beta": room})
 
     assert (free.of("beta", ORDINARY), free.of("beta", YIELDING)) == (ordinary, besteffort)

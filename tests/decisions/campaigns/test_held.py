@@ -82,7 +82,6 @@ def test_tests_that_never_start_close_a_cluster_to_nobody() -> None:
     ids=["may start", "held", "some held", "old"],
 )
 def test_only_what_could_start_tells_that_slots_are_not_free(counts: dict[str, int], others: int, own: int) -> None:
-    """What somebody holds lowers nobody's job ratio; what starts nowhere does so still."""
     found = predict_job_ratios(seen(64, there(waiting=10, **counts)))
 
     assert found[2, "beta"].terms.others == others

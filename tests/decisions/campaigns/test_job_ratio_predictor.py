@@ -82,13 +82,11 @@ def test_the_laws_of_the_specification(law: JobRatioRule, seen: JobRatioInputs, 
     ],
 )
 def test_measured_remembers_what_it_learnt(seen: JobRatioInputs, ratio: float) -> None:
-    """It is never above what fits, nor below a task a cluster."""
     assert next_job_ratio(MEASURED, seen) == pytest.approx(ratio)
 
 
 @pytest.mark.parametrize("law", [SLOW, ADAPTIVE])
 def test_a_law_that_doubles_does_so_only_after_a_trial(law: JobRatioRule) -> None:
-    """Else a cluster that was full for an hour would be flooded after it."""
     assert next_job_ratio(law, terms(0.5, 0)) == 0.5
 
 
@@ -136,7 +134,6 @@ def test_a_part_of_a_cluster_may_wait() -> None:
     fresh=st.integers(0, 3),
 )
 def test_a_ratio_stays_within_its_limits(law: JobRatioRule, **seen: Any) -> None:
-    """Whatever happens; and an excess never raises what `measured` has."""
     known = JobRatioInputs(**seen)
     ratio = next_job_ratio(law, known)
 

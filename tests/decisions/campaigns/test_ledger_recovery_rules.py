@@ -133,7 +133,6 @@ def test_a_task_that_waits_again_keeps_off_the_clusters_that_it_kept_off() -> No
 
 
 def test_an_array_that_is_in_the_ledger_as_it_is_stays() -> None:
-    """Its submission only was not answered; the one that was refused goes."""
     kept = StoredCampaignTasks(
         waiting=(), arrays=(array(1, size=1), array(2, size=1)), attempts=(*attempts(1, (0, 1)), *attempts(2, (1, 1)))
     )

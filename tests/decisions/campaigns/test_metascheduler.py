@@ -45,7 +45,6 @@ def seen(*campaigns: Campaign, sharing: FairShareInputs | None = None, **affinit
 
 
 def test_more_tests_of_a_person_come_last() -> None:
-    """Else alice never gets a slot while bob brings tests. Carol's counts by itself."""
     usual = campaign(1, "alice", "beta")
     tests = [campaign(number, "bob", "beta", type_=CampaignType.TEST) for number in range(2, 7)]
     hers = campaign(7, "carol", "beta", type_=CampaignType.TEST)

@@ -86,7 +86,6 @@ KILL = 9  # as a wait status
     ],
 )
 def test_an_end_has_one_meaning(end: JobEnd, outcome: TaskAttemptOutcome) -> None:
-    """What the cluster did comes before what the program said."""
     assert classify_job_end(end, WALLTIME_S) is outcome
 
 
@@ -102,7 +101,6 @@ def test_an_end_has_one_meaning(end: JobEnd, outcome: TaskAttemptOutcome) -> Non
     ],
 )
 def test_a_task_that_its_owner_cancelled_is_never_run_again(end: JobEnd, outcome: TaskAttemptOutcome) -> None:
-    """It may have ended by itself before it was deleted."""
     found = classify_job_end(end, WALLTIME_S)
 
     assert outcome_of_task_nikita_deleted(end, found, NikitaDeletionReason.UNWANTED) is outcome

@@ -79,7 +79,6 @@ def test_a_cluster_that_starts_nothing_is_not_flooded() -> None:
 
 
 def test_where_nothing_is_free_only_what_may_wait_is_sent() -> None:
-    """So that a slot that becomes free between two cycles has a task."""
     assert sent(seen(0, running=100, flood_rate=0.1)) == 10
     assert sent(seen(0, running=100, waiting=4, flood_rate=0.1)) == 6
     assert sent(seen(0, running=100)) == 0

@@ -74,7 +74,6 @@ def begun(step: str, attempt: int = 1) -> CampaignPrologueOrEpilogueStart:
 
 
 def test_a_prologue_goes_before_the_first_task() -> None:
-    """Once: tasks wait for it, and go to a cluster that needs none."""
     found = plan_campaign_cycle(seen(BOTH))
 
     assert found.steps == (begun(PROLOGUE),)
@@ -102,7 +101,6 @@ def test_while_it_runs_nothing_is_sent_there() -> None:
 
 
 def test_its_success_lets_tasks_go() -> None:
-    """In the same cycle; it is no task that ended."""
     found = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskAttemptOutcome.SUCCESS)))
 
     assert found.sends == (PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=10),)
@@ -179,7 +177,6 @@ def test_an_epilogue_runs_though_nothing_else_begins(state: CampaignState, why: 
 
 
 def test_tasks_that_are_tried_again_after_the_epilogue_find_the_prologue_anew() -> None:
-    """What it made is no more; and the epilogue follows them."""
     before = replace(stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS), array=1)
     after = replace(stepped(EPILOGUE, TaskAttemptOutcome.SUCCESS), array=3)
     first = plan_campaign_cycle(seen(waiting=2, steps=(before, after), last_arrays={1: {"beta": 3}}))
@@ -248,7 +245,6 @@ def test_a_prologue_that_no_cluster_has_taken_is_given_up_when_no_task_is_left(s
 
 
 def test_a_prologue_that_waits_is_taken_away_after_the_end_of_its_campaign_too() -> None:
-    """Its cluster may have given no answer at that moment."""
     over = replace(ONE, state=CampaignState.TERMINATED)
     known = {"steps": (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),), "arrays": (array(),)}
 
@@ -256,7 +252,6 @@ def test_a_prologue_that_waits_is_taken_away_after_the_end_of_its_campaign_too()
 
 
 def test_where_the_prologue_was_taken_away_as_it_waited_nothing_is_to_be_cleaned() -> None:
-    """It is no failure; one before it may have begun, and left something."""
     found = plan_campaign_cycle(seen(waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.MOVED)))
     second = plan_campaign_cycle(seen(waiting=0, **ended(PROLOGUE, TaskAttemptOutcome.MOVED, 2)))
 
@@ -276,7 +271,6 @@ def test_no_epilogue_runs_where_nothing_ran() -> None:
 
 
 def test_a_cancelled_campaign_runs_its_epilogue_once_its_tasks_are_gone() -> None:
-    """What its prologue made is removed; a prologue is not waited for, but deleted."""
     ready = stepped(PROLOGUE, TaskAttemptOutcome.SUCCESS)
     of_tasks = replace(array(), number=2)
     early = plan_campaign_cycle(seen(CANCELLED, waiting=0, steps=(ready,), arrays=(of_tasks,)))
@@ -338,7 +332,6 @@ def test_an_epilogue_that_lost_its_place_each_time_is_told_as_that() -> None:
 
 
 def test_the_submission_of_a_step_goes_on() -> None:
-    """As that of any array; a prologue of a cancelled campaign is deleted."""
     begun_one = array(ArraySubmissionState.INTENDED)
     steps = (stepped(PROLOGUE, TaskAttemptOutcome.PENDING),)
 

@@ -115,7 +115,6 @@ def test_a_cluster_that_failed_a_task_is_avoided(
 
 
 def test_a_task_never_returns_to_where_it_overran_its_walltime() -> None:
-    """What failed it later is no reason to forget that."""
     ended, earlier = (tried(2, TaskAttemptOutcome.SITE_FAULT), tried(1, TaskAttemptOutcome.WALLTIME, "gamma"))
     three = {*BOTH, "delta"}
 
@@ -133,7 +132,6 @@ def test_a_task_that_runs_again_is_never_kept_off_every_cluster() -> None:
 
 
 def test_an_attempt_that_overran_beside_a_copy_is_remembered() -> None:
-    """It costs no try, and both may have ended in one look."""
     beside = AttemptOutcomeAtCluster(**BETA | {"attempt": 1, "outcome": TaskAttemptOutcome.COPY, "is_overrun": True})
     last = tried(2, TaskAttemptOutcome.PREEMPTED, "gamma")
 

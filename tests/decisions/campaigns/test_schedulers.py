@@ -76,7 +76,6 @@ def test_every_type_of_campaign_has_one() -> None:
 
 
 def test_the_one_in_the_manual_works() -> None:
-    """It stands there whole: whoever copies it has a scheduler."""
     text, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     polite = ModuleType("polite")
     exec(text, vars(polite))

@@ -69,7 +69,6 @@ def test_no_submission_goes_on_there(state: ArraySubmissionState) -> None:
 
 
 def test_no_attempt_is_ended_there_whose_task_has_succeeded() -> None:
-    """It ends when the cluster answers, or has ended by then."""
     rivals = tuple(
         rival(task, attempt, number, outcome)
         for task, number in ((0, 1), (1, 2))

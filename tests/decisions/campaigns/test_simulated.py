@@ -53,7 +53,6 @@ def test_a_small_campaign_ends_nearly_as_soon_as_without_any_delay(kind: str) ->
 
 
 def test_the_figures_of_small_campaigns_are_those_that_are_measured() -> None:
-    """One kind of tasks here, in the campaigns that bench.simulation has of it."""
     found = [ours for ours, _ in _makespans("of one length", FEW, SMALL_SEEDS)]
     page = " ".join((ROOT / "docs" / "reference" / "figures.md").read_text().split())
 
@@ -79,7 +78,6 @@ def test_free_slots_are_filled_soon_and_full_ones_not_flooded(law: JobRatioRule)
 
 @pytest.mark.parametrize("law", JobRatioRule)
 def test_slots_that_only_look_free_get_one_load_of_tasks(law: JobRatioRule) -> None:
-    """It is learnt from them, and what waits beyond the flood rate is nikita's."""
     assert waiting_at(Ours(HUNDRED, law), is_full=False) <= 110
 
 

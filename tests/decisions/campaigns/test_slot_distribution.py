@@ -60,7 +60,6 @@ def test_the_first_campaign_is_served_first() -> None:
 
 
 def test_tasks_that_wait_there_already_have_their_slots() -> None:
-    """Else each cycle would send the same slots' worth once more."""
     one = campaign(1, {"beta": at(), "gamma": at()})
 
     seen = make_cycle_situation(
@@ -106,7 +105,6 @@ def test_a_campaign_that_has_its_limit_or_more_gets_none(listed: int) -> None:
 
 
 def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster_ever() -> None:
-    """However many tasks it has, and however much room there is."""
     usual = campaign(1, {"beta": at()})
     test = campaign(2, {"beta": at(), "gamma": at()}, CampaignType.TEST)
 
@@ -146,7 +144,6 @@ def test_the_cluster_that_ends_its_tasks_fastest_comes_first() -> None:
 
 
 def test_who_has_an_affinity_comes_before_older_campaigns_of_others() -> None:
-    """And leaves them what is left of it, before it takes of their cluster."""
     older, newer = (campaign(number, {"beta": at(), "gamma": at()}) for number in (1, 2))
     seen = make_cycle_situation(
         campaigns=(replace(older, owner="bob"), newer),
@@ -258,7 +255,6 @@ def test_a_campaign_has_ended_once_nothing_of_it_waits_or_lives() -> None:
 def test_a_test_ends_when_each_cluster_has_had_a_task_or_none_is_left(
     waiting: dict[int, int], tried: set[str], finished: tuple[int, ...]
 ) -> None:
-    """It may have fewer tasks than clusters, or its owner cancels one."""
     one = campaign(1, {"beta": at(), "gamma": at()}, CampaignType.TEST)
     rows = make_cycle_situation(campaigns=(one,), waiting=waiting, max_tasks=9, room=room(beta=1))
 
@@ -270,7 +266,6 @@ def limited(**limits: int) -> dict[str, ClusterCapacityForCampaigns]:
 
 
 def test_arrays_are_as_small_as_a_cluster_wants_them() -> None:
-    """Else it would refuse them, or let tasks of them wait beside free slots."""
     one = campaign(1, {"beta": at()})
     rows = make_cycle_situation(campaigns=(one,), waiting={1: 90}, max_tasks=50, room=limited(tasks=20))
 
@@ -327,7 +322,6 @@ def test_an_array_that_is_over_leaves_room_for_the_next() -> None:
 
 
 def test_a_cycle_sends_several_arrays_of_a_campaign_where_there_is_room() -> None:
-    """As many as one call of what acts as the owner sends."""
     one = campaign(1, {"beta": at()})
     seen = make_cycle_situation(campaigns=(one,), waiting={1: 90}, max_tasks=10, room=room(beta=70))
 

@@ -181,7 +181,6 @@ def test_copies_that_nobody_wants_any_more_are_not_released(
 
 
 def test_a_copy_that_fails_is_no_event_and_no_failure() -> None:
-    """It closes no cluster, spends no retry, and does not run again."""
     look = seen(rival(1), rival(2), ended=(ended(2, E),), over=(array(2),))
 
     plan = campaign_cycle.plan_campaign_cycle(look)

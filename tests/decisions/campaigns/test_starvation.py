@@ -67,7 +67,6 @@ def test_a_task_that_runs_there_is_a_good_sign() -> None:
 
 
 def test_what_was_deleted_as_it_waited_is_counted_until_one_begins() -> None:
-    """Whatever that one comes to; what is moved or cancelled says nothing."""
     wiped = [(attempt(place, TaskAttemptOutcome.WIPED), "beta") for place in (1, 2)]
     other = [(attempt(3, TaskAttemptOutcome.MOVED), "beta"), (attempt(4, TaskAttemptOutcome.CANCELLED), "beta")]
     begun = [*wiped, (attempt(5, TaskAttemptOutcome.PROGRAM_ERROR), "beta")]

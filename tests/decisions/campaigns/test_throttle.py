@@ -120,7 +120,6 @@ def test_what_was_to_be_wiped_and_is_still_there_is_wiped_again() -> None:
 
 
 def test_what_is_being_wiped_is_wiped_for_nothing_else_besides() -> None:
-    """It makes no others go, which waited as few as may wait."""
     marked, others = part(901, marked=NikitaDeletionReason.OVERFLOW), part(100, array=2)
     overran = running(9000, marked=NikitaDeletionReason.OVERRAN, array=3)
 
@@ -194,7 +193,6 @@ def test_tasks_that_a_cluster_lists_one_by_one_are_wiped_together() -> None:
 
 
 def test_what_is_to_start_elsewhere_is_deleted_only_while_it_waits() -> None:
-    """It is held before that; what has begun is left alone."""
     waits, runs = (part(10, marked=NikitaDeletionReason.MOVED), running(10, marked=NikitaDeletionReason.MOVED, array=2))
     found = wiping(waits, runs)
 

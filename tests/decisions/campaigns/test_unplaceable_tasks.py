@@ -52,7 +52,6 @@ def look(gamma: ClusterCapacityForCampaigns | None, **known: object) -> Campaign
 
 
 def test_a_cluster_that_an_event_closes_takes_nothing() -> None:
-    """Nor while it is tried again; nothing of a paused campaign is told."""
     one = look(LARGE, kept_off=OVERRAN)
     paused = replace(WIDE, state=CampaignState.PAUSED)
 
@@ -63,7 +62,6 @@ def test_a_cluster_that_an_event_closes_takes_nothing() -> None:
     ("gamma", "is_over"), [(SMALL, False), (None, False), (LARGE, True)], ids=["small", "away", ""]
 )
 def test_the_owner_is_told_until_a_cluster_takes_them(gamma: ClusterCapacityForCampaigns | None, is_over: bool) -> None:
-    """Once, also while a cluster does not answer in between."""
     known = event(CampaignEventCode.NO_CLUSTER, "")
 
     first = told(look(SMALL, kept_off=OVERRAN))

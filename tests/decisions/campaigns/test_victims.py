@@ -171,7 +171,6 @@ def starts(one: BlockedLocalRequest, gone: set[int]) -> bool:
 
 @given(contests())
 def test_tasks_end_exactly_where_that_helps_and_none_of_them_in_vain(one: BlockedLocalRequest) -> None:
-    """What ends is enough, and without any one of them it would not be."""
     ending = {each.place for each in one.tasks if each.is_ending}
     may_end = {each.place for each in one.tasks} - ending
     helps = any(starts(one, ending | set(some)) for n in range(len(may_end) + 1) for some in combinations(may_end, n))

@@ -71,7 +71,6 @@ def test_those_of_one_slot_do_not_hold_its_place() -> None:
 
 
 def test_one_of_all_campaigns_waits_there() -> None:
-    """However many have such tasks: each of them would flood the cluster by one."""
     two = (WIDE, replace(WIDE, number=3))
     seen = small(0, 2, 3, campaigns=two, waiting={2: 50, 3: 50})
 

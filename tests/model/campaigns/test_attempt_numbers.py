@@ -16,7 +16,6 @@ from gridbridge.model.campaigns.task_index_and_attempt_texts import (
 
 
 def test_consecutive_tasks_of_an_attempt_are_a_range() -> None:
-    """Their order is that of the places in the array."""
     attempts = ((0, 1), (1, 1), (2, 1), (7, 2), (4, 1))
 
     assert format_attempt_ranges(attempts) == "0-2:1,7:2,4:1"
