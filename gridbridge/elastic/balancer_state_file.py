@@ -8,6 +8,7 @@ from sqlalchemy import Boolean, Column, RowMapping, Table, bindparam, delete, in
 
 from gridbridge.decisions.elastic import clock_step_correction
 from gridbridge.decisions.elastic.node_acts_from_balance_plan import AdministratorNodeRequests
+from gridbridge.model import host_clocks
 from gridbridge.model.elastic import elastic_nodes
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
 from gridbridge.program.model_values_as_json import model_value_from_json, model_value_to_json
@@ -104,11 +105,11 @@ class BalancerStateRows:
     def _put(self, key: str, value: Mapping[str, object]) -> None:
         self.database.execute(self._upsert, {"key": key, "value": value})
 
-    def follow(self, clocks: elastic_nodes.BalancerHostClocks) -> timedelta:
+    def follow(self, clocks: host_clocks.HostClockReadings) -> timedelta:
         """Shift all stored times by the step of the system clock; return the step."""
         row = self._fact(CLOCKS)
-        by = clock_step_correction.measure_clock_step(
-            model_value_from_json(row, elastic_nodes.BalancerHostClocks) if row else None, clocks
+        by = host_clocks.measure_clock_step(
+            model_value_from_json(row, host_clocks.HostClockReadings) if row else None, clocks
         )
         with self.database.transaction():
             if by:

@@ -3,9 +3,13 @@
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from gridbridge.model.host_clocks import HostClockReadings
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 LEAST_S = 1.0  # smaller jumps come from slewing, or from the time between two readings
 
 K = TypeVar("K")
@@ -56,6 +60,13 @@ class Clock:
     def moment(self, steady_s: float) -> datetime:
         """Return the time of day at which the steady clock showed `steady_s`."""
         return self.now() - timedelta(seconds=self._steady() - steady_s)
+
+    def read_host_clocks(self) -> HostClockReadings:
+        """Return the readings of both clocks, with the kernel's id of the current boot; empty if unreadable."""
+        boot = ""
+        with suppress(OSError), open(BOOT_ID, encoding="ascii") as file:
+            boot = file.read().strip()
+        return HostClockReadings(boot=boot, wall=self.now(), steady_s=self.steady_s())
 
     def sleep(self, seconds: float) -> None:
         """Sleep for a number of seconds."""

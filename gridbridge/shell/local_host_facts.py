@@ -63,15 +63,6 @@ def _group_name(gid: int) -> str:
         return str(gid)
 
 
-def boot_id(path: str = "/proc/sys/kernel/random/boot_id") -> str:
-    """Return the kernel's id of the current boot; empty if the id can't be read."""
-    try:
-        with open(path, encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
-
-
 def all_group_ids() -> frozenset[int]:
     """Return the ids of all groups of this host."""
     return frozenset(group.gr_gid for group in grp.getgrall())

@@ -13,7 +13,6 @@ from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandl
 from gridbridge.campaigns.store import campaign_files_of_owners
 from gridbridge.campaigns.store.campaign_task_rows import LocalJobPreemptionRows, Marked
 from gridbridge.decisions.campaigns import task_preemption_planning
-from gridbridge.decisions.campaigns.nikita_deletion_planning import record_clock_jumps, shift_past_time_by_clock_jumps
 from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns import task_deletions_and_preemptions as deletions
 from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
@@ -21,8 +20,14 @@ from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.fixed_paths import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
+from gridbridge.model.host_clocks import (
+    ClockJump,
+    HostClockReadings,
+    record_clock_jumps,
+    shift_past_time_by_clock_jumps,
+)
 from gridbridge.model.site_configuration import Policy
-from gridbridge.shell import local_host_facts, poller_lock, safe_files
+from gridbridge.shell import poller_lock, safe_files
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 
@@ -40,7 +45,7 @@ def campaign_tasks_in_snapshots(
     answers: Mapping[str, ClusterSnapshot],
     campaigns: Mapping[int, Campaign],
     marks: Marked,
-    leaps: Iterable[deletions.ClockJump] = (),
+    leaps: Iterable[ClockJump] = (),
     steps: Container[tuple[int, int]] = (),
 ) -> Iterator[deletions.ArrayTasksInSameState]:
     """Yield the campaign tasks that wait or run at clusters that answered.
@@ -188,15 +193,12 @@ class HostClockJumpDetector:
     def __init__(self, clock: Clock, path: str = NIKITA_CLOCKS) -> None:
         self._clock = clock
         self._path = path
-        self._seen: deletions.HostClockReadings | None = None
+        self._seen: HostClockReadings | None = None
 
-    def look(self) -> tuple[deletions.ClockJump, ...]:
+    def look(self) -> tuple[ClockJump, ...]:
         """Return the jumps of this host's clock, each with its length and its time."""
         before = read_nikita_host_clocks(self._path)
-        now = deletions.HostClockReadings(
-            boot=local_host_facts.boot_id(), wall=self._clock.now(), steady_s=self._clock.steady_s()
-        )
-        self._seen = record_clock_jumps(before, now)
+        self._seen = record_clock_jumps(before, self._clock.read_host_clocks())
         for jump in self._seen.leaps[len(before.leaps) if before else 0 :]:
             _log.warning("event=clock_set by_s=%+.0f", jump.by_s)
         return self._seen.leaps
@@ -234,7 +236,7 @@ def execute_cancel_requests(
 MAX_BYTES = 1 << 20
 
 
-def save_nikita_host_clocks(clocks: deletions.HostClockReadings, path: str = NIKITA_CLOCKS) -> None:
+def save_nikita_host_clocks(clocks: HostClockReadings, path: str = NIKITA_CLOCKS) -> None:
     """Save the readings of this host's clocks; raises StateError if the disk is full."""
     table = {
         "boot": clocks.boot,
@@ -245,16 +247,16 @@ def save_nikita_host_clocks(clocks: deletions.HostClockReadings, path: str = NIK
     safe_files.replace_file_atomically(path, json.dumps(table).encode())
 
 
-def read_nikita_host_clocks(path: str = NIKITA_CLOCKS) -> deletions.HostClockReadings | None:
+def read_nikita_host_clocks(path: str = NIKITA_CLOCKS) -> HostClockReadings | None:
     """Return the saved readings of this host's clocks; None if no file is readable."""
     try:
         table = json.loads(safe_files.read_file_only_owner_writes(path, MAX_BYTES)[0])
         leaps = [(datetime.fromisoformat(at), float(by_s)) for at, by_s in table["leaps"]]
-        return deletions.HostClockReadings(
+        return HostClockReadings(
             boot=str(table["boot"]),
             wall=datetime.fromisoformat(table["wall"]),
             steady_s=float(table["steady_s"]),
-            leaps=tuple(deletions.ClockJump(at=at, by_s=by_s) for at, by_s in leaps),
+            leaps=tuple(ClockJump(at=at, by_s=by_s) for at, by_s in leaps),
         )
     except (OSError, StateError, ValueError, KeyError, TypeError):
         return None

@@ -20,7 +20,6 @@ from gridbridge.campaigns.submission.campaign_admission import campaign_file_jdl
 from gridbridge.campaigns.submission.jdl_value_parsers import MOST_TASKS
 from gridbridge.decisions.campaigns import admission_decision
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
-from gridbridge.decisions.campaigns.nikita_deletion_planning import sum_clock_jumps
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.campaigns.admission import CampaignAdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
@@ -29,6 +28,7 @@ from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection, 
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb
 from gridbridge.model.fixed_paths import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
+from gridbridge.model.host_clocks import sum_clock_jumps
 from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.transfer_message import shorten_reason_for_storage
 from gridbridge.program.model_values_as_json import model_value_from_json

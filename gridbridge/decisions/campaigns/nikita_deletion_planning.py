@@ -3,15 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
 
 from gridbridge.decisions.campaigns import task_preemption_planning
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     REASONS_OF_MOVES,
     ArrayTaskDeletion,
     ArrayTasksInSameState,
-    ClockJump,
-    HostClockReadings,
     NikitaDeletionPlan,
     NikitaDeletionReason,
     NikitaSituation,
@@ -150,42 +147,3 @@ def _cancel(
         wiped_for=wiped_for,
         places=indices or part.places,
     )
-
-
-MIN_JUMP_S = 60.0  # shorter jumps of the clock are ignored, since no timeout is that precise
-
-
-def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings) -> HostClockReadings:
-    """Return the present readings of the host's clocks, with all jumps of the wall clock.
-
-    A clock that is set back cancels the last forward jumps. A pause in which the host was off counts as
-    a jump, since the length of the pause is unknown.
-    """
-    if before is None:
-        return now
-    passed_s = now.steady_s - (before.steady_s if now.boot == before.boot else 0.0)
-    by_s = (now.wall - before.wall).total_seconds() - passed_s
-    jumps = tuple(jump for jump in before.leaps if now.wall - jump.at < timedelta(days=30))
-    if by_s >= MIN_JUMP_S:
-        jumps = (*jumps, ClockJump(at=now.wall, by_s=by_s))
-    return replace(now, leaps=_without(jumps, -by_s) if by_s <= -MIN_JUMP_S else jumps)
-
-
-def shift_past_time_by_clock_jumps(since: datetime, leaps: Iterable[ClockJump]) -> datetime:
-    """Return a stored time as the present clock would have recorded it, after all forward jumps."""
-    later_s = sum(jump.by_s for jump in leaps if jump.at > since)
-    return since + timedelta(seconds=later_s)
-
-
-def sum_clock_jumps(leaps: Iterable[ClockJump]) -> timedelta:
-    """Return the sum of all clock jumps, by which a stored time can at most look too old."""
-    return timedelta(seconds=sum(jump.by_s for jump in leaps))
-
-
-def _without(leaps: tuple[ClockJump, ...], back_s: float) -> tuple[ClockJump, ...]:
-    if not leaps or back_s <= 0:
-        return leaps
-    *first, last = leaps
-    if last.by_s - back_s >= MIN_JUMP_S:
-        return (*first, replace(last, by_s=last.by_s - back_s))
-    return _without(tuple(first), back_s - last.by_s)

@@ -10,20 +10,10 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
-from gridbridge.model.elastic.elastic_nodes import BalancerHostClocks, BalancerOwnedNode, PoolFailureRecord
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, PoolFailureRecord
 
 Record = TypeVar("Record", BalancerOwnedNode, PoolFailureRecord, WaitingJobsHistory)
 TimeChange = Callable[[datetime], datetime]
-
-LEAST_S = 60.0  # smaller clock steps change no decision and are ignored
-
-
-def measure_clock_step(before: BalancerHostClocks | None, now: BalancerHostClocks) -> timedelta:
-    """Return the step by which the clock was set; zero for an unknown step, or a step under a minute."""
-    if before is None or not now.boot or before.boot != now.boot:
-        return timedelta()
-    set_by = now.wall - before.wall - timedelta(seconds=now.steady_s - before.steady_s)
-    return set_by if abs(set_by.total_seconds()) >= LEAST_S else timedelta()
 
 
 def shift_time(at: datetime, by: timedelta) -> datetime:

@@ -38,7 +38,7 @@ from gridbridge.elastic.node_and_power_acts import NodeActRunner
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.errors import ClusterStateUnknown, ConfigError
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, ProviderKind
-from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, BalancerHostClocks, NodeStateCause, short_host_name
+from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, NodeStateCause, short_host_name
 from gridbridge.model.fixed_paths import (
     BALANCE_ACCOUNT,
     BALANCE_ENDS,
@@ -50,7 +50,6 @@ from gridbridge.model.fixed_paths import (
 )
 from gridbridge.model.site_configuration import Policy
 from gridbridge.program import service_cycle
-from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_startup import drop_root_to_account, switch_process_to_account
 from gridbridge.shell.service_heartbeat import BEGIN_S, ServiceHeartbeat
@@ -181,8 +180,7 @@ class BalancerDaemon:
 
     def _follow(self, memory: BalancerStateRows) -> None:
         """Shift all recorded times by the step that the system clock has made since the last round."""
-        wall, steady_s = self._clock.now(), self._clock.steady_s()
-        by = memory.follow(BalancerHostClocks(boot=local_host_facts.boot_id(), wall=wall, steady_s=steady_s))
+        by = memory.follow(self._clock.read_host_clocks())
         if by:
             _log.warning("event=clock_moved by_s=%.0f", by.total_seconds())
 

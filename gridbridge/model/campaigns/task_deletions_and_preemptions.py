@@ -150,24 +150,6 @@ class TaskDeletionMark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClockJump:
-    """A jump by which a host's wall clock was set forward."""
-
-    at: datetime  # wall clock just after the jump
-    by_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostClockReadings:
-    """The readings of a host's wall clock and monotonic clock, with all jumps of the wall clock."""
-
-    boot: str
-    wall: datetime
-    steady_s: float  # seconds since the boot
-    leaps: tuple[ClockJump, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMissingSince:
     """The time since which a job list lacks an unfinished task; None if the job list shows the task again."""
 

@@ -187,15 +187,6 @@ class NodesByHostName:
         return next((node for node in candidates if is_same_host(name, node.name)), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BalancerHostClocks:
-    """The wall clock and the monotonic clock of the balancer's host at one moment."""
-
-    boot: str  # id of the machine's present boot; empty: unknown
-    wall: datetime
-    steady_s: float  # seconds since boot, suspended time included
-
-
 class NodeStateCause(StrEnum):
     """Why a node is in its present state, for example why the node was removed."""
 

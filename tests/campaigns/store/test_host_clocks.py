@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.nikita import nikita_queries
-from gridbridge.model.campaigns.task_deletions_and_preemptions import ClockJump, HostClockReadings
+from gridbridge.model.host_clocks import ClockJump, HostClockReadings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KNOWN = HostClockReadings(boot="b", wall=NOON, steady_s=7.5, leaps=(ClockJump(at=NOON, by_s=3600.0),))

@@ -4,8 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.nikita_deletion_planning import record_clock_jumps, shift_past_time_by_clock_jumps
-from gridbridge.model.campaigns.task_deletions_and_preemptions import ClockJump, HostClockReadings
+from gridbridge.model.host_clocks import (
+    ClockJump,
+    HostClockReadings,
+    record_clock_jumps,
+    shift_past_time_by_clock_jumps,
+)
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -24,6 +24,7 @@ from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNod
 from gridbridge.model.elastic.published_balance import PublishedPoolNodeCounters
 from gridbridge.model.fixed_paths import BALANCE_ACCOUNT
 from gridbridge.program.service_cycle import run_cycle_once
+from gridbridge.shell import local_host_facts
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.service_heartbeat import ServiceHeartbeat
 from gridbridge.state.state_file import StateFile
@@ -80,7 +81,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOption
     policy = configuration_file.parse_configuration("FILE", SITE.format(works=works, secret=secret).encode())
     seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
     monkeypatch.setattr(balance_situation_sources, "observe_balanced_cluster", lambda *_: seen)
-    monkeypatch.setattr(balance_service.local_host_facts, "is_this_host", lambda name: name == MASTER)
+    monkeypatch.setattr(local_host_facts, "is_this_host", lambda name: name == MASTER)
     return BalancerRunOptions(policy=policy, rules=policy.balance, demand=policy.demand)
 
 
@@ -116,7 +117,7 @@ def test_nobody_acts_away_from_the_qmaster(
     wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may move to another host that has a balancer: both would buy what is wanted."""
-    monkeypatch.setattr(balance_service.local_host_facts, "is_this_host", lambda _: False)
+    monkeypatch.setattr(local_host_facts, "is_this_host", lambda _: False)
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
 
     assert PublishingBalancerRound(wanted, Clock(), memory).gather()

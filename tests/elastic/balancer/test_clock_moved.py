@@ -15,12 +15,8 @@ from gridbridge.elastic.balancer import balance_service
 from gridbridge.elastic.balancer.balance_service import BalancerDaemon, BalancerRunOptions
 from gridbridge.elastic.balancer_state_file import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import WaitingJobsHistory
-from gridbridge.model.elastic.elastic_nodes import (
-    BalancerHostClocks,
-    BalancerOwnedNode,
-    ElasticNodeState,
-    PoolFailureRecord,
-)
+from gridbridge.model.elastic.elastic_nodes import BalancerOwnedNode, ElasticNodeState, PoolFailureRecord
+from gridbridge.model.host_clocks import HostClockReadings
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
 from tests.elastic.balancer import test_balance_service
@@ -59,8 +55,8 @@ def memory(tmp_path: Path) -> Iterator[BalancerStateRows]:
     database.close()
 
 
-def clocks(wall: datetime, steady_s: float, boot: str = BOOT) -> BalancerHostClocks:
-    return BalancerHostClocks(boot=boot, wall=wall, steady_s=steady_s)
+def clocks(wall: datetime, steady_s: float, boot: str = BOOT) -> HostClockReadings:
+    return HostClockReadings(boot=boot, wall=wall, steady_s=steady_s)
 
 
 @pytest.mark.parametrize("by", [DAYS_AHEAD, -5 * HOUR], ids=["ahead", "back"])
@@ -101,7 +97,7 @@ def test_a_clock_that_is_right_again_has_all_as_it_was(memory: BalancerStateRows
     ],
     ids=["time passed", "a little", "the machine was started", "nobody knows"],
 )
-def test_without_a_step_that_is_known_nothing_moves(memory: BalancerStateRows, after: BalancerHostClocks) -> None:
+def test_without_a_step_that_is_known_nothing_moves(memory: BalancerStateRows, after: HostClockReadings) -> None:
     told = memory.follow(after)
 
     assert timedelta() == told

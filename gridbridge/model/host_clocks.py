@@ -1,0 +1,69 @@
+"""Readings of a host's clocks, and jumps of the wall clock, by which stored times are corrected."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+MIN_JUMP_S = 60.0  # shorter jumps of the clock are ignored, since no timeout or decision is that precise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockJump:
+    """A jump by which a host's wall clock was set forward."""
+
+    at: datetime  # wall clock just after the jump
+    by_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostClockReadings:
+    """The readings of a host's wall clock and monotonic clock, with all jumps of the wall clock."""
+
+    boot: str  # id of the machine's present boot; empty: unknown
+    wall: datetime
+    steady_s: float  # seconds since the boot, suspended time included
+    leaps: tuple[ClockJump, ...] = ()
+
+
+def measure_clock_step(before: HostClockReadings | None, now: HostClockReadings) -> timedelta:
+    """Return the step by which the clock was set; zero for an unknown step, or a step under a minute."""
+    if before is None or not now.boot or before.boot != now.boot:
+        return timedelta()
+    set_by = now.wall - before.wall - timedelta(seconds=now.steady_s - before.steady_s)
+    return set_by if abs(set_by.total_seconds()) >= MIN_JUMP_S else timedelta()
+
+
+def record_clock_jumps(before: HostClockReadings | None, now: HostClockReadings) -> HostClockReadings:
+    """Return the present readings of the host's clocks, with all jumps of the wall clock.
+
+    A clock that is set back cancels the last forward jumps. A pause in which the host was off counts as
+    a jump, since the length of the pause is unknown.
+    """
+    if before is None:
+        return now
+    passed_s = now.steady_s - (before.steady_s if now.boot == before.boot else 0.0)
+    by_s = (now.wall - before.wall).total_seconds() - passed_s
+    jumps = tuple(jump for jump in before.leaps if now.wall - jump.at < timedelta(days=30))
+    if by_s >= MIN_JUMP_S:
+        jumps = (*jumps, ClockJump(at=now.wall, by_s=by_s))
+    return replace(now, leaps=_without(jumps, -by_s) if by_s <= -MIN_JUMP_S else jumps)
+
+
+def shift_past_time_by_clock_jumps(since: datetime, leaps: Iterable[ClockJump]) -> datetime:
+    """Return a stored time as the present clock would have recorded it, after all forward jumps."""
+    later_s = sum(jump.by_s for jump in leaps if jump.at > since)
+    return since + timedelta(seconds=later_s)
+
+
+def sum_clock_jumps(leaps: Iterable[ClockJump]) -> timedelta:
+    """Return the sum of all clock jumps, by which a stored time can at most look too old."""
+    return timedelta(seconds=sum(jump.by_s for jump in leaps))
+
+
+def _without(leaps: tuple[ClockJump, ...], back_s: float) -> tuple[ClockJump, ...]:
+    if not leaps or back_s <= 0:
+        return leaps
+    *first, last = leaps
+    if last.by_s - back_s >= MIN_JUMP_S:
+        return (*first, replace(last, by_s=last.by_s - back_s))
+    return _without(tuple(first), back_s - last.by_s)
