@@ -73,6 +73,13 @@ def world(
     )
 
 
+def due(
+    known: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts = PATIENCE
+) -> tuple[node_and_master_lifecycle.DueNodeAct, ...]:
+    """Return the acts that are due."""
+    return node_and_master_lifecycle.due_node_acts(known, patience)
+
+
 S = ElasticNodeState
 RUNNING, PENDING, STOPPED = machine(), machine("pending"), machine("stopped")
 IDLE_LONG = {"idle_since": NOON - timedelta(hours=1)}
@@ -162,7 +169,7 @@ def test_what_is_due(
     host: BusyOrSilentHostState | None,
     expected: str,
 ) -> None:
-    told = [said(one) for one in node_and_master_lifecycle.due_node_acts(world(kept, machines, host), PATIENCE)]
+    told = [said(one) for one in due(world(kept, machines, host))]
 
     assert expected == ", ".join(told)
 
@@ -175,7 +182,7 @@ def test_what_is_due(
 def test_a_node_that_comes_back_joins_at_its_address_of_now(before: BalancerOwnedNode) -> None:
     """At its old one another machine may answer, whose key is a wrong one."""
     before = replace(before, address="10.0.0.6")
-    (told,) = node_and_master_lifecycle.due_node_acts(world(before, (RUNNING,)), PATIENCE)
+    (told,) = due(world(before, (RUNNING,)))
 
     assert (BalancerNodeAct.JOIN, "10.0.0.7") == (told.act, told.node.address)
 
@@ -191,15 +198,15 @@ def test_a_node_that_comes_back_joins_at_its_address_of_now(before: BalancerOwne
 def test_what_is_prepared_by_ssh_joins_once_its_list_tells_its_key(seconds: float, key: str, expected: str) -> None:
     seen = world(node(S.BOOTING, seconds), (machine(host_key=key),))
 
-    (due,) = node_and_master_lifecycle.due_node_acts(seen, replace(PATIENCE, needs_key=True))
+    (act,) = due(seen, replace(PATIENCE, needs_key=True))
 
-    assert said(due) == expected
+    assert said(act) == expected
 
 
 @pytest.mark.parametrize("state", [S.BOOTING, S.JOINING, S.READY, S.DRAINING, S.STANDBY, S.FAILED])
 def test_one_list_that_leaves_a_node_out_is_not_believed(state: ElasticNodeState) -> None:
     """However long it has been what it is, and though its daemon is silent just then."""
-    told = node_and_master_lifecycle.due_node_acts(world(node(state, 9999), (), STUCK, unlisted_s=60), PATIENCE)
+    told = due(world(node(state, 9999), (), STUCK, unlisted_s=60))
 
     assert all((one.act, one.node) == (None, one.before) for one in told)
 
@@ -210,7 +217,7 @@ def test_a_machine_that_was_made_twice_is_forgotten_though_the_other_one_works()
     known = replace(world(node(S.READY), (), STUCK, unlisted_s=60), kept=(node(S.READY), double))
     unlisted = {**known.unlisted, "alpha-n7 m-2": NOON - timedelta(seconds=120)}
 
-    told = node_and_master_lifecycle.due_node_acts(replace(known, unlisted=unlisted), PATIENCE)
+    told = due(replace(known, unlisted=unlisted))
 
     assert [("m-2", True)] == [(one.node.machine, one.is_over) for one in told]
 
@@ -226,12 +233,12 @@ def test_a_machine_takes_the_place_of_one_that_no_list_has(
     """As after a restored state file: its tasks are not those of a machine that is gone."""
     kept = node(state, is_kept=True, cause=Why.VANISHED, up_since=NOON - timedelta(days=9))
 
-    (due,) = node_and_master_lifecycle.due_node_acts(known := world(kept, (OTHER,), host), PATIENCE)
+    (act,) = due(known := world(kept, (OTHER,), host))
 
-    assert ("join joining" if host is BUSY else "booting") == said(due)
-    assert kept == due.before
+    assert ("join joining" if host is BUSY else "booting") == said(act)
+    assert kept == act.before
     assert ("m-2", "10.0.0.8", True, NOON) == (
-        *(due.node.machine, due.node.address, due.node.is_kept, due.node.up_since),
+        *(act.node.machine, act.node.address, act.node.is_kept, act.node.up_since),
     )
     assert () == machine_list_reconciliation.nodes_adopted_this_round(known)
 
@@ -245,13 +252,13 @@ def test_a_machine_is_left_alone_as_long_as_that_of_its_name_is_doubted(host: Bu
     asked = world(node(S.REQUESTED, machine=""), (), host)
     asked = replace(asked, machines={POOL: (), "other": (others,)})
 
-    assert [()] * 3 == [node_and_master_lifecycle.due_node_acts(one, PATIENCE) for one in (briefly, blind, asked)]
+    assert [()] * 3 == [due(one) for one in (briefly, blind, asked)]
 
 
 @pytest.mark.parametrize("state", [S.JOINING, S.READY, S.DRAINING, S.STANDBY])
 def test_one_list_that_says_stopped_is_not_believed(state: ElasticNodeState) -> None:
     """As of one that is started again at once, though its daemon is silent just then."""
-    assert () == node_and_master_lifecycle.due_node_acts(world(node(state), (STOPPED,), STUCK, unlisted_s=60), PATIENCE)
+    assert () == due(world(node(state), (STOPPED,), STUCK, unlisted_s=60))
 
 
 @pytest.mark.parametrize(
@@ -264,9 +271,9 @@ def test_the_first_round_after_its_time_has_a_node_join_once_more(paused_s: floa
     known = world(node(S.JOINING, 400), (RUNNING,), IDLE)
     last = None if paused_s is None else NOON - timedelta(seconds=paused_s)
 
-    (due,) = node_and_master_lifecycle.due_node_acts(replace(known, last_round=last), PATIENCE)
+    (act,) = due(replace(known, last_round=last))
 
-    assert expected == said(due)
+    assert expected == said(act)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +294,7 @@ def test_an_idle_node_goes_when_it_has_been_silent_for_long(
     """However long it was idle before, as after a restart of the qmaster."""
     kept = node(S.READY, idle_since=NOON - timedelta(seconds=idle_s))
 
-    told = node_and_master_lifecycle.due_node_acts(world(kept, (RUNNING,), host, silent_s=silent_s), PATIENCE)
+    told = due(world(kept, (RUNNING,), host, silent_s=silent_s))
 
     assert expected == ", ".join(map(said, told))
 
@@ -323,7 +330,7 @@ def test_a_machine_named_as_a_host_of_the_site_is_left_alone(host: BusyOrSilentH
     known = world(None, (machine(address=address),), host)
 
     assert ((), ["m-1"]) == (
-        node_and_master_lifecycle.due_node_acts(known, PATIENCE),
+        due(known),
         [one.id for one in machine_list_reconciliation.machines_named_like_another_host(known)],
     )
 
@@ -338,18 +345,16 @@ def test_machines_of_two_providers_may_have_the_same_id() -> None:
     )
     ours = replace(RUNNING, name="alpha-n8", tags={**RUNNING.tags, POOL_TAG: "other"})
 
-    assert () == node_and_master_lifecycle.due_node_acts(both, PATIENCE)
-    (due,) = node_and_master_lifecycle.due_node_acts(
-        replace(both, machines={POOL: (RUNNING,), "other": (ours,)}), PATIENCE
-    )
-    assert ("alpha-n8", "booting") == (due.node.name, due.node.state.value)
+    assert () == due(both)
+    (act,) = due(replace(both, machines={POOL: (RUNNING,), "other": (ours,)}))
+    assert ("alpha-n8", "booting") == (act.node.name, act.node.state.value)
 
 
-def said(due: node_and_master_lifecycle.DueNodeAct) -> str:
+def said(act: node_and_master_lifecycle.DueNodeAct) -> str:
     """Say what is done, and what the node is then."""
-    act = due.act.value if due.act else "forget" if due.is_over else ""
-    cause = f": {due.node.cause}" if due.node.cause else ""
-    return f"{act} {due.node.state.value}{cause}".strip()
+    verb = act.act.value if act.act else "forget" if act.is_over else ""
+    cause = f": {act.node.cause}" if act.node.cause else ""
+    return f"{verb} {act.node.state.value}{cause}".strip()
 
 
 @pytest.mark.parametrize("state", list(ElasticNodeState), ids=lambda one: one.value)
@@ -357,7 +362,7 @@ def test_nothing_is_due_for_a_pool_whose_provider_gave_no_whole_list(state: Elas
     """What is not known is never gone."""
     blind = replace(world(node(state, 99999), (), SILENT), machines={})
 
-    assert () == node_and_master_lifecycle.due_node_acts(blind, PATIENCE)
+    assert () == due(blind)
 
 
 states = st.sampled_from([one for one in ElasticNodeState if one is not ElasticNodeState.GONE])
@@ -383,7 +388,7 @@ def test_no_machine_of_another_owner_is_ever_given_back(
 
     ended = {
         one.node.machine
-        for one in node_and_master_lifecycle.due_node_acts(world(kept, tuple(machines), host), PATIENCE)
+        for one in due(world(kept, tuple(machines), host))
         if one.act in (BalancerNodeAct.DESTROY, BalancerNodeAct.EVICT, BalancerNodeAct.REMOVE)
     }
 
@@ -398,7 +403,7 @@ def test_a_host_that_reports_and_runs_tasks_is_never_taken_out_as_gone(
     kept = node(state, seconds, is_kept=is_kept)
     machines = (RUNNING,) if is_listed else ()
 
-    causes = {one.node.cause for one in node_and_master_lifecycle.due_node_acts(world(kept, machines, BUSY), PATIENCE)}
+    causes = {one.node.cause for one in due(world(kept, machines, BUSY))}
 
     if state in (ElasticNodeState.JOINING, ElasticNodeState.READY, ElasticNodeState.DRAINING):
         assert causes <= {Why.NONE}

@@ -28,6 +28,28 @@ def idle(*nodes: ElasticNode, **more: Any) -> BalanceSituation:
     return cell(*full(MASTER), *(instance(one.name) for one in nodes), nodes=nodes, **more)
 
 
+PAID = {"paid": NodePoolSection(slots=4, price=1.0)}
+LAST_HOUR = {"now": datetime(2026, 1, 31, 23, 55, tzinfo=UTC)}
+REMOVED: dict[str, tuple[BalanceSituation, dict[str, Any], tuple[str, ...]]] = {
+    "hosts that are not ours stay": (cell(instance("n1"), instance("n2"), nodes=[node("n1")]), {}, ("n1",)),
+    "never fewer than the minimum are left": (idle(*TWO, node("n3")), {"schedule": "0-24 3-9"}, ("n1",)),
+    "nothing soon after a change": (idle(*TWO, last_change=ago(2)), {}, ()),
+    "a while after a change": (idle(*TWO, last_change=ago(3)), {}, ("n1", "n2")),
+    "best-effort tasks keep no node": (
+        *(cell(instance("n1"), instance("n1", (4,), queue="be.q"), nodes=TWO[:1]), {}, ("n1",)),
+    ),
+    "a unit that begins in the next month is not of this month's budget": (
+        replace(idle(node("n1", 50, pool="paid"), wait=[waiting(1, tasks=4)], spent=100), **LAST_HOUR),
+        *({"pools": PAID, "billing_s": 3600, "budget_month": 100.0}, ()),
+    ),
+}
+
+
+@cases(("seen", "settings", "expected"), REMOVED)
+def test_idle_nodes_are_removed(seen: BalanceSituation, settings: dict[str, Any], expected: tuple[str, ...]) -> None:
+    assert plan(seen, **settings).remove == expected
+
+
 def test_idle_nodes_are_removed_and_busy_ones_stay() -> None:
     seen = cell(instance("n1"), instance("n2", (1,)), nodes=TWO)
     found = plan(seen)
@@ -78,9 +100,6 @@ def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     assert [(one.host, one.cause) for one in found.refused] == [("n1", Cause.NOT_LISTED)]
 
 
-PAID = {"paid": NodePoolSection(slots=4, price=1.0)}
-
-
 @pytest.mark.parametrize(
     ("spent", "minutes", "expected"),
     [(97, 50, ()), (97.5, 50, ("n1",)), (99.5, 50, ("n1", "n2")), (999, 50, ("n1", "n2")), (999, 40, ())],
@@ -128,13 +147,6 @@ def test_a_month_that_is_spent_keeps_who_is_kept_and_what_costs_nothing() -> Non
     assert plan(seen, PAID, billing_s=3600, budget_month=100.0).remove == ()
 
 
-def test_a_unit_that_begins_in_the_next_month_is_not_of_this_ones_budget() -> None:
-    seen = idle(node("n1", 50, pool="paid"), wait=[waiting(1, tasks=4)], spent=100)
-    last = replace(seen, now=datetime(2026, 1, 31, 23, 55, tzinfo=UTC))
-
-    assert plan(last, PAID, billing_s=3600, budget_month=100.0).remove == ()
-
-
 @cases(("minutes", "expected"), {"4": (4.9, ()), "5": (5.1, ("n1",)), "unknown": (None, ("n1",))})
 def test_a_node_has_been_idle_for_a_while(minutes: float | None, expected: tuple[str, ...]) -> None:
     assert expected == plan(idle(node("n1", idle=minutes))).remove
@@ -179,16 +191,6 @@ def test_a_node_that_the_cell_does_not_list_stays() -> None:
     assert [one.cause for one in found.refused] == [Cause.NOT_LISTED]
 
 
-def test_hosts_that_are_not_ours_stay() -> None:
-    assert plan(cell(instance("n1"), instance("n2"), nodes=[node("n1")])).remove == ("n1",)
-
-
-def test_never_fewer_than_the_minimum_are_left() -> None:
-    seen = idle(*TWO, node("n3"))
-
-    assert plan(seen, schedule="0-24 3-9").remove == ("n1",)
-
-
 def test_a_schedule_holds_while_tasks_wait_that_would_have_the_idle_nodes() -> None:
     """Two of five nodes are busy, three and the master may be there."""
     nodes = [node(f"n{number}", 10, idle=0, pool="plain") for number in range(1, 6)]
@@ -213,11 +215,6 @@ def test_nodes_that_leave_already_are_none_of_those_that_stay(state: str) -> Non
     assert plan(quiet, schedule="0-24 4-9").remove == ()
     assert plan(seen, schedule="0-24 0-3").remove == ("n1",)
     assert plan(seen, schedule="0-24 0-4").remove == ()
-
-
-def test_nothing_is_removed_soon_after_a_change() -> None:
-    assert plan(idle(*TWO, last_change=ago(2))).remove == ()
-    assert plan(idle(*TWO, last_change=ago(3))).remove == ("n1", "n2")
 
 
 @pytest.mark.parametrize(("spare", "expected"), [(0, 3), (1, 2), (4, 2), (5, 1), (9, 0)])
@@ -249,12 +246,6 @@ def test_of_equal_nodes_those_of_the_emptiest_pool_go_first() -> None:
     seen = cell(instance("a1"), instance("a2", (1,)), instance("b1"), nodes=nodes)
 
     assert plan(seen, pools, most=2).remove == ("b1", "a1")
-
-
-def test_best_effort_tasks_keep_no_node() -> None:
-    seen = cell(instance("n1"), instance("n1", (4,), queue="be.q"), nodes=TWO[:1])
-
-    assert plan(seen).remove == ("n1",)
 
 
 def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use() -> None:
