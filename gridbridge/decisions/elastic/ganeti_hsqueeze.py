@@ -155,10 +155,7 @@ def group_parallel_ganeti_moves(moves: Sequence[GanetiInstanceMove]) -> list[lis
 
 
 def ganeti_squeeze_shell_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
-    """Return the shell commands that move instances and power nodes on or off.
-
-    Before each move, the commands call a shell function `check`, which the caller defines.
-    """
+    """Return the shell commands of a squeeze; the caller defines the shell function `check`, called before moves."""
     if plan.way is GanetiSqueezeAction.NOTHING:
         return "echo Nothing to do"
     names = before.aliases

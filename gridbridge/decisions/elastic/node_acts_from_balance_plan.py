@@ -133,11 +133,7 @@ def apply_administrator_node_request(
 
 
 def nodes_as_policies_see(nodes: Iterable[BalancerOwnedNode], world: BalancerNodesSnapshot) -> tuple[ElasticNode, ...]:
-    """Return the facts about all nodes by which a balancer policy decides.
-
-    A ready node without a listed machine is marked unreachable, because its provider could not destroy the
-    machine.
-    """
+    """Return the facts about nodes for policies; a ready node without a listed machine is unreachable."""
     ours = machine_list_reconciliation.MachinesOfOwnedNodes(world)
 
     def is_reachable(node: BalancerOwnedNode) -> bool:
@@ -187,10 +183,7 @@ def _drain_act(node: BalancerOwnedNode, world: BalancerNodesSnapshot, cause: Nod
 
 
 def names_for_new_nodes(world: BalancerNodesSnapshot, prefix: str, count: int) -> tuple[str, ...]:
-    """Return names for new nodes, numbered after the highest number in use.
-
-    The numbers in the names of all hosts and machines are in use. Numbers of more than nine digits are ignored.
-    """
+    """Return unused names, numbered after the highest number of at most nine digits that a host or machine has."""
     named = re.compile(f"{re.escape(prefix)}0*([0-9]{{1,9}})")
     machines = (machine.name for machines in world.machines.values() for machine in machines)
     names = [*(node.name for node in world.kept), *world.hosts, *machines]

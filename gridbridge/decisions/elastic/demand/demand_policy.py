@@ -20,8 +20,8 @@ from gridbridge.model.elastic.balance_plan import (
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandPolicySection, NodePoolSection
 from gridbridge.model.elastic.elastic_nodes import NodesByHostName
 
-Shapes = Sequence[StartableDemandOfEqualRequests]
-ShapesWithTasks = list[tuple[StartableDemandOfEqualRequests, int]]
+StartableDemand = Sequence[StartableDemandOfEqualRequests]
+DemandWithTaskCounts = list[tuple[StartableDemandOfEqualRequests, int]]
 
 
 def plan_balance_by_demand(
@@ -56,7 +56,7 @@ def plan_balance_by_demand(
     return scale_down.plan_node_removal(plan, facts, packing.blocks)
 
 
-def _figures(facts: DemandPolicyRoundFacts, shapes: Shapes) -> BalancePlanFigures:
+def _figures(facts: DemandPolicyRoundFacts, shapes: StartableDemand) -> BalancePlanFigures:
     situation, nodes = facts.situation, balancer_node_and_job_counts.nodes_by_name_without_standby(facts.situation)
     instances = (instance for instances in facts.cell.queues_by_host.values() for instance in instances)
     usable = [instance for instance in instances if instance.is_usable]
@@ -92,18 +92,18 @@ class WaitingTaskPacking:
 
     blocks: task_packing.HostBlocks
     fit: int  # number of tasks with room
-    left: ShapesWithTasks  # tasks without room, with the smallest requirement that a new node could meet
+    left: DemandWithTaskCounts  # tasks without room, with the smallest requirement that a new node could meet
     refused: tuple[NodeAddOrRemoveRefusal, ...]  # tasks that no new node could run
     buffer: list[tuple[TaskRequirement, int]]  # spare capacity that is configured and missing
 
 
-def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: Shapes) -> WaitingTaskPacking:
+def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: StartableDemand) -> WaitingTaskPacking:
     """Pack waiting tasks, and after them the configured spare nodes and slots, into free capacity.
 
     Tasks that have waited long enough for new nodes are packed before all other tasks. In each group, tasks
     with large requirements are packed first.
     """
-    blocks, fit, unplaced = (*facts.present, *facts.arriving), 0, ShapesWithTasks()
+    blocks, fit, unplaced = (*facts.present, *facts.arriving), 0, DemandWithTaskCounts()
     for shape in sorted(shapes, key=lambda shape: (not _is_ripe(shape, facts), _size(shape.need))):
         placed, blocks = task_packing.pack_tasks_with_alternative_needs(shape.needs, shape.tasks, blocks)
         fit += placed
@@ -115,7 +115,7 @@ def _pack_waiting_tasks(facts: DemandPolicyRoundFacts, shapes: Shapes) -> Waitin
         placed, blocks = task_packing.pack_tasks_first_fit(need, number, blocks)
         if placed < number:
             buffer.append((need, number - placed))
-    left, refused = ShapesWithTasks(), list[NodeAddOrRemoveRefusal]()
+    left, refused = DemandWithTaskCounts(), list[NodeAddOrRemoveRefusal]()
     rooms = _whole_host_rooms(facts) if any(shape.others or shape.need.total > 1 for shape, _ in unplaced) else ()
     for shape, tasks in unplaced:
         refusals = [(need, why_no_new_node_could_run_task(need, facts.offers, rooms)) for need in shape.needs]
@@ -143,7 +143,7 @@ def _size(need: TaskRequirement) -> tuple[object, ...]:
 
 
 def _plan_new_nodes(
-    plan: BalancePlan, facts: DemandPolicyRoundFacts, packing: WaitingTaskPacking, shapes: Shapes
+    plan: BalancePlan, facts: DemandPolicyRoundFacts, packing: WaitingTaskPacking, shapes: StartableDemand
 ) -> BalancePlan:
     """Return the plan with the nodes to add, or with the reason why no node is added."""
     short = facts.least - plan.figures.useful
@@ -170,8 +170,8 @@ def _plan_new_nodes(
 
 
 def _leave_out_tasks_served_without_new_nodes(
-    plan: BalancePlan, facts: DemandPolicyRoundFacts, ripe: ShapesWithTasks, shapes: Shapes
-) -> tuple[BalancePlan, ShapesWithTasks]:
+    plan: BalancePlan, facts: DemandPolicyRoundFacts, ripe: DemandWithTaskCounts, shapes: StartableDemand
+) -> tuple[BalancePlan, DemandWithTaskCounts]:
     """Leave out tasks that finish soon without new nodes, or start soon through a transfer queue."""
     figures, target_s = plan.figures, facts.demand.target_wait_s
     slots = figures.slots + sum(len(names) * room.free for room, names in facts.arriving)
@@ -191,7 +191,11 @@ def _leave_out_tasks_served_without_new_nodes(
 
 
 def _choose_nodes(
-    plan: BalancePlan, facts: DemandPolicyRoundFacts, packing: WaitingTaskPacking, ripe: ShapesWithTasks, short: int
+    plan: BalancePlan,
+    facts: DemandPolicyRoundFacts,
+    packing: WaitingTaskPacking,
+    ripe: DemandWithTaskCounts,
+    short: int,
 ) -> BalancePlan:
     """Return the plan with the chosen nodes of one pool or with the hosts to wake, but never with both."""
     limits = scale_up.new_node_limits_by_budgets(facts, plan.figures.nodes)

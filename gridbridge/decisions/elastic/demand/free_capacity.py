@@ -113,10 +113,7 @@ def queues_closed_everywhere(situation: BalanceSituation) -> frozenset[str]:
 
 
 def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Mapping[str, int]:
-    """Count the reporting hosts of each queue that is closed on all hosts.
-
-    Nodes that join, leave or are powered off are ignored, because the balancer itself closes their queues.
-    """
+    """Count the reporting hosts of each queue that is closed on all hosts, without hosts that the balancer closes."""
     ours = NodesByHostName(node for node in situation.nodes if node.state is not ElasticNodeState.READY)
     closed, open_ = Counter[str](), set[str]()
     for instance in situation.cell.instances:
@@ -208,10 +205,7 @@ def queue_values_on_host(
 
 
 def matching_host_patterns(host: str, groups: Iterable[str], patterns: frozenset[str]) -> frozenset[str]:
-    """Return the requested patterns that match a host's name or host groups.
-
-    A pattern is `n1`, `n*`, `@big` or `hostname=n1|n2`. A new host has no name yet.
-    """
+    """Return the requested patterns (`n1`, `n*`, `@big`, `hostname=n1|n2`) that match a host's name or groups."""
     return frozenset(pattern for pattern in patterns if _pattern_fits_host(pattern, host, groups))
 
 
@@ -224,11 +218,7 @@ def _pattern_fits_host(pattern: str, host: str, groups: Iterable[str]) -> bool:
 
 
 def capacity_of_typical_node(cell: CellPlacementRules) -> FreeHostCapacity | None:
-    """Return the most frequent capacity of present nodes, for new nodes without a pool; None if no host has slots.
-
-    Of two equally frequent capacities, the larger is returned. The master is left out if the cell has another
-    host.
-    """
+    """Return the most frequent, then largest, capacity of present hosts except the master; None without slots."""
     sizes_by_host = {
         name: tuple((instance.queue, instance.total) for instance in instances if instance.total)
         for name, instances in cell.queues_by_host.items()

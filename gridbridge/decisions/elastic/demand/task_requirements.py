@@ -174,11 +174,7 @@ def requirement_of_task_requests(
 def environment_that_cannot_split_slots(
     shape: TaskResourceRequests, layout: CellConfiguration
 ) -> ParallelEnvironment | None:
-    """Return a parallel environment if no environment can split the task's slots; else None.
-
-    If an environment gives a fixed number of slots on each host, Grid Engine only starts tasks whose slots
-    are a multiple of this number.
-    """
+    """Return a parallel environment if no environment's fixed number of slots on a host divides the task's slots."""
     environments = _admitting_environments(shape, layout)
     can_any = any(_can_split_slots(environment, shape) for environment in environments)
     return None if can_any else next(iter(environments), None)
