@@ -7,16 +7,9 @@ from typing import Any
 import pytest
 
 from gridbridge.batch import qstat_state_letters
+from gridbridge.model.elastic import grid_engine_cell
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.grid_engine_cell import (
-    CellExecutionHost,
-    GridEngineCellSnapshot,
-    QueueInstance,
-    RunningTaskGroup,
-    TaskResourceRequests,
-    WaitingJobGroup,
-)
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MASTER = "master"
@@ -39,12 +32,12 @@ def instance(
     slots: int = 4,
     state: str = "",
     queue: str = "all.q",
-    begun: Iterable[RunningTaskGroup] = (),
+    begun: Iterable[grid_engine_cell.RunningTaskGroup] = (),
     promised: int = 0,
-) -> QueueInstance:
+) -> grid_engine_cell.QueueInstance:
     """Return a queue on a host, with the slots of what runs there."""
     used = tuple(running)
-    return QueueInstance(
+    return grid_engine_cell.QueueInstance(
         queue=queue,
         host=host,
         used=sum(used),
@@ -57,9 +50,9 @@ def instance(
     )
 
 
-def begun(minutes: float, slots: int = 4, name: str = "job") -> RunningTaskGroup:
+def begun(minutes: float, slots: int = 4, name: str = "job") -> grid_engine_cell.RunningTaskGroup:
     """Return a task of alice's that has run for so many minutes."""
-    return RunningTaskGroup(owner="alice", name=name, slots=slots, since=ago(minutes))
+    return grid_engine_cell.RunningTaskGroup(owner="alice", name=name, slots=slots, since=ago(minutes))
 
 
 def waiting(
@@ -77,10 +70,10 @@ def waiting(
     is_campaign: bool = False,
     kind: tuple[str, str] = ("alice", "job"),
     **asks: str,
-) -> WaitingJobGroup:
+) -> grid_engine_cell.WaitingJobGroup:
     """Return jobs of which the first in the list waits for so many minutes."""
-    return WaitingJobGroup(
-        shape=TaskResourceRequests(slots=slots, queues=queues, pe=pe, requests=tuple(asks.items())),
+    return grid_engine_cell.WaitingJobGroup(
+        shape=grid_engine_cell.TaskResourceRequests(slots=slots, queues=queues, pe=pe, requests=tuple(asks.items())),
         state=qstat_state_letters.parse_job_state_letters(state),
         jobs=jobs,
         tasks=tasks,
@@ -115,8 +108,8 @@ def node(
 
 
 def situation(
-    *instances: QueueInstance,
-    wait: Iterable[WaitingJobGroup] = (),
+    *instances: grid_engine_cell.QueueInstance,
+    wait: Iterable[grid_engine_cell.WaitingJobGroup] = (),
     nodes: Iterable[ElasticNode] = (),
     changed: float | None = None,
     hosts: Iterable[str] = (),
@@ -125,8 +118,10 @@ def situation(
     names = dict.fromkeys([*(one.host for one in instances), *hosts])
     return BalanceSituation(
         now=NOON,
-        cell=GridEngineCellSnapshot(
-            hosts=tuple(CellExecutionHost(name=name) for name in names), instances=instances, waiting=tuple(wait)
+        cell=grid_engine_cell.GridEngineCellSnapshot(
+            hosts=tuple(grid_engine_cell.CellExecutionHost(name=name) for name in names),
+            instances=instances,
+            waiting=tuple(wait),
         ),
         master=MASTER,
         last_change=None if changed is None else ago(changed),
@@ -137,7 +132,7 @@ def situation(
 def cluster(
     nodes: Mapping[str, ElasticNode],
     running: Mapping[str, Iterable[int]] | None = None,
-    wait: Iterable[WaitingJobGroup] = (),
+    wait: Iterable[grid_engine_cell.WaitingJobGroup] = (),
     changed: float | None = None,
 ) -> BalanceSituation:
     """Return a master and nodes of four slots each."""

@@ -8,12 +8,7 @@ import pytest
 from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import update_pool_failure_records
 from gridbridge.decisions.elastic.nodes_needing_administrator import find_silent_hosts_without_machine
-from gridbridge.model.elastic.elastic_nodes import (
-    BusyOrSilentHostState,
-    ElasticNodeState,
-    PoolFailureRecord,
-    ProviderMachine,
-)
+from gridbridge.model.elastic import elastic_nodes
 from tests.decisions.elastic.cells import NOON
 from tests.decisions.elastic.test_node_lifecycle import IDLE, POOL, RUNNING, S, node, world
 
@@ -30,7 +25,7 @@ EARLIER = NOON - timedelta(minutes=9)
     ],
 )
 def test_a_node_is_idle_since_a_round_saw_it_so(
-    state: ElasticNodeState, noted: datetime | None, expected: datetime | None
+    state: elastic_nodes.ElasticNodeState, noted: datetime | None, expected: datetime | None
 ) -> None:
     kept = node(state, up_since=LONG_AGO, idle_since=noted)
 
@@ -41,18 +36,18 @@ def test_a_node_is_idle_since_a_round_saw_it_so(
 
 def test_a_node_that_joins_ends_a_row_of_failures_and_no_lack_of_capacity() -> None:
     """It was asked for before its pool had none left."""
-    known = {POOL: PoolFailureRecord(failures=2, failed_at=EARLIER, no_capacity_at=EARLIER)}
+    known = {POOL: elastic_nodes.PoolFailureRecord(failures=2, failed_at=EARLIER, no_capacity_at=EARLIER)}
 
     found = update_pool_failure_records(known, [(node(S.JOINING), node(S.READY))], NOON)
 
-    assert found == {POOL: PoolFailureRecord(no_capacity_at=EARLIER)}
+    assert found == {POOL: elastic_nodes.PoolFailureRecord(no_capacity_at=EARLIER)}
 
 
 @pytest.mark.parametrize(
     ("state", "machines", "expected"), [(S.READY, (), True), (S.READY, (RUNNING,), False), (S.BOOTING, (), False)]
 )
 def test_who_lists_no_machine_of_a_node_that_is_ready_would_not_end_it(
-    state: ElasticNodeState, machines: tuple[ProviderMachine, ...], expected: bool
+    state: elastic_nodes.ElasticNodeState, machines: tuple[elastic_nodes.ProviderMachine, ...], expected: bool
 ) -> None:
     kept = node(state)
     (shown,) = node_acts_from_balance_plan.nodes_as_policies_see([kept], world(kept, machines, IDLE))
@@ -74,7 +69,7 @@ def test_a_new_node_never_gets_a_name_that_is_in_use() -> None:
 
 def lost(since_min: float, own: frozenset[str]) -> tuple[str, ...]:
     """Return which silent host is told as one without a machine, of alpha-n8 and of web1."""
-    hosts = {name: BusyOrSilentHostState(is_busy=False, is_silent=True) for name in ("alpha-n8", "web1")}
+    hosts = {name: elastic_nodes.BusyOrSilentHostState(is_busy=False, is_silent=True) for name in ("alpha-n8", "web1")}
     since = NOON - timedelta(minutes=since_min)
     known = replace(world(None, (), None), hosts=hosts, silent={"alpha-n8 ": since, "web1 ": since})
     assert known.silent == machine_list_reconciliation.silent_since_by_host(known, known.silent)

@@ -12,12 +12,7 @@ from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.balancer_round_reports import explain_no_new_node_or_removal
 from gridbridge.decisions.elastic.demand.task_packing import count_exclusive_tasks_and_hosts
-from gridbridge.model.elastic.balance_plan import (
-    BalancePlan,
-    BalancePlanReason,
-    BalanceSituation,
-    NodeAddOrRemoveRefusalCause,
-)
+from gridbridge.model.elastic import balance_plan
 from gridbridge.model.elastic.balance_sections import NodePoolSection
 from gridbridge.model.elastic.grid_engine_cell import (
     CellExecutionHost,
@@ -32,7 +27,7 @@ from tests.decisions.elastic.demand_cells import LAYOUT, RULES, cell, full, plan
 NEW = {"plain": NodePoolSection(slots=4, resources=QueueDefaultRequests(mfree="8G"))}
 
 
-def unlike(*sizes: int, memory: Sequence[str] = (), **more: Any) -> BalanceSituation:
+def unlike(*sizes: int, memory: Sequence[str] = (), **more: Any) -> balance_plan.BalanceSituation:
     """Return a full master, and idle hosts with so many slots, and with memory of their own."""
     names = [f"n{place}" for place, _ in enumerate(sizes)]
     seen = cell(*full(MASTER), *(instance(name, slots=slots) for name, slots in zip(names, sizes, strict=True)), **more)
@@ -68,7 +63,7 @@ def test_it_gets_the_nodes_that_the_maximum_allows_beside_what_is_idle() -> None
     few = plan(seen, NEW, 4)
 
     assert plan(seen, NEW, 5).add == 2
-    assert (few.add, few.verdict) == (0, BalancePlanReason.FULL)
+    assert (few.add, few.verdict) == (0, balance_plan.BalancePlanReason.FULL)
     assert [(one.job, explain_no_new_node_or_removal(one, RULES)) for one in few.refused] == [
         (7, "the job needs 2 new nodes at once, and 1 may be added now")
     ]
@@ -100,7 +95,7 @@ def test_all_hosts_of_a_task_are_in_one_of_the_environments_that_it_may_have() -
     assert added(4, 4) == 0
 
 
-def rested(slots: int, *asleep: int, pools: Any = None, idle: int = 0, most: int = 99) -> BalancePlan:
+def rested(slots: int, *asleep: int, pools: Any = None, idle: int = 0, most: int = 99) -> balance_plan.BalancePlan:
     """Return what is done for an exclusive task where unlike hosts rest."""
     sizes = {f"s{place}": slots for place, slots in enumerate(asleep)}
     wait = [waiting(5, slots=slots, pe="fill", exclusive="true")]
@@ -121,7 +116,7 @@ def test_hosts_on_standby_are_woken_before_nodes_are_added_beside_them() -> None
 
     assert (rested(10, 4, 2).wake, rested(10, 4, 2).add) == (("s0", "s1"), 0)
     assert (few.wake, few.add) == ((), 0)
-    assert [one.cause for one in few.refused] == [NodeAddOrRemoveRefusalCause.TOO_FEW]
+    assert [one.cause for one in few.refused] == [balance_plan.NodeAddOrRemoveRefusalCause.TOO_FEW]
     assert (none.wake, none.add) == ((), 0)
 
 
@@ -130,7 +125,7 @@ def test_a_job_for_which_its_pool_and_what_is_there_suffice_is_not_told_to_be_to
     wait = [waiting(5, slots=12, pe="pairs", exclusive="true")]
     busy = cell(*(instance(f"n{place}", (4,)) for place in range(5)), wait=wait)
 
-    assert [one.cause for one in plan(busy, pools).refused] == [NodeAddOrRemoveRefusalCause.TOO_FEW]
+    assert [one.cause for one in plan(busy, pools).refused] == [balance_plan.NodeAddOrRemoveRefusalCause.TOO_FEW]
 
 
 def _splits(sizes: Sequence[int], pieces: int, tasks: int) -> bool:
