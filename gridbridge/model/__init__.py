@@ -19,7 +19,8 @@ else:
             defaults = {name: vars(cls)[name] for name in names if name in vars(cls)}
 
             def __init__(self, **values):  # noqa: N807 - the method of the class
-                vars(self).update(defaults | values)
+                given = defaults | values  # in the order of the annotations, in which published files have the values
+                vars(self).update({name: given.pop(name) for name in names if name in given} | given)
                 if vars(self).keys() != names:
                     raise TypeError(f"{cls.__name__}: wrong or missing {vars(self).keys() ^ names}")
 

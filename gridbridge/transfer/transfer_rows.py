@@ -114,8 +114,7 @@ class TransferRows:
 
     def find(self, name: str, uid: int) -> Transfer | None:
         """Return the transfer with this name and owner's uid; None for an unknown transfer."""
-        transfers = self._select(_BY_NAME, name=name, uid=uid)
-        return transfers[0] if transfers else None
+        return next(iter(self._select(_BY_NAME, name=name, uid=uid)), None)
 
     def of_task(self, cluster: str, job: int, task: int) -> tuple[Transfer, ...]:
         """Return all transfers of a local task, by all owners, the first attempt first."""

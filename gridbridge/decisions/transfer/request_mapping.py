@@ -5,7 +5,7 @@ with a note, because Grid Engine refuses a job with an unknown soft resource.
 """
 
 from gridbridge.errors import ParseError, UnmappableRequest
-from gridbridge.model import grid_engine_amounts
+from gridbridge.model import grid_engine_amounts, light_dataclass
 from gridbridge.model.job_request import (
     JobRequest,
     format_sql_condition_for_people,
@@ -20,6 +20,7 @@ ORDERS = (">=", "<=", ">", "<")  # SQL relations that compare numbers
 Pairs = tuple[tuple[str, str], ...]
 
 
+@light_dataclass(kw_only=True)
 class HomeOrRemoteRequest:
     """A job's request: resources, slots, project and queues, at home or at the remote cluster."""
 
@@ -32,9 +33,6 @@ class HomeOrRemoteRequest:
     notes: tuple[str, ...] = ()  # texts, one for each omitted soft request
     spread: str = ""  # placement of the slots on OAR's nodes; empty: all slots on one node
     types: tuple[str, ...] = ()  # OAR job types
-
-    def __init__(self, **values: object) -> None:
-        vars(self).update(values)
 
     def but(self, **changed: object) -> "HomeOrRemoteRequest":
         """Return a copy of the request with some fields replaced."""

@@ -80,7 +80,10 @@ def read_home_remote_accounting(
         owners = accounted | {transfer.owner for of_task in transfers.values() for transfer in of_task}
         kept_records, searched = _sought(policy, number, owners or {safe_files.account_name_or_uid(os.getuid())})
         notes += () if transfers else searched  # only if no transfer is known
-    locals_ = _by_task(records)
+    locals_: dict[str, tuple[JobRunAccounting, ...]] = {}
+    for record in records:
+        name = TransferAttemptId("", record.job_id, record.task, 0).local
+        locals_[name] = (*locals_.get(name, ()), record)
     names = (name for name in {*kept_records, *transfers} if task in (0, parse_local_job_and_task(name)[1]))
     chosen = sorted(names, key=parse_local_job_and_task)
     if not chosen:
@@ -130,14 +133,6 @@ def _total(owner: str, cluster: str, records: list[RemoteJobRunAccounting]) -> R
 def _sum(amounts: Iterable[float | None]) -> float | None:
     values = [amount for amount in amounts if amount is not None]
     return sum(values) if values else None
-
-
-def _by_task(records: Iterable[JobRunAccounting]) -> dict[str, tuple[JobRunAccounting, ...]]:
-    by_task: dict[str, tuple[JobRunAccounting, ...]] = {}
-    for record in records:
-        name = TransferAttemptId("", record.job_id, record.task, 0).local
-        by_task[name] = (*by_task.get(name, ()), record)
-    return by_task
 
 
 def _joined(

@@ -38,8 +38,7 @@ class ClusterBreakers:
         """Use a changed configuration; shorten pauses that exceed the new `pause_max_s`."""
         self._policy = policy.breaker
         before = dict(self._known)
-        for name, state in before.items():
-            self._known[name] = self._shortened(state)
+        self._known.update({name: self._shortened(state) for name, state in before.items()})
         if self._known != before:
             self._show()
 
@@ -96,9 +95,8 @@ class ClusterBreakers:
         if not state.until:
             return {}
         until, before = self._probes.get(state.cluster, (None, {}))
-        probes = circuit_breaker.first_probe_time_of_each_owner(state, transfers) | (
-            before if until == state.until else {}
-        )
+        earlier = before if until == state.until else {}
+        probes = circuit_breaker.first_probe_time_of_each_owner(state, transfers) | earlier
         self._probes[state.cluster] = state.until, probes
         return probes
 

@@ -94,8 +94,7 @@ class OrphanRemoteJobCleaner:
             _log.warning("event=failed act=unstage name=%s why=%r", name[0], str(removal.exception()))
         if name in self._unstaging:
             return False
-        folder = self._inbox.stage_of(ended.record)
-        if not folder:
+        if not (folder := self._inbox.stage_of(ended.record)):
             return True
         if home_and_remote_mismatches.may_remote_folder_have_outputs(ended):
             self._ledger.note(ended, f"the output files may not be home: kept at {ended.remote}, {folder}")

@@ -261,8 +261,7 @@ class TransferLedger:
         self._told.pop(transfer.key, None)
         self._transfers.put(transfer.but(record=""))
         if transfer.listed != OwnerSeenInHomeJobList.YES and transfer.closed_at:
-            rested = self.rested.setdefault(transfer.uid, deque())
-            rested.append((transfer.name, transfer.closed_at))
+            self.rested.setdefault(transfer.uid, deque()).append((transfer.name, transfer.closed_at))
 
     def forget_unproved(self, name: str, uid: int) -> None:
         """Delete a closed transfer from the state file, if the owner is not proved."""
