@@ -77,7 +77,7 @@ class QueueInstanceState(StateFacts):
     __slots__ = ()
 
 
-class HasFact:
+class StateFactProperty:
     """A property of a job's state: whether the state has a fact."""
 
     def __init__(self, fact: str) -> None:
@@ -92,14 +92,14 @@ class JobState(StateFacts):
 
     __slots__ = ()
 
-    is_waiting = HasFact(JobStateFact.WAITING)  # the job has no host
-    is_running = HasFact(JobStateFact.RUNNING)  # the job has a host, even while suspended or being deleted
-    is_held = HasFact(JobStateFact.HELD)  # a hold does not stop a running job
-    is_suspended = HasFact(JobStateFact.SUSPENDED)  # for any reason
-    is_by_hand = HasFact(JobStateFact.BY_HAND)  # a person suspended the job
-    is_deleting = HasFact(JobStateFact.DELETING)  # the job was deleted but still exists
-    is_error = HasFact(JobStateFact.ERROR)  # the job waits until somebody clears the error
-    is_restarted = HasFact(JobStateFact.RESTARTED)  # the job was started before
+    is_waiting = StateFactProperty(JobStateFact.WAITING)  # the job has no host
+    is_running = StateFactProperty(JobStateFact.RUNNING)  # the job has a host, even while suspended or being deleted
+    is_held = StateFactProperty(JobStateFact.HELD)  # a hold does not stop a running job
+    is_suspended = StateFactProperty(JobStateFact.SUSPENDED)  # for any reason
+    is_by_hand = StateFactProperty(JobStateFact.BY_HAND)  # a person suspended the job
+    is_deleting = StateFactProperty(JobStateFact.DELETING)  # the job was deleted but still exists
+    is_error = StateFactProperty(JobStateFact.ERROR)  # the job waits until somebody clears the error
+    is_restarted = StateFactProperty(JobStateFact.RESTARTED)  # the job was started before
 
     @property
     def is_listed(self) -> bool:

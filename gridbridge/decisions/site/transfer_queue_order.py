@@ -56,11 +56,8 @@ def plan_queue_renumbering(
     for (offer, before), number in zip(numbered, numbers, strict=True):
         least = max(number, least + 1)
         if before != least:
-            changed.append(
-                RenumberedTransferQueue(
-                    queue=offer.queue, before=before, after=least, why=queue_rank_reason(offer, order)
-                )
-            )
+            why = queue_rank_reason(offer, order)
+            changed.append(RenumberedTransferQueue(queue=offer.queue, before=before, after=least, why=why))
     return tuple(changed)
 
 
@@ -68,12 +65,11 @@ def plan_queue_number_restore(
     offers: Iterable[TransferQueueWithClusterLoad], former: Mapping[str, int]
 ) -> tuple[RenumberedTransferQueue, ...]:
     """Return the queues that get their original seq_no back."""
+    changed = (offer for offer in offers if former.get(offer.queue, offer.seq_no) != offer.seq_no)
     return tuple(
-        RenumberedTransferQueue(
-            queue=offer.queue, before=offer.seq_no, after=former[offer.queue], why="original number"
-        )
-        for offer in offers
-        if offer.seq_no is not None and former.get(offer.queue, offer.seq_no) != offer.seq_no
+        RenumberedTransferQueue(queue=offer.queue, before=before, after=former[offer.queue], why="original number")
+        for offer in changed
+        if (before := offer.seq_no) is not None
     )
 
 
@@ -119,9 +115,8 @@ def queue_rank_reason(offer: TransferQueueWithClusterLoad, order: QueueOrder) ->
 def describe_queue_order(offers: Iterable[TransferQueueWithClusterLoad], order: QueueOrder) -> str:
     """Describe the order of transfer queues, and any deviation of their seq_no."""
     all_offers = tuple(offers)
-    order_words = ", then ".join(
-        f"{offer.queue} ({queue_rank_reason(offer, order)})" for offer in rank_transfer_queues(all_offers, order)
-    )
+    ranked = (f"{offer.queue} ({queue_rank_reason(offer, order)})" for offer in rank_transfer_queues(all_offers, order))
+    order_words = ", then ".join(ranked)
     is_so = not plan_queue_renumbering(all_offers, order)
     later = "" if is_so else "; the queues' seq_no follow another order until `gridbridge setup order --apply`"
     return f"tried in this order, {WORDS[order]}: {order_words}{later}"

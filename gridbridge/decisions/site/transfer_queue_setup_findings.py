@@ -63,21 +63,18 @@ def transfer_queue_removal_edits(
     situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]
 ) -> tuple[SetupEdit, ...]:
     """Return the edits that remove a transfer queue; the queue goes first, because qconf removes no queue with jobs."""
-    other_queues = [
-        name
-        for name, queue in situation.home.queues.items()
-        if is_transfer_queue(queue) and name != situation.wanted.queue
-    ]
+    request, queues = situation.wanted, situation.home.queues
+    other_queues = [name for name, queue in queues.items() if is_transfer_queue(queue) and name != request.queue]
     shared = () if other_queues else (*_remote(situation), *_restored(situation, former))
-    values = _values(situation, other_queues)
-    queue = (*_queue(situation), *user_list_removal_edits(situation))
-    return (*queue, *_sensor(situation, other_queues), *_damping(situation), *shared, *values)
-
-
-def _queue(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
-    request = situation.wanted
-    if request.queue in situation.home.queues:
-        yield SetupEdit(verb=SetupEditVerb.DROP_QUEUE, cell=request.home, name=request.queue)
+    drop = SetupEdit(verb=SetupEditVerb.DROP_QUEUE, cell=request.home, name=request.queue)
+    return (
+        *((drop,) if request.queue in queues else ()),
+        *user_list_removal_edits(situation),
+        *_sensor(situation, other_queues),
+        *_damping(situation),
+        *shared,
+        *_values(situation, other_queues),
+    )
 
 
 def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
@@ -95,42 +92,28 @@ def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Itera
     setting = SetupEdit(verb=SetupEditVerb.SET_HOST, cell=request.home, name=request.host, attribute="load_sensor")
     if SENSOR in parse_qconf_words(own):
         yield replace(setting, value=",".join(other_sensors) or "none")
-        yield _await_no_values(situation)
+        reported = f"qconf -se {request.host} | grep -q ' gb_[a-z0-9_]*=\\|,gb_[a-z0-9_]*='"
+        line = f"timeout {VALUES_S} sh -c {shlex.quote(f'while {reported}; do sleep 1; done')}"
+        yield SetupEdit.shell(line, request.home)
     if other_sensors == list(parse_qconf_words(situation.home.common.get("load_sensor", ""))):
         yield replace(setting, verb=SetupEditVerb.DROP_HOST)
 
 
-def _await_no_values(situation: TransferSetupSituation) -> SetupEdit:
-    request = situation.wanted
-    reported = f"qconf -se {request.host} | grep -q ' gb_[a-z0-9_]*=\\|,gb_[a-z0-9_]*='"
-    line = f"timeout {VALUES_S} sh -c {shlex.quote(f'while {reported}; do sleep 1; done')}"
-    return SetupEdit.shell(line, request.home)
-
-
 def _damping(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
-    name = load_value_complex_attribute(situation.wanted.remote, PENDING)
-    if _is_needed(name, situation):
-        return
-    adjustments = situation.home.scheduler.get("job_load_adjustments", "NONE")
-    listed = parse_qconf_pairs(adjustments)
-    if name in listed:
-        other_adjustments = ",".join(f"{key}={value}" for key, value in listed.items() if key != name)
-        yield SetupEdit(
-            verb=SetupEditVerb.SET_SCHEDULER,
-            cell=situation.wanted.home,
-            attribute="job_load_adjustments",
-            value=other_adjustments or "NONE",
-        )
+    name, attribute = load_value_complex_attribute(situation.wanted.remote, PENDING), "job_load_adjustments"
+    listed = parse_qconf_pairs(situation.home.scheduler.get(attribute, "NONE"))
+    if name in listed and not _is_needed(name, situation):
+        rest = ",".join(f"{key}={value}" for key, value in listed.items() if key != name) or "NONE"
+        cell = situation.wanted.home
+        yield SetupEdit(verb=SetupEditVerb.SET_SCHEDULER, cell=cell, attribute=attribute, value=rest)
 
 
 def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
     for name, queue in situation.home.queues.items():
         for where, values in parse_qconf_pairs_by_host(queue.get("complex_values", "")):
-            remote = values.get(REMOTE)
-            if remote is not None and not is_true_in_qconf(remote):
-                yield SetupEdit.of_queue(
-                    SetupEditVerb.DROP, situation.wanted.home, f"{name}{where}", "complex_values", f"{REMOTE}={remote}"
-                )
+            if REMOTE in values and not is_true_in_qconf(values[REMOTE]):
+                value, cell = f"{REMOTE}={values[REMOTE]}", situation.wanted.home
+                yield SetupEdit.of_queue(SetupEditVerb.DROP, cell, f"{name}{where}", "complex_values", value)
     if REMOTE in situation.home.complexes:
         yield SetupEdit(verb=SetupEditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=REMOTE)
 
