@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from gridbridge.cli import main
 from gridbridge.config import configuration_file
-from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit, SetupEditVerb
+from gridbridge.model.site.setup_findings_and_edits import FindingSeverity, SetupEdit
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
 from gridbridge.site.cli import check_command, setup_command
@@ -137,7 +137,7 @@ def test_who_is_not_root_makes_no_balancer(
     configured: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Useradd would only say that it can't lock a file, and to try later."""
-    edit = SetupEdit(verb=SetupEditVerb.SHELL, value="false")
+    edit = SetupEdit.shell("false")
     step = setup_command.SetupStep(what="x", line="false", environment="", where="", edit=edit)
     monkeypatch.setattr(setup_command.balancer_setup, "plan_balancer_setup", lambda _: (step,))
     monkeypatch.setattr("os.geteuid", lambda: 1001)

@@ -37,25 +37,7 @@ from gridbridge.model.site_configuration import (
     JobEndPushKind,
     Policy,
 )
-from gridbridge.model.transfer.transfer_config_sections import (
-    AMOUNT,
-    ASKED_FOR,
-    KINDS,
-    RESOURCE_THERE,
-    RULE_NAME,
-    STAGED_IN,
-    STAGED_OUT,
-    THERE,
-    BreakerSection,
-    OarPropertyRelation,
-    PeMappingRule,
-    PollerSection,
-    ProjectMappingRule,
-    QueueMappingRule,
-    ResourceMappingRule,
-    RetentionSection,
-    TransferQueueSection,
-)
+from gridbridge.model.transfer import transfer_config_sections
 from tests.config.policy_text import format_policy
 
 ROOT = Path(__file__).parents[2]
@@ -63,26 +45,26 @@ SAMPLE = ROOT / "conf" / "gridbridge.toml"
 TITLES = {
     "[site]": SiteSection,
     "[cluster.NAME]": ClusterSection,
-    "[queue.NAME]": TransferQueueSection,
-    "[poller]": PollerSection,
-    "[breaker]": BreakerSection,
-    "[retention]": RetentionSection,
-    "[map.CLUSTER.resource.NAME]": ResourceMappingRule,
-    "[map.CLUSTER.pe.NAME]": PeMappingRule,
-    "[map.CLUSTER.project.NAME]": ProjectMappingRule,
-    "[map.CLUSTER.queue.NAME]": QueueMappingRule,
+    "[queue.NAME]": transfer_config_sections.TransferQueueSection,
+    "[poller]": transfer_config_sections.PollerSection,
+    "[breaker]": transfer_config_sections.BreakerSection,
+    "[retention]": transfer_config_sections.RetentionSection,
+    "[map.CLUSTER.resource.NAME]": transfer_config_sections.ResourceMappingRule,
+    "[map.CLUSTER.pe.NAME]": transfer_config_sections.PeMappingRule,
+    "[map.CLUSTER.project.NAME]": transfer_config_sections.ProjectMappingRule,
+    "[map.CLUSTER.queue.NAME]": transfer_config_sections.QueueMappingRule,
     "[provider.NAME]": MachineProviderSection,
     "[squeeze]": SqueezeSection,
 }
 EXCLUSIVE = ("drop", "require", "reject")  # with nearly every other key of a rule
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,20}"
 TEXTS = {
-    AMOUNT.right: st.sampled_from(["", "1:0:0", "2G", "3"]),
+    transfer_config_sections.AMOUNT.right: st.sampled_from(["", "1:0:0", "2G", "3"]),
     ANY_TEXT.right: st.from_regex(r"[ -~]{0,20}", fullmatch=True),
-    RULE_NAME.right: st.just("*") | st.from_regex(NAME, fullmatch=True),
-    ASKED_FOR.right: st.just("") | st.from_regex(NAME, fullmatch=True),
-    RESOURCE_THERE.right: st.just("") | st.from_regex(NAME, fullmatch=True),
-    THERE.right: st.just("") | st.from_regex(NAME, fullmatch=True),
+    transfer_config_sections.RULE_NAME.right: st.just("*") | st.from_regex(NAME, fullmatch=True),
+    transfer_config_sections.ASKED_FOR.right: st.just("") | st.from_regex(NAME, fullmatch=True),
+    transfer_config_sections.RESOURCE_THERE.right: st.just("") | st.from_regex(NAME, fullmatch=True),
+    transfer_config_sections.THERE.right: st.just("") | st.from_regex(NAME, fullmatch=True),
     ABSOLUTE_PATH.right: st.from_regex(r"/[ -~]{0,20}", fullmatch=True),
     ACCOUNT.right: st.sampled_from(["gridbridge", "_grid", "g-1"]),
     CLUSTER_NAME.right: st.sampled_from(["alpha", "beta"]),
@@ -91,8 +73,8 @@ TEXTS = {
     PATH_OR_NONE.right: st.sampled_from(["", "/a b/accounting"]),
     SSH_PLACE.right: st.sampled_from(["delta-master", "10.0.0.1:2222"]),
     FAR_FOLDER.right: st.sampled_from([".gridbridge/stage", "/scratch/gb"]),
-    STAGED_IN.right: st.sampled_from(["", "a:b%2Cc", "/data/x:."]),
-    STAGED_OUT.right: st.sampled_from(["", ".", "a b:%22"]),
+    transfer_config_sections.STAGED_IN.right: st.sampled_from(["", "a:b%2Cc", "/data/x:."]),
+    transfer_config_sections.STAGED_OUT.right: st.sampled_from(["", ".", "a b:%22"]),
     STATE_URL.right: st.sampled_from(["sqlite:////x y.db", "postgresql://me@db:5432/grid"]),
 }
 
@@ -136,16 +118,20 @@ def read_again(policy: Policy) -> Policy:
 
 def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
     """Return rules of a kind, at most one: two resources must not become the same."""
-    rule, form = KINDS[kind]
+    rule, form = transfer_config_sections.KINDS[kind]
     names = st.tuples(st.just(kind), TEXTS[form.right])
     plain = {key.name: getattr(rule(), key.name) for key in fields(rule) if key.name in EXCLUSIVE}
-    plain |= {"relation": OarPropertyRelation.AS_USUAL} if rule is ResourceMappingRule else {}
-    plain |= {"spread": ""} if rule is PeMappingRule else {}  # of OAR alone
+    plain |= (
+        {"relation": transfer_config_sections.OarPropertyRelation.AS_USUAL}
+        if rule is transfer_config_sections.ResourceMappingRule
+        else {}
+    )
+    plain |= {"spread": ""} if rule is transfer_config_sections.PeMappingRule else {}  # of OAR alone
     rules = sections_of(rule, **plain) | st.just(rule(reject="why"))
     return st.dictionaries(names, rules, min_size=1, max_size=1)
 
 
-POLLERS = sections_of(PollerSection).filter(lambda poller: poller.stale_s > poller.interval_s)
+POLLERS = sections_of(transfer_config_sections.PollerSection).filter(lambda poller: poller.stale_s > poller.interval_s)
 PORTS = st.integers(1, MAX_PORT)
 CELL: dict[str, object] = {
     **{"kind": ClusterKind.GRIDENGINE, "qmaster_port": PORTS, "execd_port": PORTS},
@@ -195,19 +181,21 @@ POLICIES = st.builds(
     | st.fixed_dictionaries({"alpha": FOLDERS, "beta": FOLDERS}),
     queues=st.dictionaries(
         TEXTS[OBJECT_NAME.right],
-        sections_of(TransferQueueSection, cluster="beta", **NOT_STAGED, **NOT_OF_OAR),
+        sections_of(transfer_config_sections.TransferQueueSection, cluster="beta", **NOT_STAGED, **NOT_OF_OAR),
         max_size=2,
     ),
     poller=POLLERS,
-    breaker=sections_of(BreakerSection),
-    retention=sections_of(RetentionSection),
-    maps=st.dictionaries(st.just("beta"), st.one_of(map(rules_of, KINDS)), max_size=1),
+    breaker=sections_of(transfer_config_sections.BreakerSection),
+    retention=sections_of(transfer_config_sections.RetentionSection),
+    maps=st.dictionaries(st.just("beta"), st.one_of(map(rules_of, transfer_config_sections.KINDS)), max_size=1),
 )
 
 
 @pytest.mark.parametrize("types", ["", "besteffort", "besteffort timesharing=user,*"])
 def test_what_only_oar_has_survives_its_file(types: str) -> None:
-    queue = TransferQueueSection(cluster="gamma", pending_limit=1, slots=1, oar_queue="long", oar_type=types)
+    queue = transfer_config_sections.TransferQueueSection(
+        cluster="gamma", pending_limit=1, slots=1, oar_queue="long", oar_type=types
+    )
     policy = Policy(
         site=SiteSection(cluster="alpha"),
         clusters={
@@ -215,7 +203,12 @@ def test_what_only_oar_has_survives_its_file(types: str) -> None:
             "gamma": ClusterSection(kind=ClusterKind.OAR, ssh="far"),
         },
         queues={"transfer-gamma": queue},
-        maps={"gamma": {("pe", "mpi"): PeMappingRule(spread="4"), ("pe", "x"): PeMappingRule(spread="fill_up")}},
+        maps={
+            "gamma": {
+                ("pe", "mpi"): transfer_config_sections.PeMappingRule(spread="4"),
+                ("pe", "x"): transfer_config_sections.PeMappingRule(spread="fill_up"),
+            }
+        },
     )
 
     assert policy == read_again(policy)
@@ -257,15 +250,17 @@ def test_the_sample_fits_the_lab() -> None:
             "alpha": ClusterSection(qmaster_port=6444, execd_port=6445),
             "beta": ClusterSection(qmaster_port=6454, execd_port=6455, spool_shared=True),
         },
-        queues={"transfer-beta": TransferQueueSection(cluster="beta", pending_limit=10, slots=100)},
+        queues={
+            "transfer-beta": transfer_config_sections.TransferQueueSection(cluster="beta", pending_limit=10, slots=100)
+        },
         campaigns={"beta": ClusterCampaignsSection()},
         providers={"lab": MachineProviderSection(program="/opt/gridlab/power-node")},
         maps={
             "beta": {
-                ("resource", "h_rt"): ResourceMappingRule(),
-                ("pe", "smp"): PeMappingRule(),
-                ("project", "*"): ProjectMappingRule(),
-                ("queue", "all.q"): QueueMappingRule(),
+                ("resource", "h_rt"): transfer_config_sections.ResourceMappingRule(),
+                ("pe", "smp"): transfer_config_sections.PeMappingRule(),
+                ("project", "*"): transfer_config_sections.ProjectMappingRule(),
+                ("queue", "all.q"): transfer_config_sections.QueueMappingRule(),
             }
         },
     )

@@ -2,30 +2,23 @@
 
 import pytest
 
-from gridbridge.model.transfer_route import (
-    EmbeddedClusterAccess,
-    TransferRoute,
-    decode_transfer_route,
-    encode_transfer_route,
-    parse_ssh_login_address,
-    remote_cluster_access_of_person,
-)
+from gridbridge.model import transfer_route
 
 SIDES = {f"{side}_timeout_s": "15" for side in ("local", "remote")}
-BY_SSH = TransferRoute(remote_ssh="far:2222", remote_users="alice=al bob=bo", **SIDES)
+BY_SSH = transfer_route.TransferRoute(remote_ssh="far:2222", remote_users="alice=al bob=bo", **SIDES)
 SECTION = {"ssh": "far:2222", "users": {"alice": "al"}, "qmaster_port": 6444}
 
 
 @pytest.mark.parametrize(("person", "user"), [("alice", "al"), ("bob", "bo"), ("carol", "carol")])
 def test_each_starter_finds_its_own_account_in_the_route(person: str, user: str) -> None:
-    reached = decode_transfer_route(encode_transfer_route(BY_SSH)).away_as(person).login
+    reached = transfer_route.decode_transfer_route(transfer_route.encode_transfer_route(BY_SSH)).away_as(person).login
 
     assert reached
     assert (reached.host, reached.port, reached.user) == ("far", "2222", user)
 
 
 def test_a_route_without_ssh_leads_through_clients_here() -> None:
-    assert TransferRoute(**SIDES).away.login is None
+    assert transfer_route.TransferRoute(**SIDES).away.login is None
 
 
 def test_less_patience_goes_the_same_way() -> None:
@@ -37,7 +30,7 @@ def test_less_patience_goes_the_same_way() -> None:
 
 @pytest.mark.parametrize(("person", "user"), [("alice", "al"), ("carol", "carol")])
 def test_a_section_is_read_as_the_service_reads_it(person: str, user: str) -> None:
-    reached = remote_cluster_access_of_person(SECTION, "delta", person)
+    reached = transfer_route.remote_cluster_access_of_person(SECTION, "delta", person)
 
     assert reached.login
     assert (reached.cell, reached.qmaster_port) == ("delta", "6444")
@@ -45,12 +38,14 @@ def test_a_section_is_read_as_the_service_reads_it(person: str, user: str) -> No
 
 
 def test_no_place_is_no_login() -> None:
-    assert parse_ssh_login_address("", "alice") is None
-    assert remote_cluster_access_of_person({}, "beta", "alice").login is None
+    assert transfer_route.parse_ssh_login_address("", "alice") is None
+    assert transfer_route.remote_cluster_access_of_person({}, "beta", "alice").login is None
 
 
 def test_a_section_of_an_embedded_cluster_leads_to_its_folder() -> None:
-    reached = remote_cluster_access_of_person({"kind": "embedded", "folder": "/mnt/beta"}, "beta", "alice")
+    reached = transfer_route.remote_cluster_access_of_person(
+        {"kind": "embedded", "folder": "/mnt/beta"}, "beta", "alice"
+    )
 
-    assert isinstance(reached, EmbeddedClusterAccess)
+    assert isinstance(reached, transfer_route.EmbeddedClusterAccess)
     assert (reached.path, reached.login) == ("/mnt/beta", None)

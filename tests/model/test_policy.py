@@ -15,24 +15,18 @@ from gridbridge.model.key_settings import (
 )
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
-from gridbridge.model.transfer.transfer_config_sections import (
-    KINDS,
-    BreakerSection,
-    PollerSection,
-    RetentionSection,
-    TransferQueueSection,
-)
+from gridbridge.model.transfer import transfer_config_sections
 
 KEYS = [
     pytest.param(key, id=f"{kind.__name__}.{key.name}")
     for kind in (
         SiteSection,
         ClusterSection,
-        TransferQueueSection,
-        PollerSection,
-        BreakerSection,
-        RetentionSection,
-        *(rule for rule, _ in KINDS.values()),
+        transfer_config_sections.TransferQueueSection,
+        transfer_config_sections.PollerSection,
+        transfer_config_sections.BreakerSection,
+        transfer_config_sections.RetentionSection,
+        *(rule for rule, _ in transfer_config_sections.KINDS.values()),
     )
     for key in fields(kind)
 ]

@@ -11,13 +11,7 @@ import pytest
 
 from gridbridge.config import configuration_file
 from gridbridge.decisions.site.service_fault_findings import why_a_folder_takes_no_files
-from gridbridge.program import status_and_why_reports
-from gridbridge.program.service_disk_space import (
-    LOOK_S,
-    FullServiceFolderWatch,
-    StarterTmpdirQuery,
-    free_space_of_campaign_filesystem,
-)
+from gridbridge.program import service_disk_space, status_and_why_reports
 from gridbridge.program.threads_and_backoff import OwnerThreadPools
 from gridbridge.shell import local_host_facts
 from gridbridge.site import site_inspection
@@ -40,12 +34,12 @@ def test_a_folder_that_can_not_be_written_is_told_once_and_so_is_its_end(
 ) -> None:
     caplog.set_level(logging.INFO)
     time, folder = Time(), tmp_path / "spool"
-    watch = FullServiceFolderWatch((str(tmp_path), str(folder)), time)
+    watch = service_disk_space.FullServiceFolderWatch((str(tmp_path), str(folder)), time)
     told = []
     for change in (lambda: None, lambda: None, folder.mkdir, lambda: None, folder.rmdir):
         change()
         told.append(watch.lacks())
-        time.now_s += LOOK_S
+        time.now_s += service_disk_space.LOOK_S
 
     lacking = f"nothing can be written to {folder}: No such file or directory"
     assert told == [lacking, lacking, "", "", lacking]
@@ -55,11 +49,11 @@ def test_a_folder_that_can_not_be_written_is_told_once_and_so_is_its_end(
 
 def test_it_is_looked_at_now_and_then_and_nothing_is_left_there(tmp_path: Path) -> None:
     time = Time()
-    watch = FullServiceFolderWatch((str(tmp_path),), time)
+    watch = service_disk_space.FullServiceFolderWatch((str(tmp_path),), time)
     before = watch.lacks()
     tmp_path.chmod(0o755)
     os.rename(tmp_path, f"{tmp_path}.away")
-    time.now_s += LOOK_S - 1
+    time.now_s += service_disk_space.LOOK_S - 1
     soon = watch.lacks()
     time.now_s += 1
     later = watch.lacks()
@@ -82,13 +76,15 @@ def test_a_full_folder_of_tmpdirs_closes_the_queues_though_the_service_writes_no
     """One that is not there is execd's trouble, and closes nothing."""
     folder, time = tmp_path / "tmp", Time()
     folder.mkdir()
-    watch = FullServiceFolderWatch((str(tmp_path),), time, lambda: (str(folder), str(tmp_path / "none")))
+    watch = service_disk_space.FullServiceFolderWatch(
+        (str(tmp_path),), time, lambda: (str(folder), str(tmp_path / "none"))
+    )
     before = watch.lacks()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
-    time.now_s += LOOK_S
+    time.now_s += service_disk_space.LOOK_S
     full = watch.lacks()
     subprocess.run(["umount", "--lazy", folder], check=True)
-    time.now_s += LOOK_S
+    time.now_s += service_disk_space.LOOK_S
 
     assert (before, full) == ("", f"{folder} is full: 64 KiB are free, 1024 are needed")
     assert watch.lacks() == ""
@@ -102,7 +98,7 @@ def test_a_full_filesystem_for_campaigns_is_seen_by_check_and_status(
     """The spool's own filesystem has room. A folder in that is no filesystem to look at."""
     folder = tmp_path / "campaigns"
     folder.mkdir()
-    monkeypatch.setattr(free_space_of_campaign_filesystem, "__defaults__", (str(folder),))
+    monkeypatch.setattr(service_disk_space.free_space_of_campaign_filesystem, "__defaults__", (str(folder),))
     before = (
         site_inspection.free_space_of_state_folders().keys(),
         status_and_why_reports.build_site_status_report(datetime.now(UTC), str(tmp_path)).alarm,
@@ -147,7 +143,7 @@ def test_home_tells_where_the_starters_of_our_queues_have_their_notes(tmp_path: 
     client.chmod(0o755)
     policy = configuration_file.parse_configuration("gridbridge.toml", SITE.format(folder=tmp_path).encode())
     workers = OwnerThreadPools()
-    tmpdirs = StarterTmpdirQuery(policy, workers, Time())
+    tmpdirs = service_disk_space.StarterTmpdirQuery(policy, workers, Time())
 
     assert until(tmpdirs.folders, "the answer") == {"/var/tmp/sge"}
     workers.dismiss()

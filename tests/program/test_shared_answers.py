@@ -10,12 +10,7 @@ import pytest
 from gridbridge.model.cluster_snapshot import CampaignJobsAtCluster, ClusterSnapshot, JobListRow
 from gridbridge.model.states import UNSEEN
 from gridbridge.model.transfer_route import GridEngineCellAccess, OarServerAccess, parse_ssh_login_address
-from gridbridge.program.cluster_observer import (
-    ClusterSnapshotSharing,
-    SharedClusterSnapshot,
-    identify_cluster_query,
-    query_result_to_share,
-)
+from gridbridge.program import cluster_observer
 from gridbridge.shell.clock import Clock
 from gridbridge.state.cluster_query_tables import LastClusterQueryResult
 from gridbridge.state.state_file import StateFile
@@ -35,14 +30,14 @@ class Site:
         self.after_s = 1.0
         self.clock = Clock(lambda: NOON.timestamp() + self.after_s)
         self.database = StateFile.open(self.path)
-        self.sharing = ClusterSnapshotSharing(self.database, self.clock)
+        self.sharing = cluster_observer.ClusterSnapshotSharing(self.database, self.clock)
 
     def put(self, seen: ClusterSnapshot | None = SEEN, sent: CampaignJobsAtCluster = SENT, **other: object) -> None:
         """Share an answer."""
         known = {"every_s": 0.0, "location": "there", "trouble": ""} | other
-        self.sharing.put("beta", query_result_to_share(seen, sent, now=self.clock.now(), **known))  # type: ignore[arg-type]
+        self.sharing.put("beta", cluster_observer.query_result_to_share(seen, sent, now=self.clock.now(), **known))  # type: ignore[arg-type]
 
-    def find(self, *released: str, location: str = "there") -> SharedClusterSnapshot | None:
+    def find(self, *released: str, location: str = "there") -> cluster_observer.SharedClusterSnapshot | None:
         """Look for one that knows these arrays."""
         return self.sharing.find("beta", location, frozenset(released), LIMIT_S)
 
@@ -59,8 +54,8 @@ def test_a_young_answer_is_taken(site: Site) -> None:
     site.put()
 
     assert nobody_asked is None
-    assert site.find("3.1") == SharedClusterSnapshot(snapshot=SEEN)
-    assert site.find() == SharedClusterSnapshot(snapshot=SEEN)
+    assert site.find("3.1") == cluster_observer.SharedClusterSnapshot(snapshot=SEEN)
+    assert site.find() == cluster_observer.SharedClusterSnapshot(snapshot=SEEN)
 
 
 def test_one_that_was_asked_before_an_array_was_released_knows_nothing_of_it(site: Site) -> None:
@@ -94,7 +89,7 @@ def test_a_question_that_failed_a_moment_ago_has_no_answer(site: Site) -> None:
     """Unknown: nobody takes it for a list without our jobs."""
     site.put(None, trouble="refused")
 
-    assert site.find("3.1") == SharedClusterSnapshot(trouble="refused")
+    assert site.find("3.1") == cluster_observer.SharedClusterSnapshot(trouble="refused")
 
 
 def test_what_can_not_be_read_is_asked_for(site: Site) -> None:
@@ -105,8 +100,8 @@ def test_what_can_not_be_read_is_asked_for(site: Site) -> None:
 
 
 def test_a_dry_run_shares_nothing(site: Site) -> None:
-    ClusterSnapshotSharing(site.database, site.clock, is_dry=True).put(
-        "beta", query_result_to_share(SEEN, SENT, "there", NOON)
+    cluster_observer.ClusterSnapshotSharing(site.database, site.clock, is_dry=True).put(
+        "beta", cluster_observer.query_result_to_share(SEEN, SENT, "there", NOON)
     )
 
     assert site.find("3.1") is None
@@ -124,15 +119,15 @@ def test_a_place_is_all_by_which_a_cluster_is_asked() -> None:
             login=parse_ssh_login_address(host, "me"),
         )
 
-    there = identify_cluster_query(cell("1"), ("transfer-a",))
+    there = cluster_observer.identify_cluster_query(cell("1"), ("transfer-a",))
     others = [
-        identify_cluster_query(cell("2"), ("transfer-a",)),
-        identify_cluster_query(cell("1", "h"), ("transfer-a",)),
-        identify_cluster_query(cell("1"), ()),
-        identify_cluster_query(OarServerAccess(timeout_s=1), ("transfer-a",)),
+        cluster_observer.identify_cluster_query(cell("2"), ("transfer-a",)),
+        cluster_observer.identify_cluster_query(cell("1", "h"), ("transfer-a",)),
+        cluster_observer.identify_cluster_query(cell("1"), ()),
+        cluster_observer.identify_cluster_query(OarServerAccess(timeout_s=1), ("transfer-a",)),
     ]
 
-    assert there == identify_cluster_query(cell("1"), ("transfer-a",))
+    assert there == cluster_observer.identify_cluster_query(cell("1"), ("transfer-a",))
     assert there not in others
     assert len(set(others)) == 4
 
@@ -140,7 +135,7 @@ def test_a_place_is_all_by_which_a_cluster_is_asked() -> None:
 def test_of_two_programs_one_reads_what_the_other_wrote(site: Site) -> None:
     site.put()
     other = StateFile.open(site.path)
-    found = ClusterSnapshotSharing(other, site.clock).find("beta", "there", SENT.released, LIMIT_S)
+    found = cluster_observer.ClusterSnapshotSharing(other, site.clock).find("beta", "there", SENT.released, LIMIT_S)
     other.close()
 
-    assert found == SharedClusterSnapshot(snapshot=replace(SEEN))
+    assert found == cluster_observer.SharedClusterSnapshot(snapshot=replace(SEEN))

@@ -9,12 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gridbridge.program.threads_and_backoff import (
-    OwnerThreadPools,
-    ThreadNotStarted,
-    ThreadPool,
-    is_thread_start_failure,
-)
+from gridbridge.program import threads_and_backoff
 
 NOBODY = 65_534
 
@@ -40,9 +35,9 @@ def without_room(act: Callable[[Callable[[], None]], object]) -> None:
 def test_what_no_thread_could_be_started_for_is_a_failure_and_never_done() -> None:
     def act(give_room: Callable[[], None]) -> None:
         done: list[int] = []
-        pool = ThreadPool(2)
+        pool = threads_and_backoff.ThreadPool(2)
         refused = pool.submit(done.append, 1)
-        with pytest.raises(ThreadNotStarted):
+        with pytest.raises(threads_and_backoff.ThreadNotStarted):
             refused.result(5)
         give_room()
         pool.submit(done.append, 2).result(5)
@@ -56,10 +51,10 @@ def test_threads_that_are_there_go_on() -> None:
     def act(give_room: Callable[[], None]) -> None:
         give_room()
         limits = resource.getrlimit(resource.RLIMIT_NPROC)
-        pool, go = ThreadPool(2), threading.Event()
+        pool, go = threads_and_backoff.ThreadPool(2), threading.Event()
         first = pool.submit(go.wait, 5)
         resource.setrlimit(resource.RLIMIT_NPROC, (0, limits[1]))
-        with pytest.raises(ThreadNotStarted):
+        with pytest.raises(threads_and_backoff.ThreadNotStarted):
             pool.submit(int).result(5)
         go.set()
 
@@ -71,14 +66,14 @@ def test_threads_that_are_there_go_on() -> None:
 
 def test_an_act_for_a_person_fails_where_no_thread_can_be_started() -> None:
     def act(_: Callable[[], None]) -> None:
-        with pytest.raises(ThreadNotStarted):
-            OwnerThreadPools().do("alice", int, "1").result(5)
+        with pytest.raises(threads_and_backoff.ThreadNotStarted):
+            threads_and_backoff.OwnerThreadPools().do("alice", int, "1").result(5)
 
     without_room(act)
 
 
 def test_an_act_that_fails_fails_as_itself_and_one_that_is_dismissed_is_cancelled() -> None:
-    pool, go = ThreadPool(1), threading.Event()
+    pool, go = threads_and_backoff.ThreadPool(1), threading.Event()
     failing = pool.submit(int, "x")
     pool.submit(go.wait, 5)
     dismissed = pool.submit(int)
@@ -95,7 +90,7 @@ def test_that_no_thread_can_be_started_is_known_from_any_other_fault() -> None:
         with pytest.raises(RuntimeError) as raised:
             ThreadPoolExecutor(1).submit(int)
 
-        assert is_thread_start_failure(raised.value)
+        assert threads_and_backoff.is_thread_start_failure(raised.value)
 
     without_room(act)
-    assert not is_thread_start_failure(RuntimeError("can't start new thread"))
+    assert not threads_and_backoff.is_thread_start_failure(RuntimeError("can't start new thread"))

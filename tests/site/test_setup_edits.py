@@ -6,12 +6,7 @@ import pytest
 
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.site.setup_findings_and_edits import SetupEdit, SetupEditVerb, SharedSettingUndo
-from gridbridge.site.setup_edits import (
-    delete_former_settings,
-    read_former_settings,
-    record_former_settings,
-    run_setup_edit,
-)
+from gridbridge.site import setup_edits
 
 
 def an_undo(former: str, attribute: str = "queue_sort_method") -> SharedSettingUndo:
@@ -27,16 +22,16 @@ def notes(tmp_path: Path) -> str:
 
 @pytest.mark.root
 def test_the_first_former_value_is_the_one_that_counts(notes: str) -> None:
-    record_former_settings((an_undo("load"),), notes)
-    record_former_settings((an_undo("seqno"), an_undo("0:7:30", "load_adjustment_decay_time")), notes)
+    setup_edits.record_former_settings((an_undo("load"),), notes)
+    setup_edits.record_former_settings((an_undo("seqno"), an_undo("0:7:30", "load_adjustment_decay_time")), notes)
 
-    assert [each.undo.value for each in read_former_settings(notes)] == ["load", "0:7:30"]
+    assert [each.undo.value for each in setup_edits.read_former_settings(notes)] == ["load", "0:7:30"]
 
 
 def test_nothing_was_noted_at_first(notes: str) -> None:
-    delete_former_settings(notes)
+    setup_edits.delete_former_settings(notes)
 
-    assert read_former_settings(notes) == []
+    assert setup_edits.read_former_settings(notes) == []
 
 
 @pytest.mark.root
@@ -44,9 +39,9 @@ def test_broken_notes_are_told(notes: str) -> None:
     Path(notes).write_text('[{"done": 1}]')
 
     with pytest.raises(StateError, match="invalid record of former settings"):
-        read_former_settings(notes)
+        setup_edits.read_former_settings(notes)
 
 
 def test_an_edit_that_fails_tells_the_last_words() -> None:
     with pytest.raises(CommandFailed, match="no such thing"):
-        run_setup_edit(SetupEdit(verb=SetupEditVerb.SHELL, value="echo no such thing >&2; exit 3"), None)
+        setup_edits.run_setup_edit(SetupEdit.shell("echo no such thing >&2; exit 3"), None)
