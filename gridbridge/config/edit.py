@@ -31,7 +31,11 @@ def main(argv: list[str] | None = None) -> None:
         section, is_put = (group, name), verb == "put"
         edited = put_keys_in_section(raw, section, lines) if is_put else remove_section_and_subsections(raw, section)
         if edited != raw:
-            _replace(os.path.realpath(path), edited)
+            target = os.path.realpath(path)
+            before = os.stat(target)
+            safe_files.replace_file_atomically(target, edited, mode=before.st_mode & 0o777)
+            if os.stat(target).st_gid != before.st_gid:
+                os.chown(target, -1, before.st_gid)
     except (GridbridgeError, OSError) as error:
         raise SystemExit(f"{path}: {error}") from error
 
@@ -128,13 +132,6 @@ def _without_empty(sections: Mapping[str, Any], section: Section) -> Mapping[str
 
 def _title(section: Section) -> str:
     return ".".join(map(format_toml_key, section))
-
-
-def _replace(path: str, data: bytes) -> None:
-    before = os.stat(path)
-    safe_files.replace_file_atomically(path, data, mode=before.st_mode & 0o777)
-    if os.stat(path).st_gid != before.st_gid:
-        os.chown(path, -1, before.st_gid)
 
 
 if __name__ == "__main__":

@@ -46,14 +46,13 @@ class ProviderKindKeys:
     needs: Mapping[str, str]  # required keys with their expected form
 
 
-def _text(key: str) -> str:
-    form = {"program": FILE, "broadcast": PLACE, "bmc": PLACE, "mac": MAC, "password_file": FILE}
-    return form.get(key, WORD).right.removesuffix(", or empty")
+FORMS = {"program": FILE, "broadcast": PLACE, "bmc": PLACE, "mac": MAC, "password_file": FILE}
 
 
 def _keys(needs: tuple[str, ...], *optional: str) -> ProviderKindKeys:
     has = tuple(dict.fromkeys((*needs, *optional)))
-    return ProviderKindKeys(has=has, needs={key: _text(key) for key in needs})
+    right = {key: FORMS.get(key, WORD).right.removesuffix(", or empty") for key in needs}
+    return ProviderKindKeys(has=has, needs=right)
 
 
 OF_CLOUDS = ("region", "credentials", "image", "size", "key_name")
@@ -75,8 +74,7 @@ OF_HOST = {
 }
 
 
-def find_provider_contradictions(sections: Table) -> Iterator[str]:
-    """Find contradictions between sections [provider.NAME], [pool.NAME] and [power.HOST]."""
+def _provider_contradictions(sections: Table) -> Iterator[str]:
     providers = subtable_or_empty(sections, "provider")
     judges = (("provider", _provider_problems), ("pool", _pool_problems), ("power", _host_problems))
     for title, judge in judges:
@@ -190,7 +188,7 @@ def find_config_problems(sections: Table) -> Iterator[str]:
     for step in ("people", "mounts"):
         if step in steps and not boot.get(step):
             yield f'[bootstrap] {step}: empty; expected a value, or steps without "{step}"'
-    yield from find_provider_contradictions(sections)
+    yield from _provider_contradictions(sections)
 
 
 def _of_schedule(schedule: object) -> Iterator[str]:

@@ -7,6 +7,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -236,10 +237,12 @@ def load_config_or_one_in_force(path: str) -> tuple[Policy, str]:
     try:
         return configuration_file.load_configuration(path), ""
     except ConfigError as error:
-        in_force = None if path != CONFIG or safe_files.required_trusted_file_owner() is not None else _in_force()
-        if in_force is None:
-            raise
-        return in_force, error.problems[0]
+        if path == CONFIG and safe_files.required_trusted_file_owner() is None:
+            with suppress(OSError, GridbridgeError):
+                service = os.stat(os.path.dirname(IN_FORCE)).st_uid
+                raw, _ = safe_files.read_file_only_owner_writes(IN_FORCE, configuration_file.MAX_BYTES, service)
+                return configuration_file.parse_configuration(IN_FORCE, raw), error.problems[0]
+        raise
 
 
 def load_config_with_home_cluster(path: str) -> Policy:
@@ -260,13 +263,3 @@ def load_config_of_folder_or_site(folder: str, path: str) -> Policy:
     if not path:
         return Policy(site=SiteSection(cluster=""), clusters={}, queues={})
     return load_config_or_one_in_force(path)[0]
-
-
-def _in_force() -> Policy | None:
-    try:
-        service = os.stat(os.path.dirname(IN_FORCE)).st_uid
-        return configuration_file.parse_configuration(
-            IN_FORCE, safe_files.read_file_only_owner_writes(IN_FORCE, configuration_file.MAX_BYTES, service)[0]
-        )
-    except (OSError, GridbridgeError):
-        return None

@@ -102,8 +102,11 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     job, name, submitted = question.job, question.name, question.submitted
     remote = policy.queues[queue].cluster
     request, pe, slots = submitted.request, submitted.pe, submitted.slots
-    shut = _refusal(submitted) or _unfit(policy, queue, submitted)
-    if shut:
+    if submitted.is_interactive:
+        return _refused(job, remote, NOT_INTERACTIVE)
+    if is_transfer_name(submitted.account) or is_campaign_array_name(submitted.account):
+        return _refused(job, remote, ONE_HOP)
+    if shut := _unfit(policy, queue, submitted):
         return _refused(job, remote, shut)
     rules, far = build_request_mapping(policy, remote, queue), configured_cluster_address(policy, remote)
     vocabulary = read_names_offered_by_cluster(remote)
@@ -152,13 +155,6 @@ def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
     transfer = TransferAttemptId(policy.site.cluster, job, task, 1)
     submitted = reader.query_submitted_job(home, job, task)
     return _Asked(job=transfer.local, name=str(transfer), submitted=submitted)
-
-
-def _refusal(submitted: JobRequestAndSubmitOptions) -> str:
-    if submitted.is_interactive:
-        return NOT_INTERACTIVE
-    was_sent = is_transfer_name(submitted.account) or is_campaign_array_name(submitted.account)
-    return ONE_HOP if was_sent else ""
 
 
 def _unfit(policy: Policy, queue: str, job: JobRequestAndSubmitOptions) -> str:

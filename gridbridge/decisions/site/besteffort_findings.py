@@ -112,12 +112,6 @@ class BestEffortQueueLayout:
         return dict(zip(self.names(), used, strict=True))
 
 
-def local_queues_preempting_tasks(cell: BestEffortCellFacts, model: str) -> tuple[str, ...]:
-    """Return the local queues on the model queue's hosts; their jobs preempt best-effort tasks."""
-    hosts = cell.slots.get(model, {}).keys()
-    return tuple(name for name in non_gridbridge_queue_names(cell) if hosts & cell.slots.get(name, {}).keys())
-
-
 def _shared(cell: BestEffortCellFacts, hosts: frozenset[str]) -> frozenset[str]:
     local = non_gridbridge_queue_names(cell)
     on = Counter(host for name in local for host in cell.slots.get(name, {}))
@@ -158,7 +152,8 @@ def besteffort_queue_findings(
         *(finding for n in numbers for finding in _queue(cluster, cell, model, blocks, n)),
         *(
             finding
-            for name in local_queues_preempting_tasks(cell, model)
+            for name in non_gridbridge_queue_names(cell)
+            if blocks.slots.keys() & cell.slots.get(name, {}).keys()  # jobs of the queue preempt tasks
             for finding in _subordinates(cluster, cell, blocks, name)
         ),
         *(_slots(cluster, cell, blocks, n) for n in numbers),

@@ -32,16 +32,11 @@ def _row_sentence(row: JobListRow, now: datetime) -> str:
     singular, plural = WORDS.get(row.state.word, UNKNOWN)
     at = f" in {row.queue}" if row.queue else ""
     since = f" for {format_duration(now - row.since)}" if row.since else ""
-    verb = singular if row.task_count == 1 else plural
-    return f"{_subject(row)} {verb}{at}{since} ({row.state.text})"
-
-
-def _subject(row: JobListRow) -> str:
-    if not row.tasks:
-        return "the job"
-    if row.task_count == 1:
-        return f"task {row.task}"
-    return f"{row.task_count} tasks ({row.tasks[0][0]} to {row.tasks[-1][-1]})"
+    verb, subject = (singular if row.task_count == 1 else plural), "the job"
+    if row.tasks:
+        tasks = f"{row.task_count} tasks ({row.tasks[0][0]} to {row.tasks[-1][-1]})"
+        subject = f"task {row.task}" if row.task_count == 1 else tasks
+    return f"{subject} {verb}{at}{since} ({row.state.text})"
 
 
 def _errors(job: ListedJobStatus) -> Iterator[str]:

@@ -70,7 +70,8 @@ def metrics(textfile: str | None, listen: tuple[str, int] | None, folder: str, b
     if textfile is not None and not textfile.endswith(SUFFIX):
         raise click.UsageError(f"--textfile {textfile}: wrong name; expected a name that ends with {SUFFIX}")
     if listen:
-        _show_version()
+        if state_folder := os.environ.get("RUNTIME_DIRECTORY"):  # of systemd; `gridbridge check` reads the version
+            poller_lock.take_poller_lock(f"{state_folder}/lock", version_with_commit())
         watch = _Watch(folder, balance)
         serve_metrics(watch.measure, *listen, announce=lambda port: _tell(listen[0], port))
     families, troubles = published_metrics.collect_published_metrics(datetime.now(UTC), folder, balance)
@@ -100,12 +101,6 @@ class _Watch:
             _complain(troubles)
         self._told = troubles
         return families
-
-
-def _show_version() -> None:
-    """Publish the running version for `gridbridge check`, if systemd provides a folder."""
-    if folder := os.environ.get("RUNTIME_DIRECTORY"):
-        poller_lock.take_poller_lock(f"{folder}/lock", version_with_commit())
 
 
 def _complain(troubles: Iterable[str]) -> None:
