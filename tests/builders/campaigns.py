@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.cluster_snapshot import ClusterSnapshot
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -18,6 +19,18 @@ def made_campaign(*clusters: str, **other: Any) -> Campaign:
     jdl = Jdl(name="sweep", clusters={name: JdlClusterSettings(exec_file="run") for name in clusters or ("beta",)})
     known = {"number": 0, "uid": 1000, "owner": "alice", "state": CampaignState.IN_TREATMENT, "submitted_at": NOON}
     return Campaign(**known | {"tasks": 1, "digest": "", "jdl": jdl} | other)
+
+
+def released_array(**other: Any) -> CampaignArray:
+    """Return the first array of campaign 1, which runs at beta."""
+    known = {"campaign": 1, "number": 1, "cluster": "beta", "state": ArraySubmissionState.RELEASED, "intended_at": NOON}
+    return CampaignArray(**known | other)
+
+
+def made_snapshot(**other: Any) -> ClusterSnapshot:
+    """Return what beta shows at noon: nothing, but what is given."""
+    known = {"cluster": "beta", "taken_at": NOON, "queues": (), "jobs": {}, "pending": 0, "free_slots": 0}
+    return ClusterSnapshot(**known | other)
 
 
 def site_fixture(kind: Callable[[Path], Any]) -> object:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
+from gridbridge.model.cluster_snapshot import JobListRow, QueueInstanceStatus
 from gridbridge.model.states import JobState, JobStateFact, QueueInstanceState, QueueStartBlocker
 from gridbridge.state.cluster_query_tables import (
     LastClusterQueryResult,
@@ -18,6 +18,7 @@ from gridbridge.state.cluster_query_tables import (
     encode_cluster_snapshot,
 )
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import made_snapshot
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MANY = 100_000
@@ -41,9 +42,7 @@ QUEUE = QueueInstanceStatus(
     is_besteffort=True,
     slots_yielding=1,
 )
-SEEN = ClusterSnapshot(
-    cluster="beta",
-    taken_at=NOON,
+SEEN = made_snapshot(
     queues=(QUEUE, replace(QUEUE, name="b@n1", state=QueueInstanceState(), says_stay=True)),
     jobs={7: (RUNNING, WAITING), 8: (replace(WAITING, job_id=8, tasks=()),)},
     pending=5,

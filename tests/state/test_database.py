@@ -79,7 +79,6 @@ def test_times_come_back_in_utc(transfers: TransferRows, a_transfer: Build) -> N
     transfers.put(a_transfer(since=datetime(2026, 3, 1, 13, tzinfo=timezone(HOUR))))
 
     found = transfers.find("gb.alpha.7.0.1", 1001)
-    assert found is not None
     assert found.since == NOON
     assert found.since.tzinfo == UTC
 

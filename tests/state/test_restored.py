@@ -11,7 +11,6 @@ from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows, Task
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_recovery_from_root_ledger
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, RootLedgerArray, TaskAttemptOutcome
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, TaskDeletionMark
 from gridbridge.state.campaign_tables import ATTEMPTS
 from gridbridge.state.state_file import StateFile
@@ -41,9 +40,7 @@ class Restored:
         database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.database, self.campaigns = database, CampaignRows(database)
         self.tries = TaskAttemptRows(database, self.campaigns)
-        wish = JdlClusterSettings(exec_file="run")
-        one = made_campaign(tasks=TASKS, jdl=Jdl(name="sweep", clusters={"beta": wish, "gamma": wish}))
-        self.campaigns.add(one, "token")
+        self.campaigns.add(made_campaign("beta", "gamma", tasks=TASKS), "token")
         for cluster, tasks in (("beta", AN_ARRAY), ("gamma", 6), ("beta", 20)):
             self.campaigns.intend(1, cluster, tasks, NOON)
         self.campaigns.array_is(self.array(1), ArraySubmissionState.RELEASED, 71)

@@ -27,7 +27,6 @@ A_PERSON, A_FOLDER = 20, 50  # most folders of one person, and most files of one
 A_LISTING = 20_000  # at most this many names in a folder are read: twice the allowed campaign files
 FOR_US = 0o770  # mode of a person's inbox folder
 WORD = ".gridbridge/brings"  # file in the home directory with the token of the person's folder
-WORD_BYTES = 100
 
 
 def make_own_inbox_folder(folder: str) -> str:
@@ -64,7 +63,7 @@ def _called(folder: str, words: Iterable[str]) -> Iterator[str]:
 
 def _known_word() -> Iterator[str]:
     with suppress(OSError, StateError, KeyError):
-        data, _ = safe_files.read_file_only_owner_writes(f"{_home()}/{WORD}", WORD_BYTES, os.geteuid())
+        data, _ = safe_files.read_file_only_owner_writes(f"{_home()}/{WORD}", 100, os.geteuid())
         word = data.decode("ascii", "replace")
         if TOKEN.fullmatch(word):
             yield word

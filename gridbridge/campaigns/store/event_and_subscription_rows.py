@@ -66,8 +66,6 @@ _SHOWN = _EVERY.where(sa.or_(EVENTS.c.closed_at.is_(None), EVENTS.c.closed_at >=
 _BACK = sa.select(EVENTS.c.cluster, EVENTS.c.closed_at).where(
     EVENTS.c.code == CampaignEventCode.GET_JOBS, EVENTS.c.closed_at.is_not(None)
 )
-_SINCE = _EVERY.where(EVENTS.c.opened_at > sa.bindparam("since"))
-_ONE = _EVERY.where(EVENTS.c.number == sa.bindparam("number"))
 _WHAT = _EVERY.where(*(EVENTS.c[name] == sa.bindparam(name) for name in ("campaign", "code", "cluster")))
 _WITH_ARRAYS = sa.select(ARRAYS.c.campaign).where(IS_OPEN)
 _OF_CAMPAIGNS = sa.select(RECORDS).where(RECORDS.c.campaign.in_(sa.bindparam("campaigns", expanding=True)))
@@ -89,11 +87,11 @@ class EventAndSuccessRecordRows:
 
     def opened_since(self, since: datetime) -> tuple[CampaignEvent, ...]:
         """Return all events, open or closed, that were opened after a time."""
-        return self._database.read(CampaignEvent, _SINCE, since=since)
+        return self._database.read(CampaignEvent, _EVERY.where(EVENTS.c.opened_at > since))
 
     def find(self, number: int) -> CampaignEvent | None:
         """Return the event with this number; None if the event does not exist."""
-        return next(iter(self._database.read(CampaignEvent, _ONE, number=number)), None)
+        return next(iter(self._database.read(CampaignEvent, _EVERY.where(EVENTS.c.number == number))), None)
 
     def find_open(self, code: CampaignEventCode, campaign: int, cluster: str) -> CampaignEvent | None:
         """Return the open event with this code, campaign and cluster; None if no such event is open."""

@@ -16,20 +16,15 @@ from gridbridge.campaigns.runner.array_commands_as_owner import (
 )
 from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
 from gridbridge.shell.program_runs import CompletedProgram
+from tests.builders.campaigns import released_array
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def array(number: int, copies_beyond_s: int | None = None) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
     """Return an array of two tasks."""
-    one = CampaignArray(
-        campaign=12,
-        number=number,
-        cluster="beta",
-        state=ArraySubmissionState.INTENDED,
-        size=2,
-        intended_at=NOON,
-        copies_beyond_s=copies_beyond_s,
+    one = released_array(
+        campaign=12, number=number, state=ArraySubmissionState.INTENDED, size=2, copies_beyond_s=copies_beyond_s
     )
     tasks = (2 * number, 2 * number + 1)
     attempts = (

@@ -22,22 +22,15 @@ from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_c
 from gridbridge.decisions.campaigns.event_texts_and_notifications import describe_campaign_event
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.admission import AdmissionRefusal, CampaignAdmissionRule, CampaignCandidate
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    Campaign,
-    CampaignState,
-    TaskAttemptOutcome,
-    WaitingTaskRange,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignState, WaitingTaskRange
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_names import ADDS_TO
 from gridbridge.model.campaigns.campaign_sections import CampaignRunnerSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import (
-    CampaignOwnerRequest,
-    CampaignOwnerRequestReply,
-    CampaignOwnerRequestVerb,
-)
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply as Reply
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb as Verb
 from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason, TaskDeletionMark
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.log_rotation_and_quota import LINES
@@ -107,7 +100,7 @@ def test_campaigns_that_an_older_state_file_does_not_know_are_paused(site: Site)
 
     found = [(one.number, one.state, one.tasks) for one in site.campaigns.all()]
     assert found[1:] == [(3, CampaignState.PAUSED, 2), (4, CampaignState.PAUSED, 2)]
-    assert site.ask(CampaignOwnerRequestVerb.RESUME, 3) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.RESUME, 3) is Reply.DONE
 
 
 @pytest.mark.parametrize(
@@ -148,7 +141,7 @@ def test_that_is_told_once_though_its_owner_closes_the_event(site: Site) -> None
     site.again().intake.recover()
     (event,) = EventAndSuccessRecordRows(site.database).open()
 
-    assert site.ask(CampaignOwnerRequestVerb.FIX, event.number) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.FIX, event.number) is Reply.DONE
     site.again().intake.recover()
 
     assert not EventAndSuccessRecordRows(site.database).open()
@@ -299,9 +292,7 @@ def test_a_campaign_that_ended_a_year_ago_is_purged(site: Site, kept_d: float, l
     assert (known, site.files()) == (left, ["c.4"])
     site.campaigns.array_is(array, ArraySubmissionState.OVER)
     site.intake.sweep()
-    assert site.ask(CampaignOwnerRequestVerb.PAUSE, 3) is (
-        CampaignOwnerRequestReply.CANCELLED if not kept_d else CampaignOwnerRequestReply.UNKNOWN
-    )
+    assert site.ask(Verb.PAUSE, 3) is (Reply.CANCELLED if not kept_d else Reply.UNKNOWN)
 
 
 def test_what_is_not_over_takes_nobodys_place_when_campaigns_are_purged(site: Site) -> None:
@@ -505,9 +496,9 @@ def test_a_person_has_so_many_files_at_most(site: Site, limits: CampaignRunnerSe
     assert site.answer(token)["refused"].startswith(why)
     assert site.answer(part)["refused"].startswith(why)
     assert site.files() == ["c.1", "c.1.1"]
-    assert site.ask(CampaignOwnerRequestVerb.CANCEL, 1) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.CANCEL, 1) is Reply.DONE
     site.campaigns.is_now(1, CampaignState.CANCELLED, Clock().now())
-    assert site.ask(CampaignOwnerRequestVerb.PURGE, 1) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.PURGE, 1) is Reply.DONE
     site.bring(asked, "c" * 600_000)
     assert site.intake.take() == 1
 
@@ -566,24 +557,14 @@ def test_what_the_rules_leave_as_it_is_is_taken(site: Site) -> None:
 @pytest.mark.parametrize(
     ("verbs", "told", "state"),
     [
-        ([CampaignOwnerRequestVerb.CANCEL], CampaignOwnerRequestReply.DONE, CampaignState.CANCELLED),
-        ([CampaignOwnerRequestVerb.PAUSE], CampaignOwnerRequestReply.DONE, CampaignState.PAUSED),
-        (
-            [CampaignOwnerRequestVerb.PAUSE, CampaignOwnerRequestVerb.RESUME],
-            CampaignOwnerRequestReply.DONE,
-            CampaignState.IN_TREATMENT,
-        ),
-        ([CampaignOwnerRequestVerb.RESUME], CampaignOwnerRequestReply.NOT_PAUSED, CampaignState.IN_TREATMENT),
-        (
-            [CampaignOwnerRequestVerb.CANCEL, CampaignOwnerRequestVerb.RESUME],
-            CampaignOwnerRequestReply.CANCELLED,
-            CampaignState.CANCELLED,
-        ),
+        ([Verb.CANCEL], Reply.DONE, CampaignState.CANCELLED),
+        ([Verb.PAUSE], Reply.DONE, CampaignState.PAUSED),
+        ([Verb.PAUSE, Verb.RESUME], Reply.DONE, CampaignState.IN_TREATMENT),
+        ([Verb.RESUME], Reply.NOT_PAUSED, CampaignState.IN_TREATMENT),
+        ([Verb.CANCEL, Verb.RESUME], Reply.CANCELLED, CampaignState.CANCELLED),
     ],
 )
-def test_an_owner_changes_a_campaign(
-    site: Site, verbs: list[CampaignOwnerRequestVerb], told: CampaignOwnerRequestReply, state: CampaignState
-) -> None:
+def test_an_owner_changes_a_campaign(site: Site, verbs: list[Verb], told: Reply, state: CampaignState) -> None:
     """What is cancelled stays so, and nothing of it is sent."""
     site.taken("a 1")
 
@@ -600,18 +581,12 @@ def test_a_cancelled_campaign_keeps_its_epilogue_until_it_is_cancelled_once_more
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.take()
 
-    told = [site.ask(CampaignOwnerRequestVerb.CANCEL, 1)]
+    told = [site.ask(Verb.CANCEL, 1)]
     (kept,) = site.campaigns.unfinished()
-    told += [site.ask(verb, 1) for verb in (CampaignOwnerRequestVerb.PURGE, CampaignOwnerRequestVerb.CANCEL)]
+    told += [site.ask(verb, 1) for verb in (Verb.PURGE, Verb.CANCEL)]
 
-    assert (kept.is_winding_up, told) == (
-        True,
-        [CampaignOwnerRequestReply.DONE, CampaignOwnerRequestReply.NOT_ENDED, CampaignOwnerRequestReply.DONE],
-    )
-    assert (site.campaigns.unfinished(), site.ask(CampaignOwnerRequestVerb.CANCEL, 1)) == (
-        (),
-        CampaignOwnerRequestReply.CANCELLED,
-    )
+    assert (kept.is_winding_up, told) == (True, [Reply.DONE, Reply.NOT_ENDED, Reply.DONE])
+    assert (site.campaigns.unfinished(), site.ask(Verb.CANCEL, 1)) == ((), Reply.CANCELLED)
 
 
 def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: Site) -> None:
@@ -620,11 +595,11 @@ def test_a_cancellation_that_comes_again_after_a_kill_is_not_a_second_one(site: 
     site.bring(asdict(Jdl(name="n", clusters={"beta": wish})), "a 1")
     site.intake.take()
     requests = CampaignOwnerRequestHandler(site.database, Clock())
-    asked = CampaignOwnerRequest(token="t", uid=os.getuid(), verb=CampaignOwnerRequestVerb.CANCEL, numbers=(1,))
+    asked = CampaignOwnerRequest(token="t", uid=os.getuid(), verb=Verb.CANCEL, numbers=(1,))
 
     told = [requests.do(one) for one in (asked, asked)]
 
-    assert (told, len(site.campaigns.unfinished())) == ([{1: CampaignOwnerRequestReply.DONE}] * 2, 1)
+    assert (told, len(site.campaigns.unfinished())) == ([{1: Reply.DONE}] * 2, 1)
     requests.do(replace(asked, token="another"))
     assert site.campaigns.unfinished() == ()
 
@@ -638,38 +613,29 @@ def test_root_abandons_what_nobody_can_delete_of_a_cancelled_campaign(
     _, living = (site.campaigns.intend(1, "beta", 1, now) for _ in range(2))
     site.campaigns.array_is(living, ArraySubmissionState.RELEASED, 41)
 
-    told = [site.ask(verb, 1) for verb in (CampaignOwnerRequestVerb.ABANDON, CampaignOwnerRequestVerb.CANCEL)]
+    told = [site.ask(verb, 1) for verb in (Verb.ABANDON, Verb.CANCEL)]
     is_left = site.campaigns.is_unfinished(1)
-    told += [
-        site.ask(verb, 1)
-        for verb in (CampaignOwnerRequestVerb.ABANDON, CampaignOwnerRequestVerb.ABANDON, CampaignOwnerRequestVerb.PURGE)
-    ]
+    told += [site.ask(verb, 1) for verb in (Verb.ABANDON, Verb.ABANDON, Verb.PURGE)]
 
-    expected = [
-        CampaignOwnerRequestReply.NOT_CANCELLED,
-        CampaignOwnerRequestReply.DONE,
-        CampaignOwnerRequestReply.DONE,
-        CampaignOwnerRequestReply.CANCELLED,
-        CampaignOwnerRequestReply.DONE,
-    ]
+    expected = [Reply.NOT_CANCELLED, Reply.DONE, Reply.DONE, Reply.CANCELLED, Reply.DONE]
     assert (told, is_left) == (expected, True)
     assert "event=abandoned array=1.2 at=beta job=41" in caplog.messages
     touched = {one.task: one.outcome for one in site.intake.requests.touched()}
-    assert touched == dict.fromkeys((0, 1), TaskAttemptOutcome.CANCELLED)
+    assert touched == dict.fromkeys((0, 1), Outcome.CANCELLED)
 
 
 @pytest.mark.parametrize(
     ("before", "verb"),
     [
-        (None, CampaignOwnerRequestVerb.CANCEL),
-        (None, CampaignOwnerRequestVerb.PAUSE),
-        (CampaignOwnerRequestVerb.PAUSE, CampaignOwnerRequestVerb.RESUME),
-        (CampaignOwnerRequestVerb.CANCEL, CampaignOwnerRequestVerb.PURGE),
-        (None, CampaignOwnerRequestVerb.CANCEL_TASK),
+        (None, Verb.CANCEL),
+        (None, Verb.PAUSE),
+        (Verb.PAUSE, Verb.RESUME),
+        (Verb.CANCEL, Verb.PURGE),
+        (None, Verb.CANCEL_TASK),
     ],
 )
 def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
-    site: Site, before: CampaignOwnerRequestVerb | None, verb: CampaignOwnerRequestVerb
+    site: Site, before: Verb | None, verb: Verb
 ) -> None:
     """It comes again, also after others; another one finds what became of it."""
     site.taken("a 1")
@@ -680,24 +646,19 @@ def test_a_request_that_was_done_when_the_runner_was_killed_is_told_so(
 
     told = [requests.do(one)[1] for one in (asked, replace(asked, token="u"), asked)]
 
-    assert told[::2] == [CampaignOwnerRequestReply.DONE] * 2
-    assert told[1] is not CampaignOwnerRequestReply.DONE
+    assert told[::2] == [Reply.DONE] * 2
+    assert told[1] is not Reply.DONE
 
 
 def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
     """It has ended without success; the others are sent as before."""
     site.taken("a", "b", "c", "d")
 
-    told = [site.ask(CampaignOwnerRequestVerb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
+    told = [site.ask(Verb.CANCEL_TASK, 1, task) for task in (2, 2, 4, -1)]
 
-    assert told == [
-        CampaignOwnerRequestReply.DONE,
-        CampaignOwnerRequestReply.TASK_ENDED,
-        CampaignOwnerRequestReply.NO_TASK,
-        CampaignOwnerRequestReply.NO_TASK,
-    ]
+    assert told == [Reply.DONE, Reply.TASK_ENDED, Reply.NO_TASK, Reply.NO_TASK]
     (touched,) = site.intake.requests.touched()
-    assert (touched.task, touched.attempt, touched.outcome) == (2, 1, TaskAttemptOutcome.UNWANTED)
+    assert (touched.task, touched.attempt, touched.outcome) == (2, 1, Outcome.UNWANTED)
     (found,) = site.campaigns.all()
     assert (found.ended, found.failed, found.cancelled) == (1, 0, 1)
     assert site.campaigns.waiting() == {1: 3}
@@ -712,15 +673,15 @@ def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
     site.taken("a", "b")
     array = site.campaigns.intend(1, "beta", 2, site.campaigns.all()[0].submitted_at)
 
-    told = [site.ask(CampaignOwnerRequestVerb.CANCEL_TASK, 1, 1) for _ in range(2)]
+    told = [site.ask(Verb.CANCEL_TASK, 1, 1) for _ in range(2)]
 
-    assert told == [CampaignOwnerRequestReply.DONE, CampaignOwnerRequestReply.DONE]
+    assert told == [Reply.DONE, Reply.DONE]
     assert not site.intake.requests.touched()
     marks = TaskDeletionMarkRows(site.database).all()
     assert marks == {(1, array.number): {2: TaskDeletionMark(wiped_for=NikitaDeletionReason.UNWANTED)}}
-    ends = [replace(one, outcome=TaskAttemptOutcome.SUCCESS) for one in site.campaigns.pending(array)]
+    ends = [replace(one, outcome=Outcome.SUCCESS) for one in site.campaigns.pending(array)]
     site.campaigns.ended(ends)
-    assert site.ask(CampaignOwnerRequestVerb.CANCEL_TASK, 1, 1) is CampaignOwnerRequestReply.TASK_ENDED
+    assert site.ask(Verb.CANCEL_TASK, 1, 1) is Reply.TASK_ENDED
 
 
 def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> None:
@@ -729,7 +690,7 @@ def test_a_task_that_waits_for_its_second_attempt_is_cancelled(site: Site) -> No
     site.campaigns.drop_waiting(1)
     site.campaigns.wait_again(1, WaitingTaskRange(first=1, last=1, attempt=2))
 
-    assert site.ask(CampaignOwnerRequestVerb.CANCEL_TASK, 1, 1) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.CANCEL_TASK, 1, 1) is Reply.DONE
     assert [one.attempt for one in site.intake.requests.touched()] == [2]
 
 
@@ -737,17 +698,11 @@ def test_what_has_ended_is_purged_and_its_number_is_not_given_again(site: Site) 
     """Root's ledger knows that number for ever."""
     site.taken("a 1")
 
-    early = site.ask(CampaignOwnerRequestVerb.PURGE, 1)
-    site.ask(CampaignOwnerRequestVerb.CANCEL, 1)
-    late = [
-        site.ask(verb, 1)
-        for verb in (CampaignOwnerRequestVerb.PURGE, CampaignOwnerRequestVerb.PURGE, CampaignOwnerRequestVerb.CANCEL)
-    ]
+    early = site.ask(Verb.PURGE, 1)
+    site.ask(Verb.CANCEL, 1)
+    late = [site.ask(verb, 1) for verb in (Verb.PURGE, Verb.PURGE, Verb.CANCEL)]
 
-    assert (early, late) == (
-        CampaignOwnerRequestReply.NOT_ENDED,
-        [CampaignOwnerRequestReply.DONE, CampaignOwnerRequestReply.UNKNOWN, CampaignOwnerRequestReply.UNKNOWN],
-    )
+    assert (early, late) == (Reply.NOT_ENDED, [Reply.DONE, Reply.UNKNOWN, Reply.UNKNOWN])
     assert site.files() == []
     token = site.taken("a 1")
     assert site.answer(token) == {"campaign": 2}
@@ -832,8 +787,7 @@ def test_one_cycle_takes_all_that_came(site: Site) -> None:
     """A look takes ten files of a person; of a runner from cron there is a cycle a minute."""
     tokens = [site.bring(header, "a") for header in [asdict(SWEEP)] * 15 + [{}] * 15]
     tokens += [
-        campaign_files_of_owners.write_owner_request_to_inbox(CampaignOwnerRequestVerb.PAUSE, (1,), str(site.brought))
-        for _ in range(12)
+        campaign_files_of_owners.write_owner_request_to_inbox(Verb.PAUSE, (1,), str(site.brought)) for _ in range(12)
     ]
 
     take_in_inbox_before_cycle(site.intake.take, site.intake.untaken, Clock())
@@ -873,7 +827,7 @@ def test_what_can_not_be_taken_now_is_not_looked_at_again(site: Site, monkeypatc
 def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> None:
     """A dry run does so: its owner may still take it back."""
     token = site.bring(asdict(SWEEP), "0")
-    campaign_files_of_owners.write_owner_request_to_inbox(CampaignOwnerRequestVerb.CANCEL, (1,), str(site.brought))
+    campaign_files_of_owners.write_owner_request_to_inbox(Verb.CANCEL, (1,), str(site.brought))
     before = site.files()
 
     assert len(site.intake.untaken()) == 2

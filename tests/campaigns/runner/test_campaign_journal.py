@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from gridbridge.campaigns.runner import campaign_runner
 from gridbridge.decisions.campaigns import campaign_cycle as rules
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, TaskAttemptOutcome
+from gridbridge.model.campaigns.campaign import TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
     ClusterCapacityForCampaigns,
     ListedCampaignTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
-from tests.builders.campaigns import NOON, made_campaign
+from tests.builders.campaigns import NOON, made_campaign, released_array
 
 CAMPAIGN = made_campaign(
     number=1,
@@ -24,9 +24,7 @@ CAMPAIGN = made_campaign(
 
 def test_what_was_kept_leads_to_the_same_decision() -> None:
     """As JSON has it, with all that a cycle may look at."""
-    array = CampaignArray(
-        campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=2, job_id=7, intended_at=NOON
-    )
+    array = released_array(size=2, job_id=7)
     seen = CampaignCycleSituation(
         campaigns=(CAMPAIGN,),
         waiting={1: 7},

@@ -12,19 +12,14 @@ import pytest
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher, EventAndCapacityPublisher
 from gridbridge.campaigns.runner.cycle_results_and_forecasts import CampaignCompletionForecasts
 from gridbridge.campaigns.runner.owner_requests import CampaignOwnerRequestHandler
-from gridbridge.campaigns.store import published_campaign_files
+from gridbridge.campaigns.store import published_campaign_files as files
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_statistics_rows import CampaignStatisticsRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
 from gridbridge.model.campaigns import cycle_plan
-from gridbridge.model.campaigns.campaign import (
-    CampaignArray,
-    CampaignState,
-    TaskAttempt,
-    TaskAttemptOutcome,
-    WaitingTaskRange,
-)
+from gridbridge.model.campaigns.campaign import CampaignArray, CampaignState, TaskAttempt, WaitingTaskRange
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject, CampaignSuccessAtCluster
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest, CampaignOwnerRequestVerb
@@ -49,13 +44,13 @@ SWEEP = made_campaign(tasks=2500)
 def test_tasks_are_shown_however_often_they_made_way(tmp_path: Path) -> None:
     """A task may a thousand times: what is published of a thousand tasks has no usual size."""
     ways = [TaskPreemption(attempt=n, cluster="beta", job=123456, lacked=("slots",)) for n in range(60)]
-    one = PublishedCampaignTask(number=0, attempt=60, outcome=TaskAttemptOutcome.PREEMPTED, made_way=tuple(ways))
+    one = PublishedCampaignTask(number=0, attempt=60, outcome=Outcome.PREEMPTED, made_way=tuple(ways))
     tasks = [replace(one, number=number) for number in range(1000)]
     (tmp_path / "campaigns").mkdir()
 
-    published_campaign_files.publish_campaign_task_file(1, 0, tasks, str(tmp_path))
+    files.publish_campaign_task_file(1, 0, tasks, str(tmp_path))
 
-    assert len(published_campaign_files.read_published_task_file(1, 0, str(tmp_path))[999].made_way) == 60
+    assert len(files.read_published_task_file(1, 0, str(tmp_path))[999].made_way) == 60
 
 
 class Site:
@@ -79,7 +74,7 @@ class Site:
         array = self.campaigns.intend(1, "beta", tasks, NOON)
         return array, self.campaigns.pending(array)
 
-    def ended(self, attempt: TaskAttempt, outcome: TaskAttemptOutcome) -> TaskAttempt:
+    def ended(self, attempt: TaskAttempt, outcome: Outcome) -> TaskAttempt:
         """Note how an attempt ended."""
         known = replace(attempt, outcome=outcome, exit_status=3, wallclock_s=7)
         self.campaigns.ended([known])
@@ -87,9 +82,7 @@ class Site:
 
     def shown(self, part: int = 0) -> dict[int, str]:
         """Return the words of the tasks of a part."""
-        return {
-            n: one.word for n, one in published_campaign_files.read_published_task_file(1, part, self.folder).items()
-        }
+        return {n: one.word for n, one in files.read_published_task_file(1, part, self.folder).items()}
 
 
 @pytest.fixture(name="site")
@@ -103,18 +96,18 @@ def _site(tmp_path: Path) -> Iterator[Site]:
 def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
     """One that waits for its next attempt waits; the numbers are those of the cluster."""
     _, (first, second, third) = site.send(3)
-    failed = site.ended(first, TaskAttemptOutcome.PROGRAM_ERROR)
-    again = site.ended(second, TaskAttemptOutcome.PREEMPTED)
+    failed = site.ended(first, Outcome.PROGRAM_ERROR)
+    again = site.ended(second, Outcome.PREEMPTED)
     site.campaigns.wait_again(1, WaitingTaskRange(first=1, last=1, attempt=2))
 
     site.publication.begin([1])
     site.publication.end([failed, again, third])
 
     assert site.shown() == {0: "program_error", 1: "waiting", 2: "sent"}
-    known = PublishedCampaignTask(number=0, attempt=1, outcome=TaskAttemptOutcome.PROGRAM_ERROR, is_waiting=False)
+    known = PublishedCampaignTask(number=0, attempt=1, outcome=Outcome.PROGRAM_ERROR, is_waiting=False)
     there = replace(known, cluster="beta", place=1, exit_status=3, wallclock_s=7)
-    assert published_campaign_files.read_published_task_file(1, 0, site.folder)[0] == there
-    (end,) = published_campaign_files.read_published_task_end_counts(1, site.folder)
+    assert files.read_published_task_file(1, 0, site.folder)[0] == there
+    (end,) = files.read_published_task_end_counts(1, site.folder)
     assert (end.cluster, end.tasks, end.failed) == ("beta", 1, 1)
     assert (end.timed, end.wallclock_s) == (1, 7)
 
@@ -124,7 +117,7 @@ def test_only_the_parts_that_a_cycle_touched_are_replaced(site: Site) -> None:
     _, attempts = site.send(2100)
     site.publication.end(attempts)
     before = Path(site.folder, "campaigns/1/tasks.0").stat().st_ino
-    last = site.ended(attempts[2099], TaskAttemptOutcome.SUCCESS)
+    last = site.ended(attempts[2099], Outcome.SUCCESS)
 
     site.publication.end([last])
 
@@ -137,32 +130,30 @@ def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
     """The campaigns that it was at are noted before anything changes."""
     _, attempts = site.send(2)
     site.publication.begin([1])
-    site.ended(attempts[0], TaskAttemptOutcome.SUCCESS)
+    site.ended(attempts[0], Outcome.SUCCESS)
 
     next_one = site.started()
     next_one.begin([])
     next_one.end([])
 
     assert site.shown() == {0: "success", 1: "sent"}
-    assert published_campaign_files.campaigns_half_published(site.folder) == frozenset()
-    assert [
-        (one.tasks, one.failed) for one in published_campaign_files.read_published_task_end_counts(1, site.folder)
-    ] == [(1, 0)]
+    assert files.campaigns_half_published(site.folder) == frozenset()
+    assert [(one.tasks, one.failed) for one in files.read_published_task_end_counts(1, site.folder)] == [(1, 0)]
 
 
 def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
     """A cycle may be killed after it noted ends, or before: the sums are right either way."""
     _, attempts = site.send(3)
     site.publication.begin([1])
-    site.publication.end([site.ended(attempts[0], TaskAttemptOutcome.SUCCESS)])
+    site.publication.end([site.ended(attempts[0], Outcome.SUCCESS)])
     site.publication.begin([1])
-    failed = site.ended(attempts[1], TaskAttemptOutcome.PROGRAM_ERROR)
+    failed = site.ended(attempts[1], Outcome.PROGRAM_ERROR)
 
     next_one = site.started()
     next_one.begin([1])
     next_one.end([failed])
 
-    ends = published_campaign_files.read_published_task_end_counts(1, site.folder)
+    ends = files.read_published_task_end_counts(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (2, 1)
     assert sum(one.wallclock_s for one in ends) == 14
 
@@ -171,7 +162,7 @@ def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
 def test_what_somebody_removed_is_shown_again(site: Site, is_restarted: bool) -> None:
     """Of a campaign that has ended, too: no task of it is touched any more."""
     _, attempts = site.send(2)
-    last = site.ended(attempts[0], TaskAttemptOutcome.SUCCESS)
+    last = site.ended(attempts[0], Outcome.SUCCESS)
     site.publication.begin([1])
     site.publication.end([last])
     site.publication.begin([])
@@ -193,7 +184,7 @@ def test_a_campaign_that_is_begun_twice_was_not_killed(site: Site) -> None:
 
     site.publication.begin([1])
     site.publication.begin([1])
-    site.publication.end([site.ended(attempts[1099], TaskAttemptOutcome.SUCCESS)])
+    site.publication.end([site.ended(attempts[1099], Outcome.SUCCESS)])
 
     assert site.shown(1)[1099] == "success"
     assert Path(site.folder, "campaigns/1/tasks.0").stat().st_ino == before
@@ -202,7 +193,7 @@ def test_a_campaign_that_is_begun_twice_was_not_killed(site: Site) -> None:
 def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site: Site) -> None:
     """The process that was killed knew which ones they were, and the next one does not."""
     _, attempts = site.send(2)
-    site.publication.end([site.ended(one, TaskAttemptOutcome.PROGRAM_ERROR) for one in attempts])
+    site.publication.end([site.ended(one, Outcome.PROGRAM_ERROR) for one in attempts])
     events = EventAndSuccessRecordRows(site.database)
     failed = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
     events.put([replace(failed, exit_status=3, tasks=2)])
@@ -226,7 +217,7 @@ def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
         events.put([replace(sink, closed_at=NOON)])
         events.put_records(record)
         site.publication.show([])
-        whole = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, site.folder)
+        whole = files.read_campaign_value_by_class(ShownCampaigns, site.folder)
         shown.append(whole.campaigns[0].sinks)
 
     assert shown == [("beta",), ()]
@@ -242,7 +233,7 @@ def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
 
     site.publication.show_cycle(seen, cycle_plan.CampaignCyclePlan())
 
-    shown = published_campaign_files.read_campaign_value_by_class(ShownTaskSendExplanations, site.folder)
+    shown = files.read_campaign_value_by_class(ShownTaskSendExplanations, site.folder)
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
 
 
@@ -258,7 +249,7 @@ def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
 
     EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen)
 
-    shown = published_campaign_files.read_campaign_value_by_class(ShownCampaignClusters, site.folder)
+    shown = files.read_campaign_value_by_class(ShownCampaignClusters, site.folder)
     (beta,) = (cluster for cluster in shown.clusters if cluster.name == "beta")
     assert (beta.running, beta.used_by_campaigns) == (7, 13)
 
@@ -273,7 +264,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
 
     EventAndCapacityPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen, {"beta": beta})
 
-    shown = published_campaign_files.read_campaign_value_by_class(ShownCampaignClusters, site.folder)
+    shown = files.read_campaign_value_by_class(ShownCampaignClusters, site.folder)
     assert [(one.name, one.free_for_normal, one.slots) for one in shown.clusters] == [
         ("beta", 3, 4),
         ("gamma", None, None),
@@ -287,7 +278,7 @@ def test_no_parameter_is_shown(site: Site) -> None:
     site.publication.show([])
 
     texts = [path.read_text() for path in Path(site.folder).rglob("*") if path.is_file()]
-    assert published_campaign_files.read_campaign_value_by_class(ShownCampaigns, site.folder)
+    assert files.read_campaign_value_by_class(ShownCampaigns, site.folder)
     assert not any(re.search(r"\brun\b", text) for text in texts)
 
 
@@ -296,7 +287,7 @@ def test_everybody_can_read_it_whatever_the_umask_of_the_service_is(site: Site) 
     before = os.umask(0o077)
     try:
         site.publication.begin([1])
-        site.publication.end([site.ended(site.send(1)[1][0], TaskAttemptOutcome.SUCCESS)])
+        site.publication.end([site.ended(site.send(1)[1][0], Outcome.SUCCESS)])
     finally:
         os.umask(before)
 
@@ -307,7 +298,7 @@ def test_everybody_can_read_it_whatever_the_umask_of_the_service_is(site: Site) 
 def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     """The picture counts each task once, when it has ended for good (gridevents -r)."""
     _, attempts = site.send(3)
-    outcomes = (TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.PROGRAM_ERROR, TaskAttemptOutcome.SUCCESS)
+    outcomes = (Outcome.PROGRAM_ERROR, Outcome.PROGRAM_ERROR, Outcome.SUCCESS)
     site.publication.end(map(site.ended, attempts, outcomes))
     site.campaigns.count(1, 3, 2)
     event = new_campaign_event(CampaignEventSubject.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON)
@@ -317,26 +308,23 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
 
     site.publication.end(requests.touched(), are_asked=True)
 
-    counts = [
-        (one.cluster, one.tasks, one.failed)
-        for one in published_campaign_files.read_published_task_end_counts(1, site.folder)
-    ]
+    counts = [(one.cluster, one.tasks, one.failed) for one in files.read_published_task_end_counts(1, site.folder)]
     assert counts == [("beta", 3, 2), ("beta", -2, -2)]
     array = site.campaigns.add_array(1, "beta", [(0, 2), (1, 2)], NOON)
     again = site.campaigns.pending(array)
     site.campaigns.drop_waiting(1)
-    site.publication.end(map(site.ended, again, (TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.PROGRAM_ERROR)))
-    ends = published_campaign_files.read_published_task_end_counts(1, site.folder)
+    site.publication.end(map(site.ended, again, (Outcome.SUCCESS, Outcome.PROGRAM_ERROR)))
+    ends = files.read_published_task_end_counts(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (3, 1)
 
 
 def test_half_a_line_of_ends_is_skipped(site: Site) -> None:
     """Power may go while it is written."""
-    site.publication.end([site.ended(site.send(1)[1][0], TaskAttemptOutcome.SUCCESS)])
+    site.publication.end([site.ended(site.send(1)[1][0], Outcome.SUCCESS)])
     with Path(site.folder, "campaigns/1/ends").open("a") as file:
         file.write("17672")
 
-    assert len(published_campaign_files.read_published_task_end_counts(1, site.folder)) == 1
+    assert len(files.read_published_task_end_counts(1, site.folder)) == 1
 
 
 def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,7 +342,7 @@ def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.Monk
     site.campaigns.is_now(1, CampaignState.PAUSED)
     site.publication.show(())
 
-    shown = published_campaign_files.read_campaign_value_by_class(ShownCampaigns, site.folder)
+    shown = files.read_campaign_value_by_class(ShownCampaigns, site.folder)
     names = [(one.name, one.state, one.clusters) for one in shown.campaigns]
     paused, going = CampaignState.PAUSED, CampaignState.IN_TREATMENT
     assert names == [("sweep", paused, ("beta",)), ("later", going, ("beta",))]
@@ -364,15 +352,15 @@ def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("state", "outcome", "failed", "cancelled"),
     [
-        (CampaignState.CANCELLED, TaskAttemptOutcome.CANCELLED, 0, 1),
-        (CampaignState.IN_TREATMENT, TaskAttemptOutcome.UNWANTED, 0, 1),
-        (CampaignState.IN_TREATMENT, TaskAttemptOutcome.CANCELLED, 1, 0),
-        (CampaignState.CANCELLED, TaskAttemptOutcome.PROGRAM_ERROR, 1, 0),
+        (CampaignState.CANCELLED, Outcome.CANCELLED, 0, 1),
+        (CampaignState.IN_TREATMENT, Outcome.UNWANTED, 0, 1),
+        (CampaignState.IN_TREATMENT, Outcome.CANCELLED, 1, 0),
+        (CampaignState.CANCELLED, Outcome.PROGRAM_ERROR, 1, 0),
     ],
     ids=("with its campaign", "alone", "deleted at its cluster", "failed before"),
 )
 def test_what_its_owner_cancelled_has_not_failed(
-    site: Site, state: CampaignState, outcome: TaskAttemptOutcome, failed: int, cancelled: int
+    site: Site, state: CampaignState, outcome: Outcome, failed: int, cancelled: int
 ) -> None:
     """A task that somebody deleted at its cluster has; both counts are the same when corrected."""
     _, (attempt,) = site.send(1)
@@ -384,6 +372,6 @@ def test_what_its_owner_cancelled_has_not_failed(
     recovered.begin([1])
     recovered.end([])
 
-    (end,) = published_campaign_files.read_published_task_end_counts(1, site.folder)
+    (end,) = files.read_published_task_end_counts(1, site.folder)
     assert (end.tasks, end.failed, end.cancelled) == (1, failed, cancelled)
     assert (end.timed, end.wallclock_s) == ((0, 0) if cancelled else (1, 7))

@@ -12,8 +12,7 @@ from gridbridge.campaigns.runner import cluster_queries_and_capacities as querie
 from gridbridge.campaigns.runner.array_commands_as_owner import snapshot_without_foreign_jobs
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, Campaign, CampaignArray, CampaignState
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery, ClusterArrayLimits, JobEnd
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -22,11 +21,10 @@ from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.state_file import StateFile
+from tests.builders.campaigns import NOON, made_campaign, made_snapshot, released_array
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-OURS = CampaignArray(
-    campaign=3, number=4, cluster="beta", state=ArraySubmissionState.RELEASED, size=2, intended_at=NOON, job_id=77
-)
+POLICY = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
+OURS = released_array(campaign=3, number=4, size=2, job_id=77)
 
 
 def job(number: int, name: str) -> JobListRow:
@@ -41,9 +39,7 @@ def job(number: int, name: str) -> JobListRow:
 def test_a_job_with_the_number_of_an_array_has_its_name(name: str, is_ours: bool) -> None:
     """A cluster that was installed anew numbers its jobs from 1."""
     transfer = job(78, "gb.alpha.9.0.1")
-    seen = ClusterSnapshot(
-        cluster="beta", taken_at=NOON, queues=(), jobs={77: (job(77, name),), 78: (transfer,)}, pending=0, free_slots=0
-    )
+    seen = made_snapshot(jobs={77: (job(77, name),), 78: (transfer,)})
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
 
     found = snapshot_without_foreign_jobs(policy, seen, [OURS, replace(OURS, cluster="gamma", job_id=78)])
@@ -63,10 +59,7 @@ class Site:
         self.is_silent = False
         self.troubles: dict[str, str] = {}
         self.after_s = 0.0
-        jdl = Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")})
-        known = {"uid": 1, "owner": "a", "submitted_at": NOON, "tasks": 9, "digest": ""}
-        state = CampaignState.IN_TREATMENT
-        self.campaigns.add(Campaign(number=0, state=state, jdl=jdl, **known), "token")  # type: ignore[arg-type]
+        self.campaigns.add(made_campaign(tasks=9), "token")
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
 
     def send(self, job_id: int, state: ArraySubmissionState = ArraySubmissionState.RELEASED) -> CampaignArray:
@@ -77,10 +70,8 @@ class Site:
 
     def ask(self, limit_s: float = 5.0) -> dict[str, ClusterSnapshot]:
         """Ask as a program that was just started."""
-        site = SiteSection(cluster="alpha")
-        policy = Policy(site=site, clusters={"beta": ClusterSection()}, queues={})
         clock = Clock(lambda: NOON.timestamp() + self.after_s)
-        asking = queries.ClusterSnapshotFetcher(policy, self.database, clock)
+        asking = queries.ClusterSnapshotFetcher(POLICY, self.database, clock)
         found = asking.ask({"beta", "removed"}, self.campaigns.open_arrays(), limit_s)
         self.troubles = asking.troubles
         return found
@@ -124,9 +115,8 @@ def test_tasks_of_campaigns_are_none_of_those_that_wait_there(site: Site) -> Non
 
 def test_what_it_told_others_is_known_without_a_question(site: Site) -> None:
     """As long as it is no older than that, as all answers are."""
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
     clock = Clock(lambda: NOON.timestamp() + site.after_s)
-    asking = queries.ClusterSnapshotFetcher(policy, site.database, clock)
+    asking = queries.ClusterSnapshotFetcher(POLICY, site.database, clock)
     before = asking.recent_snapshots(["beta"], 5.0)
     site.ask()
     now = asking.recent_snapshots(["beta"], 5.0)
@@ -196,11 +186,10 @@ def test_all_late_arrays_at_a_cluster_are_one_question(site: Site, monkeypatch: 
 
     monkeypatch.setattr(status, "query_begun_indices", living)
     first, second = (replace(site.send(number), job_id=number) for number in (7, 8))
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
 
-    assert queries.query_live_task_indices(policy, (first, second)) == {second: {2}}
+    assert queries.query_live_task_indices(POLICY, (first, second)) == {second: {2}}
     assert [len(one) for one in asked] == [2]
-    assert queries.query_live_task_indices(policy, (first,)) == {first: frozenset(range(1, first.size + 1))}
+    assert queries.query_live_task_indices(POLICY, (first,)) == {first: frozenset(range(1, first.size + 1))}
 
 
 def test_all_arrays_at_a_cluster_are_one_question_about_ends(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,8 +203,7 @@ def test_all_arrays_at_a_cluster_are_one_question_about_ends(site: Site, monkeyp
 
     monkeypatch.setattr(status, "query_array_ends", ends)
     first, second = site.send(7), site.send(7)
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
-    told = queries.query_array_task_ends(policy, {first: range(1, 2), second: range(2, 4)})
+    told = queries.query_array_task_ends(POLICY, {first: range(1, 2), second: range(2, 4)})
 
     assert told == {first: {}, second: {2: well}}
     assert [[one.account for one in some] for some in asked] == [["gc.alpha.1.1", "gc.alpha.1.2"]]
@@ -234,8 +222,7 @@ def test_the_limits_of_arrays_are_asked_for_now_and_then(
         return found
 
     monkeypatch.setattr(status, "query_array_limits", limits)
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
-    asks = queries.ClusterArrayLimitCache(policy, Clock(NOON.timestamp, lambda: site.after_s))
+    asks = queries.ClusterArrayLimitCache(POLICY, Clock(NOON.timestamp, lambda: site.after_s))
     seen = []
     for site.after_s in (0.0, 59.0, 60.0, 659.0, 660.0, 719.0, 720.0):
         seen.append({name: one.tasks for name, one in asks.of(["beta"]).items()})
@@ -252,8 +239,7 @@ def test_while_a_cluster_tells_of_no_ends_its_arrays_are_left_out(
 
     monkeypatch.setattr(status, "query_array_ends", ends)
     array = site.send(7)
-    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": ClusterSection()}, queues={})
 
-    assert queries.query_array_task_ends(policy, {array: range(1, 2)}) == {}
-    assert queries.query_array_task_ends(policy, {}) == {}
+    assert queries.query_array_task_ends(POLICY, {array: range(1, 2)}) == {}
+    assert queries.query_array_task_ends(POLICY, {}) == {}
     assert "event=no_ends cluster=beta why='refused'" in caplog.text

@@ -25,14 +25,8 @@ from gridbridge.decisions.campaigns import campaign_cycle as cycle
 from gridbridge.decisions.campaigns.cluster_blacklist_and_successes import new_campaign_event
 from gridbridge.decisions.campaigns.task_retries_and_copies import group_attempts_by_task
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    Campaign,
-    CampaignArray,
-    CampaignState,
-    TaskAttempt,
-    TaskAttemptOutcome,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState as ArrayState
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState, TaskAttempt, TaskAttemptOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection, FinalizeSpeculationSection
 from gridbridge.model.campaigns.cycle_plan import (
@@ -53,7 +47,7 @@ from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, made_campaign, site_fixture
+from tests.builders.campaigns import NOON, made_campaign, made_snapshot, site_fixture
 from tests.campaigns.runner.test_cycle_actions import Grid
 
 MINUTE = timedelta(minutes=1)
@@ -121,7 +115,7 @@ class Site:
             room={name: ClusterCapacityForCampaigns(free_slots=0) for name in ("beta", "gamma")},
             max_tasks=100,
             ended=found,
-            over=tuple(one for one in over if one.state is ArraySubmissionState.RELEASED),
+            over=tuple(one for one in over if one.state is ArrayState.RELEASED),
             earlier=self.tries.earlier(found, group_attempts_by_task(self.copies.rivals([1]))),
             rivals=self.copies.rivals([1]),
         )
@@ -145,7 +139,7 @@ def test_a_copy_is_the_next_attempt_of_its_task(site: Site) -> None:
     array = site.copy()
 
     assert site.grid.told[-2:] == ["submit 2 gamma 1:2", "release 2 72"]
-    assert (array.copies_beyond_s, array.state) == (60, ArraySubmissionState.RELEASED)
+    assert (array.copies_beyond_s, array.state) == (60, ArrayState.RELEASED)
     assert site.campaigns.waiting() == {}
 
 
@@ -323,9 +317,7 @@ def tails(
 ) -> tuple[CampaignStragglers, ...]:
     """Return the end of the campaign after two minutes, when beta lists these jobs."""
     answers = {
-        name: ClusterSnapshot(
-            cluster=name, taken_at=NOON + 2 * MINUTE, jobs=jobs if name == "beta" else {}, pending=0, free_slots=9
-        )
+        name: made_snapshot(cluster=name, taken_at=NOON + 2 * MINUTE, jobs=jobs if name == "beta" else {}, free_slots=9)
         for name in ("beta", "gamma")
     }
     if waiting:

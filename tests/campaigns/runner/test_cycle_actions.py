@@ -36,12 +36,8 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventSubject
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
-from gridbridge.model.campaigns.cycle_plan import (
-    CampaignCyclePlan,
-    PlannedCampaignTaskSend,
-    TaskCountByExclusions,
-    TaskRetry,
-)
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan as Plan
+from gridbridge.model.campaigns.cycle_plan import PlannedCampaignTaskSend, TaskCountByExclusions, TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
@@ -117,9 +113,9 @@ class Site:
 _site = site_fixture(Site)
 
 
-def send(cluster: str, tasks: int, campaign: int = 1, **other: Any) -> CampaignCyclePlan:
+def send(cluster: str, tasks: int, campaign: int = 1, **other: Any) -> Plan:
     """Return the plan that sends tasks."""
-    return CampaignCyclePlan(sends=(PlannedCampaignTaskSend(campaign=campaign, cluster=cluster, tasks=tasks, **other),))
+    return Plan(sends=(PlannedCampaignTaskSend(campaign=campaign, cluster=cluster, tasks=tasks, **other),))
 
 
 SEND = send("beta", 2)
@@ -148,7 +144,7 @@ def test_more_tasks_than_an_array_has_go_in_several_by_one_call(site: Site) -> N
     do(send("beta", 3))
     first, second = site.campaigns.open_arrays()
     site.grid.takes = 9
-    do(CampaignCyclePlan(resumed=(second,)))
+    do(Plan(resumed=(second,)))
 
     assert (first.size, second.size, second.state) == (2, 1, ArraySubmissionState.INTENDED)
     assert site.grid.told == ["submit 1 beta 0:1,1:1", "release 1 71", "submit 2 beta 2:1", "release 2 72"]
@@ -181,7 +177,7 @@ def test_the_next_cycle_goes_on_where_one_failed(
 
     site.grid.failing.clear()
     site.grid.told.clear()
-    site.do(CampaignCyclePlan(resumed=(begun,)))
+    site.do(Plan(resumed=(begun,)))
 
     assert begun.state is state
     assert site.grid.told == rest
@@ -193,13 +189,13 @@ def test_nothing_is_left_of_an_array_that_was_submitted_again(site: Site) -> Non
     site.grid.failing["submit"] = errors.GridbridgeError("no answer")
     site.do(SEND)
     site.grid.failing.clear()
-    site.do(CampaignCyclePlan(resumed=(only(site.campaigns),)))
+    site.do(Plan(resumed=(only(site.campaigns),)))
 
-    site.do(CampaignCyclePlan(over=(only(site.campaigns),)))
+    site.do(Plan(over=(only(site.campaigns),)))
 
     assert site.grid.told[-2:] == ["release 1 71", "delete 1 71"]
     site.do(SEND)
-    site.do(CampaignCyclePlan(over=(only(site.campaigns),)))
+    site.do(Plan(over=(only(site.campaigns),)))
     assert site.grid.told[-1] == "release 2 72"
 
 
@@ -245,7 +241,7 @@ def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_r
     assert TaskDeletionMarkRows(site.database).cancel(1, 0)
     site.grid.failing["submit"] = error
 
-    site.do(CampaignCyclePlan(resumed=(only(site.campaigns),)))
+    site.do(Plan(resumed=(only(site.campaigns),)))
 
     found = site.campaigns.find(1)
     assert (site.campaigns.waiting(), found.failed, found.cancelled) == (waiting, failed, 1)
@@ -293,7 +289,7 @@ def test_a_task_runs_again_before_all_others_or_after_them_as_it_asked(site: Sit
         for one, outcome in zip(site.campaigns.pending(only(site.campaigns)), outcomes, strict=True)
     )
     again = (TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended)
-    site.do(CampaignCyclePlan(ended=ended, again=tuple(again), over=(only(site.campaigns),)))
+    site.do(Plan(ended=ended, again=tuple(again), over=(only(site.campaigns),)))
 
     site.do(send("beta", 3, array_tasks=1))
 
@@ -340,7 +336,7 @@ def test_what_root_refuses_to_try_again_is_what_it_came_to_before(site: Site) ->
         replace(lost, outcome=TaskAttemptOutcome.SITE_FAULT),
     )
     again = [TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended]
-    site.do(CampaignCyclePlan(ended=ended, again=tuple(again), over=(only(site.campaigns),)))
+    site.do(Plan(ended=ended, again=tuple(again), over=(only(site.campaigns),)))
     site.grid.failing["submit"] = RootCampaignRefusal("not the file")
 
     site.do(send("gamma", 3))
@@ -364,7 +360,7 @@ def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(site: 
         replace(one, outcome=TaskAttemptOutcome.PROGRAM_ERROR, exit_status=3)
         for one in site.campaigns.pending(only(site.campaigns))
     ]
-    site.do(CampaignCyclePlan(ended=tuple(ended), over=(only(site.campaigns),)))
+    site.do(Plan(ended=tuple(ended), over=(only(site.campaigns),)))
     tries.judge_anew(1, [0, 1])
     site.campaigns.wait_again(1, WaitingTaskRange(first=0, last=1, attempt=2))
     site.campaigns.count(1, -2, -2)
@@ -399,7 +395,7 @@ def test_of_an_array_without_attempts_that_live_nothing_is_sent(site: Site) -> N
     site.grid.failing.clear()
     site.grid.told.clear()
 
-    site.do(CampaignCyclePlan(resumed=(array,)))
+    site.do(Plan(resumed=(array,)))
 
     known = only(site.campaigns)
     assert site.grid.told == []
@@ -413,7 +409,7 @@ def test_a_campaign_that_has_ended_stays_as_it_ended(site: Site) -> None:
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.grid.failing["submit"] = EndedCampaignRefusal("the campaign has ended")
 
-    site.do(CampaignCyclePlan(resumed=(only(site.campaigns),)))
+    site.do(Plan(resumed=(only(site.campaigns),)))
 
     found = site.campaigns.find(1)
     assert (found.state, site.campaigns.open_arrays()) == (CampaignState.TERMINATED, ())
@@ -428,7 +424,7 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(site: Site) -
     site.grid.failing["submit"] = TemporaryArrayRefusal("unreachable")
     do(SEND)
     now[0] += timedelta(seconds=61)
-    do(CampaignCyclePlan(resumed=(only(site.campaigns),)))
+    do(Plan(resumed=(only(site.campaigns),)))
 
     assert told_of(site.campaigns) == {(CampaignEventCode.SUBMIT_JOB, "beta", 4, 1)}
     (event,) = EventAndSuccessRecordRows(site.database).open()
@@ -436,7 +432,7 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(site: Site) -
     assert event.until - event.last_at == timedelta(seconds=120)
     assert event.why == "unreachable"
     site.grid.failing.clear()
-    do(CampaignCyclePlan(resumed=(only(site.campaigns),)))
+    do(Plan(resumed=(only(site.campaigns),)))
     assert told_of(site.campaigns) == set()
 
 
@@ -457,7 +453,7 @@ def test_what_root_can_not_do_for_nobody_is_told_as_that(
 
     assert told_of(site.campaigns) == {(code, "beta", 2, 0)}
     site.grid.failing.clear()
-    site.do(CampaignCyclePlan(resumed=(only(site.campaigns),)))
+    site.do(Plan(resumed=(only(site.campaigns),)))
     assert told_of(site.campaigns) == set()
 
 
@@ -469,12 +465,12 @@ def test_an_array_that_root_can_not_delete_stays_until_it_can(site: Site) -> Non
     held = only(site.campaigns)
     site.grid.failing["delete"] = errors.RootLedgerUnreadable("root's ledger lacks array 1")
     for _ in range(2):
-        site.do(CampaignCyclePlan(deleted=(held,)))
+        site.do(Plan(deleted=(held,)))
 
     assert only(site.campaigns) == held
     assert told_of(site.campaigns) == {(CampaignEventCode.NO_LEDGER, "beta", 2, 0)}
     site.grid.failing.clear()
-    site.do(CampaignCyclePlan(deleted=(held,)))
+    site.do(Plan(deleted=(held,)))
     assert site.campaigns.open_arrays() == ()
     assert told_of(site.campaigns) == set()
 
@@ -494,7 +490,7 @@ def test_what_root_knows_better_is_taken_over(site: Site, caplog: pytest.LogCapt
     assert site.campaigns.waiting() == {1: 2}
     assert told_of(site.campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
     site.grid.failing.clear()
-    site.do(CampaignCyclePlan(resumed=(known,), sends=SEND.sends))
+    site.do(Plan(resumed=(known,), sends=SEND.sends))
     assert site.grid.told[-3:] == ["release 1 44", "submit 2 beta 0:1,2:1", "release 2 72"]
 
 
@@ -504,7 +500,7 @@ def test_what_waits_again_after_that_keeps_off_where_it_overran(site: Site) -> N
     overran = replace(site.campaigns.pending(only(site.campaigns))[0], outcome=TaskAttemptOutcome.WALLTIME)
     off_beta = {"avoid": ("beta",), "never": ("beta",)}
     again = TaskRetry(campaign=1, task=0, attempt=1, outcome=TaskAttemptOutcome.WALLTIME, **off_beta)
-    site.do(CampaignCyclePlan(ended=(overran,), again=(again,)))
+    site.do(Plan(ended=(overran,), again=(again,)))
     site.grid.ledger = (
         RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
         RootLedgerArray(number=2, cluster="gamma", tasks=((2, 1),), job_id=44),
@@ -551,7 +547,7 @@ def test_a_task_that_runs_again_waits_with_its_next_attempt(site: Site) -> None:
     )
 
     again = TaskRetry(campaign=1, task=1, attempt=1, outcome=TaskAttemptOutcome.RESUBMIT)
-    site.do(CampaignCyclePlan(ended=(first, second), again=(again,), over=(only(site.campaigns),)))
+    site.do(Plan(ended=(first, second), again=(again,), over=(only(site.campaigns),)))
     site.do(SEND)
 
     found = site.campaigns.find(1)
@@ -567,9 +563,9 @@ def test_what_was_noted_before_a_kill_is_counted_once(site: Site, monkeypatch: p
     with monkeypatch.context() as killed:
         killed.setattr(CycleStatisticsRecorder, "keep", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            act.do(CampaignCyclePlan(ended=succeeded(site.campaigns, array), over=(array,)))
+            act.do(Plan(ended=succeeded(site.campaigns, array), over=(array,)))
     left = succeeded(site.campaigns, array)
-    act.do(CampaignCyclePlan(ended=left, over=(array,)))
+    act.do(Plan(ended=left, over=(array,)))
 
     assert len(left) == 2
     assert site.campaigns.open_arrays() == ()
@@ -598,7 +594,7 @@ def test_an_array_of_a_cancelled_campaign_is_deleted(site: Site, fails: str, kno
     noted = RootLedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=known)
     site.grid.ledger = (noted,) if known else ()
 
-    site.do(CampaignCyclePlan(deleted=(only(site.campaigns),)))
+    site.do(Plan(deleted=(only(site.campaigns),)))
 
     assert site.grid.told[-1].startswith("delete 1")
     assert [one.job_id for one in site.campaigns.open_arrays()] == left
@@ -614,7 +610,7 @@ def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(site: Sit
     )
     site.grid.told.clear()
 
-    site.do(CampaignCyclePlan(behind=(1,), sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=1),)))
+    site.do(Plan(behind=(1,), sends=(PlannedCampaignTaskSend(campaign=1, cluster="beta", tasks=1),)))
 
     first, second = site.campaigns.open_arrays()
     assert (second.number, second.cluster, second.job_id) == (2, "gamma", 44)
@@ -639,7 +635,7 @@ def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
         asked.append(one)
         return found
 
-    site.executor(ownerless=for_nobody).do(CampaignCyclePlan(deleted=(array,)))
+    site.executor(ownerless=for_nobody).do(Plan(deleted=(array,)))
 
     assert asked == [array]
     assert [(one.state, one.job_id) for one in site.campaigns.open_arrays()] == expected

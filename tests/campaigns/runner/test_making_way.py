@@ -22,7 +22,7 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
-from tests.builders.campaigns import NOON, made_campaign
+from tests.builders.campaigns import NOON, made_campaign, made_snapshot
 
 RUNNING = JobState([JobStateFact.RUNNING])
 QUEUE = QueueInstanceStatus(name="gb-be1@n1", slots_used=3, slots_reserved=0, slots_total=3, is_besteffort=True)
@@ -65,9 +65,7 @@ class Beta:
             queue="gb-be1@n1",
             since=NOON,
         )
-        seen = ClusterSnapshot(
-            cluster="beta", taken_at=NOON, queues=self.queues, jobs={77: (row,)}, pending=self.pending, free_slots=0
-        )
+        seen = made_snapshot(queues=self.queues, jobs={77: (row,)}, pending=self.pending)
         return seen, 0.1
 
     def who(self, _: object) -> deletions.CellRequestsAndResources:

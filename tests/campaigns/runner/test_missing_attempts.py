@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,21 +9,22 @@ import pytest
 from gridbridge.campaigns.runner.missing_and_straggling_attempts import MissingAttemptTracker
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import TaskMissingAtClusterRows
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskAttemptOutcome
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+from tests.builders.campaigns import NOON, made_campaign
 
 
 class Rounds:
     """Rounds of a runner; each may be a new process."""
 
-    def __init__(self, database: StateFile, folder: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self.ran = folder / "runner.ran"
-        self.kept = TaskMissingAtClusterRows(database)
-        self.campaigns = CampaignRows(database)
+        self.database = StateFile.open(f"sqlite:///{folder}/state.db")
+        self.kept = TaskMissingAtClusterRows(self.database)
+        self.campaigns = CampaignRows(self.database)
+        self.campaigns.add(made_campaign(tasks=3), "token")
+        self.attempts = self.campaigns.pending(self.campaigns.intend(1, "beta", 3, NOON))
         self.now_s = NOON.timestamp()
         self.steady_s = 50.0
         self.running: set[int] = set()  # places that run where they are listed
@@ -40,12 +40,12 @@ class Rounds:
         self.now_s += seconds
         self.steady_s += seconds
 
-    def look(self, attempts: tuple[TaskAttempt, ...], *gone: int) -> list[float]:
+    def look(self, *gone: int) -> list[float]:
         """Do a round in which these are not listed; return for how long that has been so."""
         self.missing.begin()
-        absent = [attempts[n] for n in gone]
+        absent = [self.attempts[n] for n in gone]
         (array,) = self.campaigns.open_arrays()
-        listed = {one.place for one in attempts} - {one.place for one in absent}
+        listed = {one.place for one in self.attempts} - {one.place for one in absent}
         self.missing.observe(array, listed, self.running & listed)
         told = self.missing.for_s(absent)
         self.missing.settle(absent, [])
@@ -54,37 +54,18 @@ class Rounds:
         return [told[one] for one in absent]
 
 
-@pytest.fixture(name="database")
-def _database(tmp_path: Path) -> Iterator[StateFile]:
-    database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    yield database
-    database.close()
-
-
 @pytest.fixture(name="rounds")
-def _rounds(database: StateFile, tmp_path: Path) -> Rounds:
-    return Rounds(database, tmp_path)
-
-
-@pytest.fixture(name="attempts")
-def _attempts(database: StateFile) -> tuple[TaskAttempt, ...]:
-    """Return the attempts of an array of three tasks."""
-    campaigns = CampaignRows(database)
-    jdl = Jdl(name="n", clusters={"beta": JdlClusterSettings(exec_file="run")})
-    known = {"uid": 1000, "owner": "alice", "submitted_at": NOON, "tasks": 3, "digest": ""}
-    state = CampaignState.IN_TREATMENT
-    campaigns.add(Campaign(number=0, state=state, jdl=jdl, **known), "token")  # type: ignore[arg-type]
-    array = campaigns.intend(1, "beta", 3, NOON)
-    return campaigns.pending(array)
+def _rounds(tmp_path: Path) -> Iterator[Rounds]:
+    rounds = Rounds(tmp_path)
+    yield rounds
+    rounds.database.close()
 
 
 @pytest.mark.parametrize("is_cron", [True, False], ids=["cron", "loop"])
-def test_a_task_is_missing_since_the_first_round_that_missed_it(
-    rounds: Rounds, attempts: tuple[TaskAttempt, ...], is_cron: bool
-) -> None:
+def test_a_task_is_missing_since_the_first_round_that_missed_it(rounds: Rounds, is_cron: bool) -> None:
     told = []
     for gone in ((1,), (1, 2), (1, 2)):
-        told.append(rounds.look(attempts, *gone))
+        told.append(rounds.look(*gone))
         rounds.later(60)
         if is_cron:
             rounds.new_process()
@@ -92,66 +73,64 @@ def test_a_task_is_missing_since_the_first_round_that_missed_it(
     assert told == [[0.0], [60.0, 0.0], [120.0, 60.0]]
 
 
-def test_one_that_is_listed_again_is_not_missing(rounds: Rounds, attempts: tuple[TaskAttempt, ...]) -> None:
-    rounds.look(attempts, 1)
-    rounds.look(attempts)
+def test_one_that_is_listed_again_is_not_missing(rounds: Rounds) -> None:
+    rounds.look(1)
+    rounds.look()
     rounds.later(60)
     rounds.new_process()
 
-    assert rounds.look(attempts, 1) == [0.0]
+    assert rounds.look(1) == [0.0]
 
 
-def test_what_has_ended_is_forgotten(database: StateFile, rounds: Rounds, attempts: tuple[TaskAttempt, ...]) -> None:
-    rounds.look(attempts, 0, 1)
-    CampaignRows(database).ended([replace(attempts[0], outcome=TaskAttemptOutcome.SUCCESS)])
+def test_what_has_ended_is_forgotten(rounds: Rounds) -> None:
+    rounds.look(0, 1)
+    CampaignRows(rounds.database).ended([replace(rounds.attempts[0], outcome=TaskAttemptOutcome.SUCCESS)])
     rounds.kept.note([])
 
     assert [*rounds.kept.all()] == [(1, 1, 2)]
 
 
-def test_of_arrays_that_are_over_nothing_is_held(rounds: Rounds, attempts: tuple[TaskAttempt, ...]) -> None:
+def test_of_arrays_that_are_over_nothing_is_held(rounds: Rounds) -> None:
     """A runner that goes on for months has had very many."""
-    rounds.look(attempts, 0, 1)
-    rounds.missing.settle([attempts[0]], [attempts[0]])
-    rounds.look(attempts, 1)
-    rounds.look(attempts)
+    rounds.look(0, 1)
+    rounds.missing.settle([rounds.attempts[0]], [rounds.attempts[0]])
+    rounds.look(1)
+    rounds.look()
 
     assert rounds.missing._since_s == {}
 
 
-def test_a_clock_that_is_set_makes_nothing_older(rounds: Rounds, attempts: tuple[TaskAttempt, ...]) -> None:
+def test_a_clock_that_is_set_makes_nothing_older(rounds: Rounds) -> None:
     """A running process counts steady seconds; one that begins later has only the time of day."""
-    rounds.look(attempts, 1)
+    rounds.look(1)
     rounds.now_s += 86400
 
-    assert rounds.look(attempts, 1) == [0.0]
+    assert rounds.look(1) == [0.0]
     rounds.now_s -= 2 * 86400
     rounds.new_process()
-    assert rounds.look(attempts, 1) == [0.0]
+    assert rounds.look(1) == [0.0]
 
 
-def test_what_ran_when_it_was_listed_last_is_known_until_it_has_ended(
-    rounds: Rounds, attempts: tuple[TaskAttempt, ...]
-) -> None:
+def test_what_ran_when_it_was_listed_last_is_known_until_it_has_ended(rounds: Rounds) -> None:
     """What was put back waits again."""
     (array,) = rounds.campaigns.open_arrays()
     rounds.running = {1, 2}
-    rounds.look(attempts)
+    rounds.look()
     rounds.running = {1}
-    rounds.look(attempts, 0)
+    rounds.look(0)
     ran = rounds.missing.ran(array)
-    rounds.missing.settle(attempts[:1], attempts[:1])
+    rounds.missing.settle(rounds.attempts[:1], rounds.attempts[:1])
 
     assert (ran, rounds.missing.ran(array)) == ({1}, set())
 
 
-def test_what_ran_is_known_to_the_next_process(rounds: Rounds, attempts: tuple[TaskAttempt, ...]) -> None:
+def test_what_ran_is_known_to_the_next_process(rounds: Rounds) -> None:
     """Of it a cluster that knows nothing any more has lost something; else it never began."""
     rounds.running = {1, 2}
-    rounds.look(attempts)
+    rounds.look()
     rounds.later(60)
     rounds.new_process()
-    rounds.look(attempts, 0, 1)
+    rounds.look(0, 1)
     rounds.new_process()
     (array,) = rounds.campaigns.open_arrays()
 
@@ -162,12 +141,9 @@ def test_what_ran_is_known_to_the_next_process(rounds: Rounds, attempts: tuple[T
 
 
 @pytest.mark.parametrize("kept", ["", "{", "[1]", '{"1": "2"}', '{"1.1": "5-"}', '{"1.1": null}'])
-def test_what_is_not_as_it_was_kept_counts_for_nothing(
-    rounds: Rounds, attempts: tuple[TaskAttempt, ...], kept: str
-) -> None:
+def test_what_is_not_as_it_was_kept_counts_for_nothing(rounds: Rounds, kept: str) -> None:
     rounds.ran.write_text(kept)
     rounds.new_process()
     (array,) = rounds.campaigns.open_arrays()
 
-    assert attempts
     assert rounds.missing.ran(array) == set()

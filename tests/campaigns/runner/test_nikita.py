@@ -25,10 +25,10 @@ from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.task_deletions_and_preemptions import (
     ArrayTaskDeletion,
     NikitaDeletionPlan,
-    NikitaDeletionReason,
     NikitaSituation,
     TaskDeletionMark,
 )
+from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason as Reason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE, PROLOGUE
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow, QueueInstanceStatus
 from gridbridge.model.site.site_section import SiteSection
@@ -38,7 +38,7 @@ from gridbridge.program.cluster_observer import ClusterSnapshotSharing, identify
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
 from gridbridge.state.campaign_tables import live_campaign_jobs_at
-from tests.builders.campaigns import NOON, made_campaign, site_fixture
+from tests.builders.campaigns import NOON, made_campaign, made_snapshot, site_fixture
 
 WAITING, RUNNING = JobState([JobStateFact.WAITING]), JobState([JobStateFact.RUNNING])
 
@@ -104,16 +104,7 @@ def row(places: range, state: JobState = WAITING, **other: Any) -> JobListRow:
 def beta(*rows: JobListRow, state: QueueInstanceState | None = None) -> dict[str, ClusterSnapshot]:
     """Return the answer of a cluster of ten slots."""
     queue = QueueInstanceStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=10)
-    return {
-        "beta": ClusterSnapshot(
-            cluster="beta",
-            taken_at=NOON,
-            queues=(replace(queue, state=state) if state else queue,),
-            jobs={77: rows},
-            pending=0,
-            free_slots=0,
-        )
-    }
+    return {"beta": made_snapshot(queues=(replace(queue, state=state) if state else queue,), jobs={77: rows})}
 
 
 def cycle(
@@ -192,15 +183,11 @@ def test_no_task_ran_before_it_was_sent(site: Site) -> None:
 
 @pytest.mark.parametrize(
     ("state", "since", "wiped_for"),
-    [(WAITING, None, NikitaDeletionReason.WAITED), (RUNNING, NOON, NikitaDeletionReason.OVERRAN)],
+    [(WAITING, None, Reason.WAITED), (RUNNING, NOON, Reason.OVERRAN)],
     ids=["waits", "runs"],
 )
 def test_a_clock_that_leaps_ahead_kills_nothing(
-    site: Site,
-    caplog: pytest.LogCaptureFixture,
-    state: JobState,
-    since: datetime | None,
-    wiped_for: NikitaDeletionReason,
+    site: Site, caplog: pytest.LogCaptureFixture, state: JobState, since: datetime | None, wiped_for: Reason
 ) -> None:
     """It is told, and their time still comes."""
     there = beta(row(range(1, 2), state, since=since))
@@ -268,9 +255,7 @@ def test_a_mark_is_kept_until_its_attempt_has_ended(site: Site) -> None:
 
 def wipe(places: range) -> ArrayTaskDeletion:
     """Return what is wiped of the one array."""
-    return ArrayTaskDeletion(
-        campaign=1, array=1, cluster="beta", wiped_for=NikitaDeletionReason.OVERFLOW, places=(places,)
-    )
+    return ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=Reason.OVERFLOW, places=(places,))
 
 
 @pytest.mark.parametrize(
@@ -336,13 +321,13 @@ def test_a_prologue_or_epilogue_that_waits_is_left_alone(site: Site, step: str) 
     left = [*site.cell.deleted]
     (wipe,) = cycle(site, beta(row(range(1, 2), RUNNING, since=NOON)), array).wipes
 
-    assert (left, wipe.wiped_for) == ([], NikitaDeletionReason.OVERRAN)
+    assert (left, wipe.wiped_for) == ([], Reason.OVERRAN)
 
 
 def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(site: Site) -> None:
     """As the runner has marked it; one that has begun goes on, and is marked no more."""
     array, marks = begun(site.nikita, PROLOGUE), TaskDeletionMarkRows(site.nikita.database)
-    unneeded = replace(moved(range(1, 2)), wiped_for=NikitaDeletionReason.UNNEEDED)
+    unneeded = replace(moved(range(1, 2)), wiped_for=Reason.UNNEEDED)
     marks.put(unneeded)
     plan = cycle(site, beta(row(range(1, 2), RUNNING, since=NOON)), array)
     left = [*site.cell.deleted], marks.all()
@@ -351,7 +336,7 @@ def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(site: Site) -> 
 
     assert (left, len(plan.spared)) == (([], {}), 1)
     assert site.cell.deleted == [(1, (range(1, 2),))]
-    assert marks.all()[1, 1] == {1: TaskDeletionMark(wiped_for=NikitaDeletionReason.LEFT)}
+    assert marks.all()[1, 1] == {1: TaskDeletionMark(wiped_for=Reason.LEFT)}
 
 
 def test_the_prologue_of_a_cancelled_campaign_is_deleted(site: Site) -> None:
@@ -447,9 +432,7 @@ def test_a_kill_is_left_to_a_runner_that_runs(site: Site) -> None:
 
 def moved(places: range) -> ArrayTaskDeletion:
     """Return the mark of tasks that are to start elsewhere."""
-    return ArrayTaskDeletion(
-        campaign=1, array=1, cluster="beta", wiped_for=NikitaDeletionReason.MOVED, places=(places,)
-    )
+    return ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=Reason.MOVED, places=(places,))
 
 
 def test_a_move_is_done_for_what_waits_still(site: Site) -> None:
@@ -461,7 +444,7 @@ def test_a_move_is_done_for_what_waits_still(site: Site) -> None:
     cycle(site, beta(row(range(1, 6))))
 
     assert site.cell.deleted == [(1, (range(1, 4),))]
-    assert marks.all()[1, 1] == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=NikitaDeletionReason.LEFT))
+    assert marks.all()[1, 1] == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=Reason.LEFT))
 
 
 def test_what_waits_too_long_is_wiped_if_it_waits_still(site: Site) -> None:
@@ -471,9 +454,9 @@ def test_what_waits_too_long_is_wiped_if_it_waits_still(site: Site) -> None:
 
     plan = cycle(site, beta(row(range(1, 4))))
 
-    assert [one.wiped_for for one in plan.wipes] == [NikitaDeletionReason.WAITED]
+    assert [one.wiped_for for one in plan.wipes] == [Reason.WAITED]
     left = TaskDeletionMarkRows(site.nikita.database).all()[1, 1]
-    assert left == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=NikitaDeletionReason.NEVER_BEGAN))
+    assert left == dict.fromkeys((1, 3), TaskDeletionMark(wiped_for=Reason.NEVER_BEGAN))
 
 
 def test_a_wipe_that_held_tasks_and_failed_is_done_again(site: Site) -> None:
@@ -496,12 +479,12 @@ def test_a_move_of_which_nothing_is_known_is_done_again(site: Site) -> None:
 
     cycle(site, beta(row(range(1, 6))))
 
-    assert {mark.wiped_for for mark in marks.all()[1, 1].values()} == {NikitaDeletionReason.MOVED}
+    assert {mark.wiped_for for mark in marks.all()[1, 1].values()} == {Reason.MOVED}
 
 
 def test_a_task_that_is_back_after_its_move_is_moved_again(site: Site) -> None:
     """Its cluster came up with what it knew before the deletion, the hold at most."""
-    left = replace(moved(range(1, 4)), wiped_for=NikitaDeletionReason.LEFT)
+    left = replace(moved(range(1, 4)), wiped_for=Reason.LEFT)
     TaskDeletionMarkRows(site.nikita.database).put(left)
 
     cycle(site, beta(row(range(1, 3)), row(range(3, 4), JobState([JobStateFact.WAITING, JobStateFact.HELD]))))
@@ -530,7 +513,7 @@ def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(site: Site
     plan = cycle(site, beta(*rows, state=QueueInstanceState([fact])))
 
     assert (plan.wipes, site.cell.deleted) == ((), [(1, (range(1, 3),))])
-    assert marks.all()[1, 1] == dict.fromkeys((1, 2), TaskDeletionMark(wiped_for=NikitaDeletionReason.LEFT))
+    assert marks.all()[1, 1] == dict.fromkeys((1, 2), TaskDeletionMark(wiped_for=Reason.LEFT))
 
 
 def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(site: Site) -> None:
@@ -577,9 +560,7 @@ def test_after_a_deletion_that_hangs_its_owners_others_wait(site: Site) -> None:
 
     site.cell.delete_places = hang  # type: ignore[method-assign]
     seen = site.nikita.listed([site.array], beta(row(range(1, 6))))
-    wipe = ArrayTaskDeletion(
-        campaign=1, array=1, cluster="beta", wiped_for=NikitaDeletionReason.CANCELLED, places=(range(1, 2),)
-    )
+    wipe = ArrayTaskDeletion(campaign=1, array=1, cluster="beta", wiped_for=Reason.CANCELLED, places=(range(1, 2),))
 
     for _ in range(2):
         site.nikita.apply(seen, NikitaDeletionPlan(cancelled=(wipe, wipe)))

@@ -8,12 +8,8 @@ import pytest
 from gridbridge.campaigns.runner.stress_and_mail_programs import deliver_notification
 from gridbridge.errors import CommandFailed
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
-from gridbridge.model.campaigns.subscriptions import (
-    CampaignNotification,
-    NotificationChannel,
-    NotificationSeverity,
-    NotificationSubscription,
-)
+from gridbridge.model.campaigns.subscriptions import CampaignNotification, NotificationChannel, NotificationSeverity
+from gridbridge.model.campaigns.subscriptions import NotificationSubscription as Subscription
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -22,7 +18,7 @@ def message(way: NotificationChannel, identity: str) -> CampaignNotification:
     """Return what somebody is to be told."""
     known = {"uid": 1000, "owner": "alice", "severity": NotificationSeverity.HIGH, "token": "ab"}
     known |= {"told_until": NOON, "next_at": NOON}
-    one = NotificationSubscription(way=way, identity=identity, **known)  # type: ignore[arg-type]
+    one = Subscription(way=way, identity=identity, **known)  # type: ignore[arg-type]
     return CampaignNotification(
         subscription=one,
         subject="gridbridge: campaign 12: BLACKLIST",

@@ -11,7 +11,7 @@ from gridbridge.campaigns.runner.cluster_queries_and_capacities import (
     clusters_accepting_campaign_tasks,
     count_listed_tasks_by_cluster,
 )
-from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, CampaignState
+from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import ClusterCapacityForCampaigns, ListedCampaignTaskCounts
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
@@ -20,7 +20,7 @@ from gridbridge.model.jobs_and_accounting import ClusterArrayLimits
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import ClusterKind, ClusterSection, Policy
 from gridbridge.model.states import JobState, JobStateFact
-from tests.builders.campaigns import NOON, made_campaign
+from tests.builders.campaigns import NOON, made_campaign, released_array
 
 WISH = JdlClusterSettings(exec_file="run")
 ONE = made_campaign(
@@ -90,9 +90,7 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
         JobListRow(state=runs, slots=4, tasks=(range(2, 3),), **row),  # type: ignore[arg-type]
         JobListRow(state=waits, tasks=(range(3, 6),), **row),  # type: ignore[arg-type]
     )
-    array = CampaignArray(
-        campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=9, intended_at=NOON, job_id=7
-    )
+    array = released_array(size=9, job_id=7)
     answers = {"beta": seen("beta", *rows)}
     counts = {"campaign": 1, "cluster": "beta", "waiting": 3, "listed": 5, "slots": 3.0}
 
@@ -122,9 +120,7 @@ def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
         for place, more in facts.items()
     )
     answers = {"beta": seen("beta", *rows)}
-    array = CampaignArray(
-        campaign=1, number=1, cluster="beta", state=ArraySubmissionState.RELEASED, size=5, intended_at=NOON, job_id=7
-    )
+    array = released_array(size=5, job_id=7)
 
     ages = (timedelta(seconds=age_s) for age_s in (10, 299, 301))
     counted = [count_listed_tasks_by_cluster([array], answers, NOON + age)[0] for age in ages]

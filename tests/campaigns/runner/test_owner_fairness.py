@@ -8,13 +8,8 @@ from gridbridge.campaigns.runner.plan_execution_and_root_ledger import CampaignP
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionResult,
-    ArraySubmissionState,
-    CampaignArray,
-    RootLedgerArray,
-    TaskAttempt,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionResult, CampaignArray, RootLedgerArray, TaskAttempt
+from gridbridge.model.campaigns.campaign import ArraySubmissionState as ArrayState
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, PlannedCampaignTaskSend
@@ -106,7 +101,7 @@ def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray
     """Return arrays of all campaigns that run there."""
     for number in (*BOBS, ALICES):
         array = campaigns.intend(number, cluster, 1, NOON)
-        campaigns.array_is(array, ArraySubmissionState.RELEASED, 7)
+        campaigns.array_is(array, ArrayState.RELEASED, 7)
     return campaigns.open_arrays()
 
 
@@ -167,7 +162,7 @@ def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(site: Site) -> None:
     site.do(sends)
 
     assert site.grid.calls() == [(1, "gamma"), (2, "gamma"), (ALICES, "gamma")]
-    left = [one for one in site.campaigns.open_arrays() if one.state is ArraySubmissionState.INTENDED]
+    left = [one for one in site.campaigns.open_arrays() if one.state is ArrayState.INTENDED]
     assert [one.campaign for one in left] == [3, 4]
     assert EventAndSuccessRecordRows(site.campaigns.database).open() == ()
     site.do(CampaignCyclePlan(resumed=tuple(left)))

@@ -17,20 +17,15 @@ from gridbridge.campaigns.store.campaign_file_verification import CampaignNumber
 from gridbridge.campaigns.store.event_and_subscription_rows import EventAndSuccessRecordRows
 from gridbridge.campaigns.store.task_attempt_rows import TaskAttemptRows
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.model.campaigns.campaign import CampaignState, TaskAttemptOutcome, WaitingTaskRange
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
-    CampaignEventCode,
-    CampaignEventSubject,
-    CampaignSuccessAtCluster,
-)
+from gridbridge.model.campaigns.campaign import CampaignState, WaitingTaskRange
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventSubject, CampaignSuccessAtCluster
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode as Code
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
-from gridbridge.model.campaigns.owner_request import (
-    CampaignOwnerRequest,
-    CampaignOwnerRequestReply,
-    CampaignOwnerRequestVerb,
-)
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequest
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestReply as Reply
+from gridbridge.model.campaigns.owner_request import CampaignOwnerRequestVerb as Verb
 from gridbridge.shell import program_runs
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
@@ -39,10 +34,10 @@ from tests.builders.campaigns import NOON, made_campaign, site_fixture
 ALICE, BOB, ROOT = 41000, 41001, 0
 CLUSTERS = {name: JdlClusterSettings(exec_file="run") for name in ("beta", "gamma")}
 AS_OWNER = {  # of a campaign that goes on, whose first task was sent
-    CampaignOwnerRequestVerb.RESUME: CampaignOwnerRequestReply.NOT_PAUSED,
-    CampaignOwnerRequestVerb.PURGE: CampaignOwnerRequestReply.NOT_ENDED,
-    CampaignOwnerRequestVerb.CANCEL_TASK: CampaignOwnerRequestReply.TASK_ENDED,
-    CampaignOwnerRequestVerb.ABANDON: CampaignOwnerRequestReply.NOT_CANCELLED,
+    Verb.RESUME: Reply.NOT_PAUSED,
+    Verb.PURGE: Reply.NOT_ENDED,
+    Verb.CANCEL_TASK: Reply.TASK_ENDED,
+    Verb.ABANDON: Reply.NOT_CANCELLED,
 }
 
 
@@ -72,7 +67,7 @@ class Site:
         )
         self.campaigns.count(1, 4, 3)
 
-    def open(self, code: CampaignEventCode, **other: object) -> int:
+    def open(self, code: Code, **other: object) -> int:
         """Open an event; return its number."""
         known = {"kind": CampaignEventSubject.CAMPAIGN, "campaign": 1, "cluster": "beta"}
         values = {"opened_at": NOON, "last_at": NOON} | known | other
@@ -80,7 +75,7 @@ class Site:
         self.events.put([event])
         return max(one.number for one in self.events.open())
 
-    def run(self, outcome: TaskAttemptOutcome, status: int | None = None) -> tuple[TaskRetry, ...]:
+    def run(self, outcome: Outcome, status: int | None = None) -> tuple[TaskRetry, ...]:
         """Have the last task run at beta and come to this; return whether it runs again."""
         array = self.campaigns.intend(1, "beta", 1, NOON)
         pending = self.campaigns.pending(array)
@@ -104,16 +99,14 @@ class Site:
             raise RootCampaignRefusal("nobody asks for that")
         self.taken_up.append((campaign, request))
 
-    def ask(
-        self, verb: CampaignOwnerRequestVerb, number: int, uid: int = ALICE, token: str = "t"
-    ) -> CampaignOwnerRequestReply:
+    def ask(self, verb: Verb, number: int, uid: int = ALICE, token: str = "t") -> Reply:
         """Ask for something."""
         asked = CampaignOwnerRequest(token=token, uid=uid, verb=verb, numbers=(number,))
         return self.requests.do(asked)[number]
 
 
-def _outcome(status: int) -> TaskAttemptOutcome:
-    return TaskAttemptOutcome.PROGRAM_ERROR if status else TaskAttemptOutcome.SUCCESS
+def _outcome(status: int) -> Outcome:
+    return Outcome.PROGRAM_ERROR if status else Outcome.SUCCESS
 
 
 _site = site_fixture(Site)
@@ -121,77 +114,67 @@ _site = site_fixture(Site)
 
 def test_an_owner_closes_an_event_once(site: Site) -> None:
     """Nobody else but root does."""
-    number = site.open(CampaignEventCode.BLACKLIST)
+    number = site.open(Code.BLACKLIST)
 
-    answers = [site.ask(CampaignOwnerRequestVerb.FIX, number, uid, f"{n}") for n, uid in enumerate((BOB, ALICE, ALICE))]
+    answers = [site.ask(Verb.FIX, number, uid, f"{n}") for n, uid in enumerate((BOB, ALICE, ALICE))]
 
-    assert answers == [
-        CampaignOwnerRequestReply.NOT_THEIRS,
-        CampaignOwnerRequestReply.DONE,
-        CampaignOwnerRequestReply.CLOSED,
-    ]
-    assert (
-        site.ask(CampaignOwnerRequestVerb.FIX, site.open(CampaignEventCode.BLACKLIST), ROOT)
-        is CampaignOwnerRequestReply.DONE
-    )
-    assert site.ask(CampaignOwnerRequestVerb.FIX, 99) is CampaignOwnerRequestReply.UNKNOWN
+    assert answers == [Reply.NOT_THEIRS, Reply.DONE, Reply.CLOSED]
+    assert site.ask(Verb.FIX, site.open(Code.BLACKLIST), ROOT) is Reply.DONE
+    assert site.ask(Verb.FIX, 99) is Reply.UNKNOWN
     assert site.events.open() == ()
 
 
 @pytest.mark.parametrize("verb", [one for one in CampaignOwnerRequestHandler.VERBS if one not in OF_EVENTS])
-def test_nobody_but_root_changes_anothers_campaign(site: Site, verb: CampaignOwnerRequestVerb) -> None:
+def test_nobody_but_root_changes_anothers_campaign(site: Site, verb: Verb) -> None:
     """Whatever the request claims."""
-    assert site.ask(verb, 1, BOB) is CampaignOwnerRequestReply.NOT_THEIRS
-    assert site.ask(verb, 1, ROOT) is AS_OWNER.get(verb, CampaignOwnerRequestReply.DONE)
-    assert site.ask(CampaignOwnerRequestVerb.CANCEL, 2, BOB) is CampaignOwnerRequestReply.UNKNOWN
+    assert site.ask(verb, 1, BOB) is Reply.NOT_THEIRS
+    assert site.ask(verb, 1, ROOT) is AS_OWNER.get(verb, Reply.DONE)
+    assert site.ask(Verb.CANCEL, 2, BOB) is Reply.UNKNOWN
 
 
 def test_root_alone_abandons_a_cancelled_campaign(site: Site) -> None:
     """What an owner no longer wants is deleted at its clusters."""
-    site.ask(CampaignOwnerRequestVerb.CANCEL, 1, ALICE)
+    site.ask(Verb.CANCEL, 1, ALICE)
 
-    told = [site.ask(CampaignOwnerRequestVerb.ABANDON, 1, uid, f"{n}") for n, uid in enumerate((BOB, ALICE))]
+    told = [site.ask(Verb.ABANDON, 1, uid, f"{n}") for n, uid in enumerate((BOB, ALICE))]
 
-    assert told == [CampaignOwnerRequestReply.NOT_THEIRS, CampaignOwnerRequestReply.NOT_ROOTS]
-    assert site.ask(CampaignOwnerRequestVerb.ABANDON, 1, ROOT, "root") in (
-        CampaignOwnerRequestReply.DONE,
-        CampaignOwnerRequestReply.CANCELLED,
-    )
+    assert told == [Reply.NOT_THEIRS, Reply.NOT_ROOTS]
+    assert site.ask(Verb.ABANDON, 1, ROOT, "root") in (Reply.DONE, Reply.CANCELLED)
 
 
 def test_what_root_changes_is_logged(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     """Its owner will ask who did that."""
     caplog.set_level(logging.INFO)
-    site.ask(CampaignOwnerRequestVerb.PAUSE, 1, ALICE)
-    site.ask(CampaignOwnerRequestVerb.CANCEL, 1, ROOT)
+    site.ask(Verb.PAUSE, 1, ALICE)
+    site.ask(Verb.CANCEL, 1, ROOT)
 
     assert [one.getMessage() for one in caplog.records] == ["event=by_root verb=cancel numbers=1"]
 
 
 def test_an_event_of_a_cluster_is_roots(site: Site) -> None:
     """It is about everybody's campaigns."""
-    number = site.open(CampaignEventCode.GET_JOBS, kind=CampaignEventSubject.CLUSTER, campaign=0)
+    number = site.open(Code.GET_JOBS, kind=CampaignEventSubject.CLUSTER, campaign=0)
 
-    assert site.ask(CampaignOwnerRequestVerb.FIX, number) is CampaignOwnerRequestReply.NOT_THEIRS
-    assert site.ask(CampaignOwnerRequestVerb.FIX, number, ROOT) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.FIX, number) is Reply.NOT_THEIRS
+    assert site.ask(Verb.FIX, number, ROOT) is Reply.DONE
 
 
 def test_tasks_at_a_cluster_that_left_are_written_off_by_root(site: Site) -> None:
     """The next cycle counts them as lost. To close the event alone opens it again."""
-    number = site.open(CampaignEventCode.DROPPED, kind=CampaignEventSubject.CLUSTER, campaign=0)
+    number = site.open(Code.DROPPED, kind=CampaignEventSubject.CLUSTER, campaign=0)
 
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.NOT_THEIRS
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number, ROOT) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.RESUBMIT, number) is Reply.NOT_THEIRS
+    assert site.ask(Verb.RESUBMIT, number, ROOT) is Reply.DONE
     (known,) = site.events.open()
     assert known.until
-    assert site.ask(CampaignOwnerRequestVerb.FIX, number, ROOT) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.FIX, number, ROOT) is Reply.DONE
 
 
 def test_tasks_of_disputed_ends_are_given_up_by_their_owner(site: Site) -> None:
-    number = site.open(CampaignEventCode.DISPUTED)
+    number = site.open(Code.DISPUTED)
 
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number, BOB) is CampaignOwnerRequestReply.NOT_THEIRS
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.RESUBMIT, number, BOB) is Reply.NOT_THEIRS
+    assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
     (known,) = site.events.open()
     assert known.until
 
@@ -201,25 +184,25 @@ def test_what_closed_a_cluster_is_counted_anew(site: Site) -> None:
     record = CampaignSuccessAtCluster(campaign=1, cluster="beta", errors_in_row=5, durations_s=(1, 1))
     site.events.put_records([record])
 
-    site.ask(CampaignOwnerRequestVerb.FIX, site.open(CampaignEventCode.BLACKLIST))
-    site.ask(CampaignOwnerRequestVerb.FIX, site.open(CampaignEventCode.SINK))
+    site.ask(Verb.FIX, site.open(Code.BLACKLIST))
+    site.ask(Verb.FIX, site.open(Code.SINK))
 
     assert site.events.records([1]) == (replace(record, errors_in_row=0, is_trusted=True),)
 
 
 def test_tasks_that_are_tried_again_say_nothing_of_a_sink(site: Site) -> None:
     """Its owner has typed -r for others, and not looked at what it did."""
-    number = site.open(CampaignEventCode.SINK)
+    number = site.open(Code.SINK)
 
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.NOT_AGAIN
+    assert site.ask(Verb.RESUBMIT, number) is Reply.NOT_AGAIN
     assert [one.number for one in site.events.open()] == [number]
     assert site.events.sinks() == ((1, "beta"),)
 
 
 def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: Site) -> None:
     """Until then its results are to be looked at, however long ago that was."""
-    number = site.open(CampaignEventCode.SINK)
-    site.ask(CampaignOwnerRequestVerb.CANCEL, 1)
+    number = site.open(Code.SINK)
+    site.ask(Verb.CANCEL, 1)
     later = datetime.now(UTC) + timedelta(days=31)
     site.events.forget(later)
 
@@ -227,20 +210,17 @@ def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: S
     assert site.events.sinks() == ((1, "beta"),)
     assert [one.number for one in site.events.shown(later)] == [number]
     tokens = ("1", "2")
-    assert [site.ask(CampaignOwnerRequestVerb.FIX, number, token=one) for one in tokens] == [
-        CampaignOwnerRequestReply.DONE,
-        CampaignOwnerRequestReply.CLOSED,
-    ]
+    assert [site.ask(Verb.FIX, number, token=one) for one in tokens] == [Reply.DONE, Reply.CLOSED]
     assert site.events.sinks() == site.events.shown(later) == ()
 
 
 def test_a_request_that_comes_again_after_a_kill_is_done(site: Site) -> None:
     """Another one for the same event finds it closed."""
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
 
-    answers = [site.ask(CampaignOwnerRequestVerb.RESUBMIT, number, token=one) for one in ("t", "t", "u")]
+    answers = [site.ask(Verb.RESUBMIT, number, token=one) for one in ("t", "t", "u")]
 
-    assert answers == [CampaignOwnerRequestReply.DONE, CampaignOwnerRequestReply.DONE, CampaignOwnerRequestReply.CLOSED]
+    assert answers == [Reply.DONE, Reply.DONE, Reply.CLOSED]
     assert len(site.campaigns.waiting_of(1)) == 2
 
 
@@ -248,18 +228,16 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who has a million of them tried again does not keep all others waiting for minutes."""
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     monkeypatch.setattr(owner_requests, "ENDS_PER_TRANSACTION", 1)
     times = count(0.0, 2 * owner_requests.AGAIN_S)
     slow = CampaignOwnerRequestHandler(site.database, Clock(lambda: 0.0, lambda: next(times)), site.folder)
-    asked = CampaignOwnerRequest(token="t", uid=ALICE, verb=CampaignOwnerRequestVerb.RESUBMIT, numbers=(number,))
+    asked = CampaignOwnerRequest(token="t", uid=ALICE, verb=Verb.RESUBMIT, numbers=(number,))
     (tmp_path / "taken").mkdir()
     looks = []
     for _ in range(3):
         slow.begin()
-        done = owner_requests.execute_owner_request(
-            asked, {CampaignOwnerRequestVerb.RESUBMIT: slow.do}, site.folder, str(tmp_path)
-        )
+        done = owner_requests.execute_owner_request(asked, {Verb.RESUBMIT: slow.do}, site.folder, str(tmp_path))
         looks.append((done, [one.first for one in site.campaigns.waiting_of(1)]))
 
     assert looks == [(False, [0, 4]), (False, [0, 1, 4]), (True, [0, 1, 4])]
@@ -268,10 +246,10 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
 
 def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: Site) -> None:
     """One that is restored does not know it; what changed nothing is not noted."""
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
 
     for token in ("t", "t", "u"):
-        site.ask(CampaignOwnerRequestVerb.RESUBMIT, number, token=token)
+        site.ask(Verb.RESUBMIT, number, token=token)
 
     assert [*CampaignNumberRegister(site.folder).again_since(0)] == [(1, "t")]
     assert site.campaigns.has_done("t", 1)
@@ -279,11 +257,11 @@ def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: S
 
 def test_whose_tasks_are_tried_again_is_told_before_they_are(site: Site) -> None:
     """So that a service which is killed meanwhile shows them anew."""
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
 
-    site.ask(CampaignOwnerRequestVerb.RESUBMIT, number)
+    site.ask(Verb.RESUBMIT, number)
 
     assert site.begun == [[1]]
 
@@ -291,17 +269,17 @@ def test_whose_tasks_are_tried_again_is_told_before_they_are(site: Site) -> None
 def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     """Those alone that ended so, also in a campaign that has ended."""
     failed = {"kind": CampaignEventSubject.TASK, "tasks": 2}
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, **failed)
+    number = site.open(Code.EXIT_ERROR, exit_status=3, **failed)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
 
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
 
     found = site.campaigns.find(1)
     assert (found.state, found.ended, found.failed) == (CampaignState.IN_TREATMENT, 2, 1)
     again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
     assert again == [(0, 1, 2), (4, 4, 1)]
-    assert site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, **failed) == number
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
+    assert site.open(Code.EXIT_ERROR, exit_status=3, **failed) == number
+    assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
     found = site.campaigns.find(1)
     assert (found.ended, found.failed, len(site.campaigns.waiting_of(1))) == (2, 1, 2)
 
@@ -309,49 +287,42 @@ def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
 def test_what_its_owner_closed_is_not_tried_again_when_another_task_fails_alike(site: Site) -> None:
     """The event is opened again, and counts the new one alone."""
     failed = {"kind": CampaignEventSubject.TASK, "exit_status": 3}
-    number = site.open(CampaignEventCode.EXIT_ERROR, tasks=2, **failed)
-    assert site.ask(CampaignOwnerRequestVerb.FIX, number) is CampaignOwnerRequestReply.DONE
-    site.run(TaskAttemptOutcome.PROGRAM_ERROR, 3)
-    assert site.open(CampaignEventCode.EXIT_ERROR, tasks=1, **failed) == number
+    number = site.open(Code.EXIT_ERROR, tasks=2, **failed)
+    assert site.ask(Verb.FIX, number) is Reply.DONE
+    site.run(Outcome.PROGRAM_ERROR, 3)
+    assert site.open(Code.EXIT_ERROR, tasks=1, **failed) == number
 
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number, token="u") is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.RESUBMIT, number, token="u") is Reply.DONE
 
     again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
     assert again == [(4, 4, 2)]
-    other = site.open(CampaignEventCode.EXIT_ERROR, kind=CampaignEventSubject.TASK, tasks=1, exit_status=4)
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, other, token="v") is CampaignOwnerRequestReply.DONE
+    other = site.open(Code.EXIT_ERROR, kind=CampaignEventSubject.TASK, tasks=1, exit_status=4)
+    assert site.ask(Verb.RESUBMIT, other, token="v") is Reply.DONE
     assert [one.first for one in site.campaigns.waiting_of(1)] == [2, 4]
 
 
 def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(site: Site) -> None:
     """That is about what had failed for good."""
-    site.run(TaskAttemptOutcome.SITE_FAULT)
+    site.run(Outcome.SITE_FAULT)
     site.campaigns.wait_again(1, WaitingTaskRange(first=4, last=4, attempt=2))
 
-    site.ask(
-        CampaignOwnerRequestVerb.FIX, site.open(CampaignEventCode.SITE_FAULT, kind=CampaignEventSubject.TASK, tasks=1)
-    )
+    site.ask(Verb.FIX, site.open(Code.SITE_FAULT, kind=CampaignEventSubject.TASK, tasks=1))
 
     array = site.campaigns.intend(1, "beta", 1, NOON)
     earlier = site.tries.earlier(site.campaigns.pending(array))
-    assert [(one.attempt, one.outcome) for one in earlier] == [(1, TaskAttemptOutcome.SITE_FAULT)]
+    assert [(one.attempt, one.outcome) for one in earlier] == [(1, Outcome.SITE_FAULT)]
 
 
 @pytest.mark.parametrize(
     ("outcome", "code", "times", "then", "avoid"),
     [
-        (TaskAttemptOutcome.WALLTIME, CampaignEventCode.WALLTIME, 1, TaskAttemptOutcome.PREEMPTED, ()),
-        (TaskAttemptOutcome.SITE_FAULT, CampaignEventCode.SITE_FAULT, 4, TaskAttemptOutcome.SITE_FAULT, ("beta",)),
-        (TaskAttemptOutcome.SETUP_ERROR, CampaignEventCode.NOT_STARTED, 5, TaskAttemptOutcome.SETUP_ERROR, ("beta",)),
+        (Outcome.WALLTIME, Code.WALLTIME, 1, Outcome.PREEMPTED, ()),
+        (Outcome.SITE_FAULT, Code.SITE_FAULT, 4, Outcome.SITE_FAULT, ("beta",)),
+        (Outcome.SETUP_ERROR, Code.NOT_STARTED, 5, Outcome.SETUP_ERROR, ("beta",)),
     ],
 )
 def test_what_is_tried_again_is_judged_anew(
-    site: Site,
-    outcome: TaskAttemptOutcome,
-    code: CampaignEventCode,
-    times: int,
-    then: TaskAttemptOutcome,
-    avoid: tuple[str, ...],
+    site: Site, outcome: Outcome, code: Code, times: int, then: Outcome, avoid: tuple[str, ...]
 ) -> None:
     """Its owner has put right what was wrong: beta is as good as gamma, and no try is lost."""
     for attempt in range(1, times + 1):
@@ -360,7 +331,7 @@ def test_what_is_tried_again_is_judged_anew(
         site.run(outcome)
     number = site.open(code, kind=CampaignEventSubject.TASK, tasks=1)
 
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
     (again,) = site.run(then)
 
     assert (again.attempt, again.avoid, again.never) == (times + 1, avoid, ())
@@ -370,17 +341,17 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In portions, so that nobody waits long for the state file; none of it counts twice."""
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     monkeypatch.setattr(owner_requests, "ENDS_PER_TRANSACTION", 1)
     monkeypatch.setattr(type(site.campaigns), "is_now", lambda *_: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
-        site.ask(CampaignOwnerRequestVerb.RESUBMIT, number)
+        site.ask(Verb.RESUBMIT, number)
     monkeypatch.undo()
 
     assert [one.number for one in site.events.open()] == [number]
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
     found = site.campaigns.find(1)
     assert (found.state, found.ended) == (CampaignState.IN_TREATMENT, 2)
     assert [one.attempt for one in site.campaigns.waiting_of(1)] == [2, 2, 1]
@@ -388,26 +359,26 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
 
 def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> None:
     """By its owner's request, and its end is told again should nothing of it go on."""
-    going = site.open(CampaignEventCode.BLACKLIST)
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, going) is CampaignOwnerRequestReply.DONE
+    going = site.open(Code.BLACKLIST)
+    assert site.ask(Verb.RESUBMIT, going) is Reply.DONE
     assert site.taken_up == []
-    number = site.open(CampaignEventCode.BLACKLIST)
+    number = site.open(Code.BLACKLIST)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.campaigns.end_is_noted(1)
 
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number, BOB) is CampaignOwnerRequestReply.NOT_THEIRS
+    assert site.ask(Verb.RESUBMIT, number, BOB) is Reply.NOT_THEIRS
     assert site.taken_up == []
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
     assert site.taken_up == [(1, "t")]
     assert site.campaigns.unnoted(0, 9) == (1,)
 
 
 def test_nothing_is_tried_again_where_root_does_not_let_it(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
 
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.NOT_TAKEN_UP
+    assert site.ask(Verb.RESUBMIT, number) is Reply.NOT_TAKEN_UP
     assert [number] == [one.number for one in site.events.open()]
     assert "event=not_taken_up campaign=1" in caplog.text
 
@@ -419,12 +390,12 @@ def test_one_request_takes_so_many_campaigns_up_at_most(site: Site, caplog: pyte
     for one in range(2, TAKEN_UP_AT_ONCE + 3):
         site.campaigns.add(replace(found, number=one), f"token{one}")
         site.campaigns.is_now(one, CampaignState.TERMINATED, NOON)
-        numbers.append(site.open(CampaignEventCode.BLACKLIST, campaign=one))
-    of_all = CampaignOwnerRequest(token="t", uid=ALICE, verb=CampaignOwnerRequestVerb.RESUBMIT, numbers=tuple(numbers))
+        numbers.append(site.open(Code.BLACKLIST, campaign=one))
+    of_all = CampaignOwnerRequest(token="t", uid=ALICE, verb=Verb.RESUBMIT, numbers=tuple(numbers))
 
     told = site.requests.do(of_all)
 
-    assert ({*told.values()}, site.taken_up) == ({CampaignOwnerRequestReply.NOT_TAKEN_UP}, [])
+    assert ({*told.values()}, site.taken_up) == ({Reply.NOT_TAKEN_UP}, [])
     assert "21 ended campaigns to reopen; expected at most 20 in one request" in caplog.text
     site.requests.do(replace(of_all, numbers=of_all.numbers[1:]))
     assert len(site.taken_up) == TAKEN_UP_AT_ONCE
@@ -432,54 +403,52 @@ def test_one_request_takes_so_many_campaigns_up_at_most(site: Site, caplog: pyte
 
 def test_nothing_is_tried_again_of_which_root_submits_nothing_more(site: Site) -> None:
     """Its tasks keep their ends, until its owner closes that event: the file is put right."""
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
-    refused = site.open(CampaignEventCode.FILE_REFUSED, cluster="")
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
+    refused = site.open(Code.FILE_REFUSED, cluster="")
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
 
-    answers = [site.ask(CampaignOwnerRequestVerb.RESUBMIT, one) for one in (number, refused)]
+    answers = [site.ask(Verb.RESUBMIT, one) for one in (number, refused)]
 
-    assert answers == [CampaignOwnerRequestReply.FILE_REFUSED] * 2
+    assert answers == [Reply.FILE_REFUSED] * 2
     assert site.taken_up == []
     found = site.campaigns.find(1)
     assert (found.state, found.failed) == (CampaignState.TERMINATED, 3)
     assert [one.number for one in site.events.open()] == [number, refused]
-    assert site.ask(CampaignOwnerRequestVerb.FIX, refused) is CampaignOwnerRequestReply.DONE
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.FIX, refused) is Reply.DONE
+    assert site.ask(Verb.RESUBMIT, number) is Reply.DONE
 
 
 def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:
     """And its events are closed with it."""
-    number = site.open(CampaignEventCode.EXIT_ERROR, kind=CampaignEventSubject.TASK, exit_status=3)
-    site.ask(CampaignOwnerRequestVerb.CANCEL, 1)
+    number = site.open(Code.EXIT_ERROR, kind=CampaignEventSubject.TASK, exit_status=3)
+    site.ask(Verb.CANCEL, 1)
 
     assert site.events.open() == ()
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.CLOSED
+    assert site.ask(Verb.RESUBMIT, number) is Reply.CLOSED
 
 
 @pytest.mark.parametrize("state", [CampaignState.IN_TREATMENT, CampaignState.TERMINATED])
 def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) -> None:
     """It sends one a cluster, so the failures stay as they are, and root is asked for nothing."""
     site = Site(tmp_path, CampaignType.TEST)
-    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
+    number = site.open(Code.EXIT_ERROR, exit_status=3, kind=CampaignEventSubject.TASK, tasks=2)
     site.campaigns.is_now(1, state, NOON)
     waiting = site.campaigns.waiting_of(1)
 
-    assert site.ask(CampaignOwnerRequestVerb.RESUBMIT, number) is CampaignOwnerRequestReply.ONE_TRY
+    assert site.ask(Verb.RESUBMIT, number) is Reply.ONE_TRY
 
     found = site.campaigns.find(1)
     assert (found.state, found.ended, found.failed) == (state, 4, 3)
     assert site.campaigns.waiting_of(1) == waiting
     assert [one.number for one in site.events.open()] == [number]
     assert site.taken_up == []
-    assert site.ask(CampaignOwnerRequestVerb.FIX, number) is CampaignOwnerRequestReply.DONE
+    assert site.ask(Verb.FIX, number) is Reply.DONE
     site.database.close()
 
 
 def test_each_verb_is_done_by_one_of_those_who_do_them() -> None:
     """A request that nobody does would lie there for ever."""
-    assert sorted((*CampaignOwnerRequestHandler.VERBS, *SubscriptionRequestHandler.VERBS)) == sorted(
-        CampaignOwnerRequestVerb
-    )
+    assert sorted((*CampaignOwnerRequestHandler.VERBS, *SubscriptionRequestHandler.VERBS)) == sorted(Verb)
 
 
 def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
@@ -497,19 +466,10 @@ def test_of_many_that_are_to_be_purged_each_is_asked_about_by_itself(
     site.campaigns.is_now(5, CampaignState.CANCELLED, NOON)
     site.campaigns.intend(5, "beta", 1, NOON)  # is to be deleted
 
-    done = site.requests.do(
-        CampaignOwnerRequest(token="t", uid=ALICE, verb=CampaignOwnerRequestVerb.PURGE, numbers=(1, 2, 3, 4, 5, 6))
-    )
+    done = site.requests.do(CampaignOwnerRequest(token="t", uid=ALICE, verb=Verb.PURGE, numbers=(1, 2, 3, 4, 5, 6)))
 
-    left = CampaignOwnerRequestReply.NOT_ENDED
-    assert done == {
-        1: left,
-        2: left,
-        3: CampaignOwnerRequestReply.DONE,
-        4: left,
-        5: left,
-        6: CampaignOwnerRequestReply.UNKNOWN,
-    }
+    left = Reply.NOT_ENDED
+    assert done == {1: left, 2: left, 3: Reply.DONE, 4: left, 5: left, 6: Reply.UNKNOWN}
     assert len(signs) == 6
 
 
@@ -520,7 +480,7 @@ def test_a_request_about_many_lets_others_write_the_state_file_between_some_of_t
     first = site.campaigns.find(1)
     for number in range(2, 6):
         site.campaigns.add(replace(first, number=number), f"token{number}")
-    asked = CampaignOwnerRequest(token="t", uid=ALICE, verb=CampaignOwnerRequestVerb.PAUSE, numbers=(1, 2, 3, 4, 5))
+    asked = CampaignOwnerRequest(token="t", uid=ALICE, verb=Verb.PAUSE, numbers=(1, 2, 3, 4, 5))
     pause = CampaignRows.is_now
 
     def killed(campaigns: CampaignRows, number: int, state: CampaignState) -> None:
@@ -536,5 +496,5 @@ def test_a_request_about_many_lets_others_write_the_state_file_between_some_of_t
     left = [one.number for one in site.campaigns.all() if one.state is not CampaignState.PAUSED]
 
     assert left == [3, 4, 5]
-    assert site.requests.do(asked) == dict.fromkeys(range(1, 6), CampaignOwnerRequestReply.DONE)
+    assert site.requests.do(asked) == dict.fromkeys(range(1, 6), Reply.DONE)
     assert {one.state for one in site.campaigns.all()} == {CampaignState.PAUSED}

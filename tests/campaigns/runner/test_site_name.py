@@ -8,18 +8,15 @@ import pytest
 from gridbridge.campaigns.runner import campaign_runner
 from gridbridge.campaigns.store.campaign_and_attempt_tables import CampaignRows
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import made_campaign
-from tests.decisions.campaigns.test_slot_distribution import NOON
+from tests.builders.campaigns import NOON, made_campaign
 
 
 @pytest.fixture
 def campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     made = CampaignRows(database)
-    jdl = Jdl(name="sweep", clusters={"beta": JdlClusterSettings(exec_file="run")})
-    made.add(made_campaign(number=1, uid=41000, submitted_at=NOON, tasks=2, digest="aa", jdl=jdl), "a" * 32)
+    made.add(made_campaign(number=1, tasks=2), "a" * 32)
     yield made
     database.close()
 

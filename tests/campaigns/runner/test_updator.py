@@ -24,28 +24,24 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     RootLedgerArray,
     TaskAttempt,
-    TaskAttemptOutcome,
     WaitingTaskRange,
 )
-from gridbridge.model.campaigns.campaign_events import (
-    CampaignEvent,
-    CampaignEventCode,
-    CampaignEventSubject,
-    CampaignSuccessAtCluster,
-)
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventSubject, CampaignSuccessAtCluster
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode as Code
 from gridbridge.model.campaigns.campaign_sections import CampaignFailuresSection, FinalizeSpeculationSection
 from gridbridge.model.campaigns.cycle_plan import CampaignPrologueOrEpilogueStart, JobRatio, TaskCountByExclusions
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, NikitaDeletionReason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE
-from gridbridge.model.cluster_snapshot import ClusterSnapshot, JobListRow
+from gridbridge.model.cluster_snapshot import JobListRow
 from gridbridge.model.jobs_and_accounting import FutureDatedJobEnd, JobEnd, JobKillReason
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.site_configuration import Policy
 from gridbridge.model.states import JobState, JobStateFact
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, made_campaign
+from tests.builders.campaigns import NOON, made_campaign, made_snapshot
 from tests.campaigns.runner.test_forecast_updates import RATIO
 
 RUNNING = JobState([JobStateFact.RUNNING])
@@ -86,14 +82,7 @@ class Site:
 
     def look(self, *rows: range, ended: ReportedEnds) -> tuple[list[int], bool]:
         """Return the places whose attempts have ended, and whether the array is over."""
-        seen = ClusterSnapshot(
-            cluster="beta",
-            taken_at=NOON,
-            queues=(),
-            pending=0,
-            free_slots=0,
-            jobs={7: tuple(_row(some) for some in rows)},
-        )
+        seen = made_snapshot(jobs={7: tuple(_row(some) for some in rows)})
 
         def ends(
             asked: Mapping[CampaignArray, range], late: Container[CampaignArray]
@@ -174,7 +163,7 @@ def test_the_order_of_an_answer_tells_nothing(site: Site) -> None:
 
 def test_only_the_attempts_at_the_places_are_read(site: Site) -> None:
     first, *_ = site.campaigns.pending(site.array)
-    site.campaigns.ended([replace(first, outcome=TaskAttemptOutcome.SUCCESS)])
+    site.campaigns.ended([replace(first, outcome=Outcome.SUCCESS)])
     tries = site.updator._tries
 
     assert tries.pending_places(site.array) == {2, 3, 4, 5}
@@ -185,32 +174,26 @@ def test_only_the_attempts_at_the_places_are_read(site: Site) -> None:
 def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     """Nobody saw what it came to, then; what was told of others counts."""
     well = JobEnd(exit_status=0, wallclock_s=3.0)
-    given_up = replace(
-        new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.DISPUTED, 1, "beta", NOON), until=NOON
-    )
+    given_up = replace(new_campaign_event(CampaignEventSubject.CAMPAIGN, Code.DISPUTED, 1, "beta", NOON), until=NOON)
 
     assert site.look(range(3, 6), ended={1: None, 2: well}) == ([2], False)
     assert [(one.task, one.cluster) for one in site.updator._disputed] == [(0, "beta")]
     site.events = (given_up,)
     assert site.look(range(3, 6), ended={1: None, 2: None}) == ([1], False)
     first, second, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
-    assert (first.outcome, second.outcome) == (TaskAttemptOutcome.SITE_FAULT, TaskAttemptOutcome.SUCCESS)
+    assert (first.outcome, second.outcome) == (Outcome.SITE_FAULT, Outcome.SUCCESS)
 
 
 def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -> None:
     """The others run again elsewhere."""
     database = site.campaigns.database
-    known = {"kind": CampaignEventSubject.CLUSTER, "code": CampaignEventCode.DROPPED, "campaign": 0, "cluster": "beta"}
+    known = {"kind": CampaignEventSubject.CLUSTER, "code": Code.DROPPED, "campaign": 0, "cluster": "beta"}
     EventAndSuccessRecordRows(database).put([CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
     assert TaskDeletionMarkRows(database).cancel(1, 3)
 
     seen = site.updator.look()
 
-    assert [one.outcome for one in seen.ended] == [
-        *[TaskAttemptOutcome.SITE_FAULT] * 3,
-        TaskAttemptOutcome.UNWANTED,
-        TaskAttemptOutcome.SITE_FAULT,
-    ]
+    assert [one.outcome for one in seen.ended] == [*[Outcome.SITE_FAULT] * 3, Outcome.UNWANTED, Outcome.SITE_FAULT]
 
 
 def test_what_is_missed_for_long_is_asked_for_before_it_counts_as_deleted(site: Site) -> None:
@@ -273,7 +256,7 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     tries.intend_step(CampaignPrologueOrEpilogueStart(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
     predictions = CampaignStatisticsRows(database)
     predictions.keep([RATIO])
-    event = new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.SINK, 1, "beta", NOON)
+    event = new_campaign_event(CampaignEventSubject.CAMPAIGN, Code.SINK, 1, "beta", NOON)
     record = CampaignSuccessAtCluster(campaign=1, cluster="beta", successes=9)
     EventAndSuccessRecordRows(database).put([event])
     EventAndSuccessRecordRows(database).put_records([record])
@@ -289,7 +272,7 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
 
     kept = JobRatio(campaign=1, cluster="beta", ratio=0.5, free=4, submitted=3)
     assert (seen.ratios, seen.records) == ((kept,), (record,))
-    assert [(one.code, one.cluster) for one in seen.events] == [(CampaignEventCode.SINK, "beta")]
+    assert [(one.code, one.cluster) for one in seen.events] == [(Code.SINK, "beta")]
     assert seen.kept_off == {1: (TaskCountByExclusions(tasks=3, avoid=("beta",)),)}
     assert (seen.failures.site_fault, seen.finalize.copies) == (7, 1)
     assert [(one.campaign, one.step) for one in seen.steps] == [(2, EPILOGUE)]
@@ -300,7 +283,7 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
 def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
     """Until then nobody noted the ends of tasks there; one that is away now is not back."""
     away = CampaignEvent(
-        kind=CampaignEventSubject.CLUSTER, code=CampaignEventCode.GET_JOBS, cluster="beta", opened_at=NOON, last_at=NOON
+        kind=CampaignEventSubject.CLUSTER, code=Code.GET_JOBS, cluster="beta", opened_at=NOON, last_at=NOON
     )
     events = EventAndSuccessRecordRows(site.campaigns.database)
     back = replace(away, cluster="gamma", closed_at=NOON)
@@ -329,7 +312,7 @@ def test_only_what_its_cluster_was_asked_about_counts_as_deleted(site: Site) -> 
     site.missed_s[2] = 301.0
     assert site.look(range(3, 6), ended={2: well}) == ([2], False)
     first, second, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
-    assert (first.outcome, second.outcome) == (TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.SUCCESS)
+    assert (first.outcome, second.outcome) == (Outcome.SUCCESS, Outcome.SUCCESS)
 
 
 def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotten(
@@ -347,7 +330,7 @@ def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotte
     assert site.look(range(3, 6), ended={1: well, 2: well}) == ([1, 2], False)
     assert (site.late, caplog.text.count("clock_ahead")) == ([(site.array,)], 1)
     first, second, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
-    assert (first.outcome, second.outcome) == (TaskAttemptOutcome.SUCCESS, TaskAttemptOutcome.SUCCESS)
+    assert (first.outcome, second.outcome) == (Outcome.SUCCESS, Outcome.SUCCESS)
 
 
 def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(site: Site) -> None:
@@ -356,12 +339,12 @@ def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(site: S
     site.look(range(1, 3), ended={})
     first, second, third, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
 
-    assert [one.outcome for one in (first, second)] == [TaskAttemptOutcome.PENDING] * 2
-    assert third.outcome is TaskAttemptOutcome.CANCELLED
+    assert [one.outcome for one in (first, second)] == [Outcome.PENDING] * 2
+    assert third.outcome is Outcome.CANCELLED
     site.is_silent = True
     assert site.look(ended={}) == ([1, 2], True)
     first, second, *_ = CampaignTaskRows(site.campaigns.database).sent(1, 0, 9)
-    assert [one.outcome for one in (first, second)] == [TaskAttemptOutcome.SITE_FAULT] * 2
+    assert [one.outcome for one in (first, second)] == [Outcome.SITE_FAULT] * 2
 
 
 DELETED = JobEnd(killed_for=JobKillReason.DELETION, is_unstarted=True)
@@ -398,9 +381,7 @@ def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
     """The state file was lost; a campaign that has arrays here is looked at by their ends."""
     restored = replace(site.one, number=2, state=state)
     known = replace(site.one, number=1)
-    events = [
-        new_campaign_event(CampaignEventSubject.CAMPAIGN, CampaignEventCode.RESTORED, n, "", NOON) for n in (1, 2)
-    ]
+    events = [new_campaign_event(CampaignEventSubject.CAMPAIGN, Code.RESTORED, n, "", NOON) for n in (1, 2)]
     ledger = tuple(site.ledger[:arrays])
     look = RootLedgerStateComparison(site.campaigns, lambda campaign: ledger if campaign == 2 else ())
 

@@ -17,11 +17,9 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.site_configuration import Policy
 from gridbridge.shell.clock import Clock
 from gridbridge.state.state_file import StateFile
-from tests.builders.campaigns import NOON, made_campaign, site_fixture
+from tests.builders.campaigns import NOON, made_campaign, released_array, site_fixture
 
-ARRAY = campaign_model.CampaignArray(
-    campaign=1, number=1, cluster="beta", state=campaign_model.ArraySubmissionState.RELEASED, size=9, intended_at=NOON
-)
+ARRAY = released_array(size=9)
 
 
 class Site:

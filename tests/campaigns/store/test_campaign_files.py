@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store import campaign_files_of_owners, campaign_inbox
+from gridbridge.campaigns.store import campaign_files_of_owners as files
+from gridbridge.campaigns.store import campaign_inbox
 from gridbridge.campaigns.store.campaign_files_of_owners import NewCampaignOrAddedTasksFile
 from gridbridge.campaigns.store.campaign_inbox import A_FOLDER, A_PERSON, A_SCAN
 from gridbridge.errors import StateError
 
 ODD = "0" * 32
+needs_root = pytest.mark.skipif(os.getuid() != 0, reason="another person's files")
 TAKEN_AS = {"new": "in", "ask": "took"}
 
 
@@ -31,19 +33,22 @@ def of(uid: int, path: Path, data: bytes) -> None:
     os.chown(path, uid, -1)
 
 
+def taken(folder: Path) -> list[tuple[str, NewCampaignOrAddedTasksFile | str]]:
+    """Take the new campaign files."""
+    listed = files.list_campaign_inbox_files(str(folder))
+    return [*files.take_new_campaign_files(listed, str(folder))]
+
+
 def test_a_file_is_read_as_it_was_brought(tmp_path: Path) -> None:
     """Bytes that are no UTF-8 stay what they are."""
-    token = campaign_files_of_owners.write_campaign_file_to_inbox(
-        campaign_files_of_owners.encode_campaign_file({"name": "é"}, ("a \udcff", "b")), str(tmp_path)
-    )
+    data = files.encode_campaign_file({"name": "é"}, ("a \udcff", "b"))
+    token = files.write_campaign_file_to_inbox(data, str(tmp_path))
 
     own = tmp_path / f"u.{os.getuid()}"
     assert own.stat().st_mode & 0o777 == 0o770
     assert (own / f"new.{token}").stat().st_mode & 0o777 == 0o640
 
-    ((found_token, found),) = campaign_files_of_owners.take_new_campaign_files(
-        campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path)), str(tmp_path)
-    )
+    ((found_token, found),) = taken(tmp_path)
 
     assert isinstance(found, NewCampaignOrAddedTasksFile)
     assert (found_token, found.header, found.tasks) == (token, {"name": "é"}, 2)
@@ -51,16 +56,14 @@ def test_a_file_is_read_as_it_was_brought(tmp_path: Path) -> None:
 
 def test_what_was_not_taken_in_can_be_taken_back(tmp_path: Path) -> None:
     """And what was can't: the owner waits for its number then."""
-    first, second = (campaign_files_of_owners.write_campaign_file_to_inbox(b"{}\n", str(tmp_path)) for _ in range(2))
-    assert campaign_files_of_owners.withdraw_campaign_file(first, str(tmp_path))
+    first, second = (files.write_campaign_file_to_inbox(b"{}\n", str(tmp_path)) for _ in range(2))
+    assert files.withdraw_campaign_file(first, str(tmp_path))
 
-    ((token, _),) = campaign_files_of_owners.take_new_campaign_files(
-        campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path)), str(tmp_path)
-    )
+    ((token, _),) = taken(tmp_path)
 
     assert token == second
-    assert not campaign_files_of_owners.withdraw_campaign_file(second, str(tmp_path))
-    campaign_files_of_owners.rename_file_to_campaign_number(second, 7, str(tmp_path))
+    assert not files.withdraw_campaign_file(second, str(tmp_path))
+    files.rename_file_to_campaign_number(second, 7, str(tmp_path))
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["c.7"]
 
 
@@ -70,7 +73,7 @@ def test_where_a_persons_quota_is_full_nothing_is_brought(tmp_path: Path) -> Non
     resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
     try:
         with pytest.raises(StateError) as told:
-            campaign_files_of_owners.write_campaign_file_to_inbox(b"{}\n" + b"a\n" * 99, str(tmp_path))
+            files.write_campaign_file_to_inbox(b"{}\n" + b"a\n" * 99, str(tmp_path))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
@@ -84,17 +87,17 @@ def test_folders_that_somebody_makes_there_are_left_alone(tmp_path: Path) -> Non
     Path(campaign_inbox.make_own_inbox_folder(str(tmp_path)))
     for name in (f"{own}/new.{ODD}", f"{own}/ask.{ODD}", f"begun/in.{ODD}", "u.1", "c.7"):
         (tmp_path / name / "inside").mkdir(parents=True)
-    brought = campaign_files_of_owners.write_campaign_file_to_inbox(b"{}\n", str(tmp_path))
+    brought = files.write_campaign_file_to_inbox(b"{}\n", str(tmp_path))
 
-    listed = campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path))
-    assert [token for token, _ in campaign_files_of_owners.take_new_campaign_files(listed, str(tmp_path))] == [brought]
-    assert list(campaign_files_of_owners.take_owner_requests(listed, str(tmp_path))) == []
-    assert campaign_files_of_owners.is_campaign_number_taken(7, str(tmp_path))
-    campaign_files_of_owners.rename_file_to_campaign_number(brought, 7, str(tmp_path))
+    listed = files.list_campaign_inbox_files(str(tmp_path))
+    assert [token for token, _ in files.take_new_campaign_files(listed, str(tmp_path))] == [brought]
+    assert list(files.take_owner_requests(listed, str(tmp_path))) == []
+    assert files.is_campaign_number_taken(7, str(tmp_path))
+    files.rename_file_to_campaign_number(brought, 7, str(tmp_path))
     assert (tmp_path / "c.7").is_file()
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="another person's files")
+@needs_root
 def test_nobodys_many_files_hide_anothers(tmp_path: Path) -> None:
     """In each look some files of every person are taken."""
     first, second = folder_of(1, tmp_path), folder_of(2, tmp_path)
@@ -103,18 +106,13 @@ def test_nobodys_many_files_hide_anothers(tmp_path: Path) -> None:
     last = "f" * 32
     of(2, second / f"new.{last}", b"{}\na\n")
 
-    tokens = [
-        token
-        for token, _ in campaign_files_of_owners.take_new_campaign_files(
-            campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path)), str(tmp_path)
-        )
-    ]
+    tokens = [token for token, _ in taken(tmp_path)]
 
     assert len(tokens) == A_SCAN + 1
     assert last in tokens
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="another person's files")
+@needs_root
 @pytest.mark.parametrize(("kind", "size"), [("new", 40 << 20), ("ask", 60 << 10)])
 def test_nobodys_large_files_delay_another(tmp_path: Path, kind: str, size: int) -> None:
     """A look takes two of a person's large files, or of their long requests, and others later."""
@@ -127,10 +125,7 @@ def test_nobodys_large_files_delay_another(tmp_path: Path, kind: str, size: int)
     of(2, second / f"{kind}.{last}", b"{}\n")
 
     taken = campaign_inbox.take_new_inbox_files(
-        campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path)),
-        f"{kind}.",
-        f"begun/{TAKEN_AS[kind]}.",
-        str(tmp_path),
+        files.list_campaign_inbox_files(str(tmp_path)), f"{kind}.", f"begun/{TAKEN_AS[kind]}.", str(tmp_path)
     )
 
     assert sorted(taken) == [f"{0:032x}", f"{1:032x}", small, last]
@@ -141,9 +136,7 @@ def test_what_is_no_campaign_file_is_told(tmp_path: Path, data: bytes) -> None:
     """A file without a task has none; the rest is no JSON, or more of it than can be read."""
     (Path(campaign_inbox.make_own_inbox_folder(str(tmp_path))) / f"new.{ODD}").write_bytes(data)
 
-    ((_, found),) = campaign_files_of_owners.take_new_campaign_files(
-        campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path)), str(tmp_path)
-    )
+    ((_, found),) = taken(tmp_path)
 
     assert isinstance(found, str) or found.tasks == 0
 
@@ -154,11 +147,11 @@ def test_what_our_programs_would_not_call_so_is_left_alone(tmp_path: Path, kind:
     """An answer bears the same name, and no place is named by anybody but them."""
     own = Path(campaign_inbox.make_own_inbox_folder(str(tmp_path)))
     (own / f"{kind}{token}").write_bytes(b'{"verb": "cancel", "campaigns": [1]}\na\n')
-    listed = campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path))
+    listed = files.list_campaign_inbox_files(str(tmp_path))
 
-    assert list(campaign_files_of_owners.take_new_campaign_files(listed, str(tmp_path))) == []
-    assert list(campaign_files_of_owners.take_owner_requests(listed, str(tmp_path))) == []
-    assert campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path)) == listed
+    assert list(files.take_new_campaign_files(listed, str(tmp_path))) == []
+    assert list(files.take_owner_requests(listed, str(tmp_path))) == []
+    assert files.list_campaign_inbox_files(str(tmp_path)) == listed
 
 
 @pytest.mark.parametrize("data", [b"[" * 100_000, b"[]\na", b"\xff\n"])
@@ -166,7 +159,7 @@ def test_what_is_no_campaign_file_has_no_number(tmp_path: Path, data: bytes) -> 
     """Anybody may call a file so before the service starts."""
     (tmp_path / "c.7").write_bytes(data)
 
-    assert getattr(campaign_files_of_owners.read_numbered_campaign_file(7, str(tmp_path)), "tasks", 0) == 0
+    assert getattr(files.read_numbered_campaign_file(7, str(tmp_path)), "tasks", 0) == 0
 
 
 ALICE, BOB = 1, 2
@@ -175,9 +168,9 @@ SAID = {"new": b"{}\na\n", "ask": b'{"verb": "cancel", "campaigns": [1]}'}
 
 def brought(kind: str, folder: Path) -> list[int]:
     """Return whose files are taken."""
-    listed = campaign_files_of_owners.list_campaign_inbox_files(str(folder))
-    new = [found for _, found in campaign_files_of_owners.take_new_campaign_files(listed, str(folder))]
-    asked = campaign_files_of_owners.take_owner_requests(listed, str(folder))
+    listed = files.list_campaign_inbox_files(str(folder))
+    new = [found for _, found in files.take_new_campaign_files(listed, str(folder))]
+    asked = files.take_owner_requests(listed, str(folder))
     return [one.uid for one in (new if kind == "new" else asked) if not isinstance(one, str)]
 
 
@@ -223,7 +216,7 @@ def by_a_link(kind: str, folder: Path) -> Path:
     return elsewhere / f"{kind}.{ODD}"
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="another person's files")
+@needs_root
 @pytest.mark.parametrize("kind", ["new", "ask"])
 @pytest.mark.parametrize("put", [beside, begun, bobs, bobs_by_her_name, everybodys, another_groups, by_a_link])
 def test_whose_a_file_is_does_not_say_who_brought_it(
@@ -235,7 +228,7 @@ def test_whose_a_file_is_does_not_say_who_brought_it(
     assert brought(kind, tmp_path) == []
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="another person's files")
+@needs_root
 @pytest.mark.parametrize("kind", ["new", "ask"])
 def test_what_a_person_brings_is_taken(tmp_path: Path, kind: str) -> None:
     """Into a folder that nobody else can write but the service."""
@@ -245,7 +238,7 @@ def test_what_a_person_brings_is_taken(tmp_path: Path, kind: str) -> None:
     assert (tmp_path / "begun").stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="another person's files")
+@needs_root
 def test_a_service_killed_while_it_takes_a_file_takes_it_later(tmp_path: Path) -> None:
     """And another's, moved at the last moment, not at all: the name says in whose folder it lay."""
     begun = tmp_path / "begun"
@@ -257,7 +250,7 @@ def test_a_service_killed_while_it_takes_a_file_takes_it_later(tmp_path: Path) -
     assert [path.name for path in begun.iterdir()] == [f"in.{ODD}"]
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="another person's folder")
+@needs_root
 def test_nobody_keeps_another_from_bringing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who makes a folder of another's name before gets no file, and stops none."""
     monkeypatch.setattr(campaign_inbox, "_home", lambda: "/dev/null")
@@ -265,13 +258,13 @@ def test_nobody_keeps_another_from_bringing(tmp_path: Path, monkeypatch: pytest.
     made.mkdir()
     os.chown(made, BOB, -1)
 
-    campaign_files_of_owners.write_campaign_file_to_inbox(b"{}\na\n", str(tmp_path))
+    files.write_campaign_file_to_inbox(b"{}\na\n", str(tmp_path))
 
     assert os.listdir(made) == []
     assert brought("new", tmp_path) == [0]
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="another person's folder")
+@needs_root
 @pytest.mark.parametrize("spoil", ["", "not a word", ODD])
 def test_who_is_kept_from_that_brings_by_one_other_folder_from_then_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: str
@@ -309,7 +302,7 @@ def test_without_a_home_each_process_brings_by_a_folder_of_its_own(
     assert len(os.listdir(tmp_path)) == 2
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="another person's folders")
+@needs_root
 def test_many_odd_files_and_folders_of_one_person_hide_nothing_and_are_not_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,7 +319,7 @@ def test_many_odd_files_and_folders_of_one_person_hide_nothing_and_are_not_opene
     opened = list[str]()
     really = os.open
     monkeypatch.setattr(os, "open", lambda path, *more: opened.append(path) or really(path, *more))
-    listed = campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path))
+    listed = files.list_campaign_inbox_files(str(tmp_path))
 
     assert sorted(path.rpartition("/")[2] for path in opened) == [f"u.{ALICE}", f"u.{BOB}"]
     assert len(listed) == A_FOLDER + 1
@@ -342,12 +335,12 @@ def test_of_very_many_names_in_a_folder_some_are_listed(tmp_path: Path, monkeypa
     taken = list[str]()
 
     for expected in (5, 4, 0):
-        listed = campaign_files_of_owners.list_campaign_inbox_files(str(tmp_path))
+        listed = files.list_campaign_inbox_files(str(tmp_path))
         here = [path for path in listed if not path.startswith("begun/")]
         assert len(here) == expected
-        taken += [token for token, _ in campaign_files_of_owners.take_new_campaign_files(here, str(tmp_path))]
+        taken += [token for token, _ in files.take_new_campaign_files(here, str(tmp_path))]
         for token in taken:
-            campaign_files_of_owners.remove_refused_inbox_file(token, str(tmp_path))
+            files.remove_refused_inbox_file(token, str(tmp_path))
 
     assert sorted(taken) == [f"{number:032x}" for number in range(9)]
 
@@ -355,14 +348,14 @@ def test_of_very_many_names_in_a_folder_some_are_listed(tmp_path: Path, monkeypa
 def test_a_campaign_without_its_file_has_no_parts(tmp_path: Path) -> None:
     """Its owner may remove it, and it is removed a while after its end: it is purged once more."""
     folder = str(tmp_path)
-    (tmp_path / "c.7").write_bytes(campaign_files_of_owners.encode_campaign_file({"name": "n"}, ("a",)))
+    (tmp_path / "c.7").write_bytes(files.encode_campaign_file({"name": "n"}, ("a",)))
 
-    campaign_files_of_owners.remove_campaign_files(7, folder)
-    campaign_files_of_owners.remove_campaign_files(7, folder)
+    files.remove_campaign_files(7, folder)
+    files.remove_campaign_files(7, folder)
 
     assert os.listdir(folder) == []
-    with pytest.raises(campaign_files_of_owners.ForeignOrMissingCampaignFile, match="file was removed"):
-        campaign_files_of_owners.read_own_campaign_file(7, folder)
+    with pytest.raises(files.ForeignOrMissingCampaignFile, match="file was removed"):
+        files.read_own_campaign_file(7, folder)
 
 
 def test_a_huge_file_of_nothing_is_not_read(tmp_path: Path) -> None:
@@ -370,4 +363,4 @@ def test_a_huge_file_of_nothing_is_not_read(tmp_path: Path) -> None:
         file.truncate(400 << 20)
 
     with pytest.raises(StateError, match="big"):
-        campaign_files_of_owners._require_head(str(tmp_path / "big"))
+        files._require_head(str(tmp_path / "big"))

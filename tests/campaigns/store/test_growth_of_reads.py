@@ -18,21 +18,13 @@ from gridbridge.campaigns.store.campaign_task_rows import (
     TaskMissingAtClusterRows,
 )
 from gridbridge.campaigns.store.task_attempt_rows import SpeculativeAttemptRows, TaskAttemptRows
-from gridbridge.model.campaigns.campaign import (
-    ArraySubmissionState,
-    CampaignArray,
-    TaskAttempt,
-    TaskAttemptOutcome,
-    WaitingTaskRange,
-)
+from gridbridge.model.campaigns.campaign import ArraySubmissionState, CampaignArray, TaskAttempt, WaitingTaskRange
+from gridbridge.model.campaigns.campaign import TaskAttemptOutcome as Outcome
 from gridbridge.model.campaigns.cycle_plan import CampaignPrologueOrEpilogueStart
 from gridbridge.model.campaigns.jdl import Jdl, JdlClusterSettings
 from gridbridge.model.campaigns.speculation import SpeculativeAttemptsAtCluster
-from gridbridge.model.campaigns.task_deletions_and_preemptions import (
-    ArrayTaskDeletion,
-    NikitaDeletionReason,
-    TaskMissingSince,
-)
+from gridbridge.model.campaigns.task_deletions_and_preemptions import ArrayTaskDeletion, TaskMissingSince
+from gridbridge.model.campaigns.task_deletions_and_preemptions import NikitaDeletionReason as Reason
 from gridbridge.model.campaigns.task_index_and_attempt_texts import EPILOGUE
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.site_configuration import Policy
@@ -78,7 +70,7 @@ class Site:
         """Take the next tasks into an array."""
         return self.campaigns.intend(1, "beta", SIZE, NOON)
 
-    def end(self, arrays: Iterable[CampaignArray], outcome: TaskAttemptOutcome = TaskAttemptOutcome.SUCCESS) -> None:
+    def end(self, arrays: Iterable[CampaignArray], outcome: Outcome = Outcome.SUCCESS) -> None:
         """Have them end."""
         for array in arrays:
             ended = self.campaigns.pending(array)
@@ -99,11 +91,7 @@ class Site:
         self.missing.note([TaskMissingSince(campaign=1, array=self.array.number, place=5, since=NOON)])
         self.marks.put(
             ArrayTaskDeletion(
-                campaign=1,
-                array=self.array.number,
-                cluster="beta",
-                wiped_for=NikitaDeletionReason.OVERFLOW,
-                places=(range(7, 9),),
+                campaign=1, array=self.array.number, cluster="beta", wiped_for=Reason.OVERFLOW, places=(range(7, 9),)
             )
         )
 
