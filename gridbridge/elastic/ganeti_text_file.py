@@ -276,17 +276,13 @@ def format_ganeti_text(cluster: ganeti_cluster.GanetiCluster) -> str:
     names = [node.name for node in cluster.nodes]
     policies = [("", cluster.policy), *((group.name, group.policy) for group in cluster.groups)]
     sections = (
-        [_group_line(group) for group in cluster.groups],
+        [_line(g.name, g.uuid, g.allocation, ",".join(g.tags), ",".join(g.networks)) for g in cluster.groups],
         [_node_line(node, cluster.groups) for node in cluster.nodes],
         [_instance_line(instance, names) for instance in cluster.instances],
         list(cluster.tags),
         [_policy_line(name, policy) for name, policy in policies],
     )
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in sections)
-
-
-def _group_line(group: ganeti_cluster.GanetiNodeGroup) -> str:
-    return _line(group.name, group.uuid, group.allocation, ",".join(group.tags), ",".join(group.networks))
 
 
 def _node_line(node: ganeti_cluster.GanetiNode, groups: tuple[ganeti_cluster.GanetiNodeGroup, ...]) -> str:

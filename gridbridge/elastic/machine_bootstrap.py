@@ -67,16 +67,10 @@ class NewMachineBootstrap:
                 addresses[host] = address
         return "".join(f"{address} {name}\n" for name, address in addresses.items())
 
-    def _people(self, _node: MachineToJoinCell, _hosts: Iterable[str]) -> str:
-        return "".join(map(_person, self.settings.people.split()))
-
     def servers(self) -> tuple[str, ...]:
         """Return the file servers whose folders new machines mount; empty without step `mounts`."""
         matches = map(SERVER, self._mounted() if "mounts" in self.settings.steps.split() else ())
         return tuple(match[1] or match[2] for match in matches if match)
-
-    def _mounts(self, _node: MachineToJoinCell, _hosts: Iterable[str]) -> str:
-        return "".join(f"{line}\n" for line in self._mounted())
 
     def _mounted(self) -> list[str]:
         if not self.settings.mounts:
@@ -88,8 +82,8 @@ class NewMachineBootstrap:
 
 TEXTS: Mapping[str, Callable[[NewMachineBootstrap, MachineToJoinCell, Iterable[str]], str]] = {
     "names": NewMachineBootstrap._names,
-    "people": NewMachineBootstrap._people,
-    "mounts": NewMachineBootstrap._mounts,
+    "people": lambda bootstrap, *_: "".join(map(_person, bootstrap.settings.people.split())),
+    "mounts": lambda bootstrap, *_: "".join(f"{line}\n" for line in bootstrap._mounted()),
 }
 
 

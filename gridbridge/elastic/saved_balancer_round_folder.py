@@ -39,7 +39,13 @@ def write_saved_balancer_round(
 ) -> None:
     """Save a round's inputs, by rename because of others' symlinks; raise OSError or StateError."""
     os.makedirs(folder, exist_ok=True)
-    content = _required_content(saved_round) | {k: v for k, v in _optional_content(saved_round).items() if v}
+    content = {
+        "now": saved_round.now,
+        "master": saved_round.master,
+        "last_change": saved_round.last_change,
+        "nodes": {node.name: _node_row(node) for node in saved_round.nodes},
+        **{key: value for key, value in _optional_content(saved_round).items() if value},
+    }
     for name, data in (
         (QSTAT, documents.qstat),
         (QHOST, documents.qhost),
@@ -91,15 +97,6 @@ def _bytes(folder: str, name: str) -> bytes:
         raise ParseError(f"{path}: {error.strerror}") from error
 
 
-def _required_content(saved_round: SavedBalancerRoundInput) -> dict[str, object]:
-    return {
-        "now": saved_round.now,
-        "master": saved_round.master,
-        "last_change": saved_round.last_change,
-        "nodes": {node.name: _node_row(node) for node in saved_round.nodes},
-    }
-
-
 def _optional_content(saved_round: SavedBalancerRoundInput) -> dict[str, object]:
     runtimes = dict[str, dict[str, float]]()
     for (owner, name), time_s in saved_round.runtimes.items():
@@ -107,7 +104,10 @@ def _optional_content(saved_round: SavedBalancerRoundInput) -> dict[str, object]
     return {
         "best_effort": sorted(saved_round.best_effort),
         "eligible": dict(saved_round.eligible_since),
-        "watched": {job: _watched_row(observation) for job, observation in saved_round.watched.items()},
+        "watched": {
+            job: {key: value for key, value in asdict(history).items() if value is not None}
+            for job, history in saved_round.watched.items()
+        },
         "runtimes": runtimes,
         "elsewhere": dict(saved_round.elsewhere),
         "elsewhere_free": dict(saved_round.elsewhere_free),
@@ -128,10 +128,6 @@ def _node_row(node: ElasticNode) -> dict[str, object]:
         "machine": node.has_machine,
     }
     return {"up_since": node.up_since, "state": node.state.value} | {k: v for k, v in optional.items() if v}
-
-
-def _watched_row(observation: WaitingJobsHistory) -> dict[str, object]:
-    return {key: value for key, value in asdict(observation).items() if value is not None}
 
 
 def _job(text: str) -> int:

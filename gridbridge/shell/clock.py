@@ -24,16 +24,11 @@ def _steady() -> float:
 class ClockShiftedDictionary(dict[K, V]):
     """A dictionary of recorded times that shift when someone sets the clock, so that ages stay right."""
 
-    __slots__ = ("__weakref__", "_moved")
+    __slots__ = ("__weakref__", "moved")
 
     def __init__(self, moved: Callable[[V, timedelta], V]) -> None:
         super().__init__()
-        self._moved = moved
-
-    def follow(self, step: timedelta) -> None:
-        """Shift all recorded times by the step by which the clock was set."""
-        for key, value in self.items():
-            self[key] = self._moved(value, step)
+        self.moved = moved
 
 
 class Clock:
@@ -88,5 +83,6 @@ class Clock:
         step = timedelta(seconds=moved_s)
         for reference in self._dated:
             if (values := reference()) is not None:
-                values.follow(step)
+                for key, value in values.items():
+                    values[key] = values.moved(value, step)
         return step

@@ -59,14 +59,10 @@ def poller_lock_holder_version(path: str) -> str | None:
     if not is_poller_lock_held(path):
         return None
     try:
-        with open(path, "rb", opener=_open) as file:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | OPTIONS)) as file:
             return (file.read(VERSION_BYTES) or b"").decode("ascii", "replace")
     except OSError:
         return None
-
-
-def _open(path: str, flags: int) -> int:
-    return os.open(path, flags | OPTIONS)
 
 
 class MomentaryPollerLock:

@@ -233,7 +233,7 @@ def _wait(pid: int, output: RsyncProgressAndErrors, is_unwanted: "Callable[[], b
         poll.register(descriptor, select.POLLIN)
     looks_at = time.monotonic() + LOOK_S
     try:
-        while end not in (ready := _ready(poll, looks_at)):
+        while end not in (ready := [fd for fd, _ in poll.poll(max(0.0, looks_at - time.monotonic()) * 1000)]):
             for descriptor in ready:
                 if not output.take(descriptor):
                     poll.unregister(descriptor)
@@ -249,10 +249,6 @@ def _wait(pid: int, output: RsyncProgressAndErrors, is_unwanted: "Callable[[], b
         os.close(end)
     output.take_rest()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
-def _ready(poll: select.poll, until: float) -> list[int]:
-    return [end for end, _ in poll.poll(max(0.0, until - time.monotonic()) * 1000)]
 
 
 def _await(end: int) -> None:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from gridbridge.decisions.elastic import (
     machine_list_reconciliation,
@@ -300,13 +300,10 @@ class BalancerRoundRunner:
             self._memory.keep_watched(watched)
             self._memory.keep_unlisted(view.world.unlisted)
             self._memory.keep_silent(view.world.silent)
-            self._forget(now)
+            before = self._memory.last_round()
+            if before is None or before.hour != now.hour:
+                self.journal.forget(now - KEPT)
             self._memory.note_round(now, changed, self._spent(view, after))
-
-    def _forget(self, now: datetime) -> None:
-        before = self._memory.last_round()
-        if before is None or before.hour != now.hour:
-            self.journal.forget(now - KEPT)
 
     def _spent(self, view: BalancerRoundInputs, after: Sequence[elastic_nodes.BalancerOwnedNode]) -> float:
         now, site = view.world.now, self._site

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -41,23 +41,14 @@ def read_oar_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
         raise StateError(f"{folder}: {error.strerror}; {mend}") from error
     except OSError as error:
         raise StateError(f"{folder}: {error.strerror}") from error
-    return tuple(_notes(folder, names))
-
-
-def _notes(folder: str, names: list[str]) -> Iterator[OarPowerRequest]:
-    for name in names:
-        if named := REQUEST_FILE_NAME(name):
-            try:
-                content, facts = safe_files.read_file_only_owner_writes(f"{folder}/{name}", MAX_BYTES)
-            except FileNotFoundError:
-                continue
-            hosts = content.decode("ascii", "replace").split()
-            yield OarPowerRequest(
-                file=name,
-                at_s=facts.st_mtime,
-                wish=OarRequestedPowerState(named[1]),
-                hosts=tuple(host for host in hosts if HOST(host)),
-            )
+    requests = []
+    for named in filter(None, map(REQUEST_FILE_NAME, names)):
+        with suppress(FileNotFoundError):
+            content, facts = safe_files.read_file_only_owner_writes(f"{folder}/{named[0]}", MAX_BYTES)
+            hosts = tuple(filter(HOST, content.decode("ascii", "replace").split()))
+            wish = OarRequestedPowerState(named[1])
+            requests.append(OarPowerRequest(file=named[0], at_s=facts.st_mtime, wish=wish, hosts=hosts))
+    return tuple(requests)
 
 
 def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:

@@ -86,7 +86,8 @@ class Ec2MachineProvider:
         request = self._request(name, tags)
         for generation in range(GENERATIONS):
             with translate_ec2_errors("create"):
-                machine = self._run(request, _token(request, generation))
+                text = json.dumps([generation, request], sort_keys=True)  # equal for equal requests of a generation
+                machine = self._run(request, hashlib.sha256(text.encode()).hexdigest())
                 if machine and machine.state is not ProviderMachineState.GONE:
                     return machine
         raise errors.ProviderOutcomeUnknown(f"ec2 create: {name} was created {GENERATIONS} times today")
@@ -270,12 +271,6 @@ def error_class_of_ec2_code(code: str) -> Callable[[str], Exception]:
     if code in NO_CAPACITY:
         return errors.ProviderOutOfMachines
     return errors.ProviderRequestRepeatable if code in LATER else errors.ProviderPermanentFailure
-
-
-def _token(request: Mapping[str, object], generation: int) -> str:
-    """Return the client token of a request, which is equal for equal requests of a generation."""
-    text = json.dumps([generation, request], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _code(error: Any) -> str:

@@ -89,10 +89,11 @@ def _machine(content: object) -> ProviderMachine:
     for key in TEXTS:
         if not isinstance(content.get(key), str):
             raise ParseError(f"{key} = {_shown(content.get(key))}: missing, or no text")
+    state = content["state"]
     return ProviderMachine(
         id=content["id"],
         name=content["name"],
-        state=_state(content["state"]),
+        state=ProviderMachineState(state) if state in list(ProviderMachineState) else ProviderMachineState.UNKNOWN,
         address=content["address"],
         tags=_tags(content.get("tags")),
         host_key=content["host_key"],
@@ -171,10 +172,6 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return "%" not in text and not (address.is_multicast or address.is_unspecified)
-
-
-def _state(word: str) -> ProviderMachineState:
-    return ProviderMachineState(word) if word in list(ProviderMachineState) else ProviderMachineState.UNKNOWN
 
 
 def _tags(content: object) -> dict[str, str]:
