@@ -79,7 +79,7 @@ STEPS = 32  # at most this many steps of 8 MiB in a round; 32 steps take three s
 
 
 def read_stored_task_ends(path: str) -> RecentlyEndedTasks:
-    """Return the stored recent ends of tasks; empty, so that all is read again, for a missing or unreadable file."""
+    """Return the stored recent ends of tasks; without a readable file, the whole accounting file is read again."""
     with suppress(StateError):
         return published_json.read_published_value(path, RecentlyEndedTasks) or RecentlyEndedTasks()
     return RecentlyEndedTasks()

@@ -41,7 +41,7 @@ class ExecutionHostMembership(Protocol):
         """Disable all queue instances of a host, so that no further task starts on the host."""
 
     def open(self, host: str, closed: frozenset[str]) -> elastic_nodes.HostJoinStep:
-        """Enable a host's queues except those in `closed`; return CLOSED if the host has one of these."""
+        """Enable a host's queues; queues in `closed` stay disabled, and a host with such a queue gives CLOSED."""
 
     def opening(self, host: str) -> str:
         """Return the command by which an administrator lets a host run tasks after power-on."""
@@ -68,7 +68,7 @@ class ExecutionHostMembership(Protocol):
         """Reschedule all tasks of a closed host; return False if some task is not rerunnable."""
 
     def leave(self, host: str, *, is_dead: bool) -> elastic_nodes.HostRemovalProgress:
-        """Remove a closed and idle host and its names; the execution daemon of a dead host is not contacted."""
+        """Remove a closed and idle host from cluster and hosts files; a dead host's daemon is not contacted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ class NodeActRunner:
     closed: frozenset[str] = frozenset()  # queues that somebody disabled on all hosts
 
     def do(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
-        """Carry out a due act, and return the node in its new state; raise GridbridgeError for a retry."""
+        """Carry out a due act, and return the changed node; raise GridbridgeError if the next round must retry."""
         if due.act is None:
             return due.node
         if due.act in POWER_ACTS:
@@ -54,7 +54,7 @@ class NodeActRunner:
         return NODE_ACTS[due.act](self, due.node)
 
     def end(self, pool: str, machine: elastic_nodes.ProviderMachine) -> None:
-        """Destroy a machine that belongs to no node, such as the master's; raise GridbridgeError for a retry."""
+        """Destroy a machine without a node, such as the master's; raise GridbridgeError if a round must retry."""
         self.providers[pool].destroy(machine)
 
     def _rest(self, due: elastic_nodes.DueNodeAct) -> elastic_nodes.BalancerOwnedNode:
@@ -197,7 +197,7 @@ class NodeActRunner:
         return idleness.is_listed and not (idleness.is_idle and idleness.is_closed)
 
     def _opened(self, node: elastic_nodes.BalancerOwnedNode) -> elastic_nodes.BalancerOwnedNode:
-        """Enable a node's queues except those in `closed`; return the node as ready."""
+        """Enable a node's queues, but leave queues in `closed` disabled; return the node as ready."""
         step = self.membership.open(node.name, self.closed)
         return replace(node.entering(elastic_nodes.ElasticNodeState.READY, self.now()), idle_since=None, step=step)
 

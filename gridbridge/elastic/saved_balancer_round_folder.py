@@ -37,7 +37,7 @@ Value = TypeVar("Value")
 def write_saved_balancer_round(
     folder: str, documents: SavedBatchProgramOutputs, saved_round: SavedBalancerRoundInput
 ) -> None:
-    """Save a round's inputs, by rename because of others' symlinks; raise OSError or StateError."""
+    """Save a round's inputs by rename, which replaces symlinks of other users; raise OSError or StateError."""
     os.makedirs(folder, exist_ok=True)
     content = {
         "now": saved_round.now,

@@ -75,7 +75,7 @@ class Clock:
         return values
 
     def step(self) -> timedelta:
-        """Return the step by which the clock was set since the last call, and shift all recorded times by it."""
+        """Return by how much the clock was set since the last call, and shift all recorded times."""
         offset_s = self._wall() - self._steady()
         moved_s, self._offset_s = offset_s - self._offset_s, offset_s
         if abs(moved_s) < LEAST_S:

@@ -170,7 +170,7 @@ def last_log_line(path: str) -> str:
 
 
 def find_root_daemon(program: str) -> RunningExecd | None:
-    """Return a daemon's process, only if root started it, because root may restart its program; else None."""
+    """Return the process of a daemon that root started, else None; root may restart the program of the process."""
     for pid in _pids():
         if read_text_or_empty(f"/proc/{pid}/comm").strip() == program and _is_roots(pid):
             executable = _executable(pid) or program

@@ -108,7 +108,7 @@ def open_memory_file(data: bytes) -> int:
 def run_with_file_as_input(
     argv: tuple[str, ...], env: dict[str, str], timeout_s: float, source: int, most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
-    """Run a program as `run_program` does, with an open file, whose position is shared, as its input."""
+    """Run a program as `run_program` does; the input is an open file, and the program moves the file's position."""
     deadline = time.monotonic() + timeout_s
     ours, theirs = open_output_pipes()
     try:
@@ -201,7 +201,7 @@ def remaining_ms(deadline: float) -> float:
 
 
 def reap_program(pid: int, deadline: float) -> int:
-    """Wait for a program that has closed its outputs, briefly except for a daemon; return status or signal."""
+    """Wait for the end of a program that has closed its outputs; return the exit status or signal."""
     while not (result := os.waitpid(pid, os.WNOHANG))[0]:
         remaining_ms(deadline)
         time.sleep(0.001)

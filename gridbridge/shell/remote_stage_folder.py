@@ -95,7 +95,7 @@ def remote_stage_parent(stage_dir: str, account: str) -> str:
 
 
 def make_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> str:
-    """Make a transfer's folder anew; return its path, or raise UnstageablePaths or UnsafeRemoteFolder."""
+    """Make a transfer's folder anew; return the folder's path, or raise UnstageablePaths or UnsafeRemoteFolder."""
     try:
         path = _ask(login, MAKE, (_checked(folder),), timeout_s).removesuffix(b"\n")
     except CommandFailed as error:

@@ -46,7 +46,7 @@ REMOVAL_S = 600.0
 
 
 class RsyncLimitAndProgress:
-    """The bandwidth limit and the progress of a copy in place, which continues at its last byte after a kill."""
+    """The bandwidth limit and the progress of a copy in place; after a kill the copy continues at the last byte."""
 
     __slots__ = ("kib_per_s", "tell")
 

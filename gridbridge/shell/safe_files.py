@@ -119,7 +119,7 @@ def forbid_others_to_write(folder: str) -> None:
 
 
 def make_private_folder(path: str) -> None:
-    """Make a folder that only its owner can enter; rename an old one that other users could have written."""
+    """Make a folder that only the owner can enter; a present folder that other users may write is renamed."""
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -131,7 +131,7 @@ def make_private_folder(path: str) -> None:
 
 
 def list_folder_or_empty(folder: str) -> list[str]:
-    """Return the names in a folder, none if it is missing; raise StateError if the folder can't be read."""
+    """Return the names in a folder, none for a missing folder; raise StateError for an unreadable folder."""
     try:
         return os.listdir(folder)
     except FileNotFoundError:
@@ -198,7 +198,7 @@ def required_trusted_file_owner() -> int | None:
 
 
 def require_trusted_path(path: str, opened: int | None = None, owner: int = ROOT) -> None:
-    """Raise FileWritableByOthers if anyone but `owner` and root can change a path or its opened file."""
+    """Raise FileWritableByOthers if anyone but `owner` and root can change a path or the file `opened`."""
     doubts = dict(write_risks_along_path(path, owner))
     if opened is not None:
         doubts |= write_risks_of_file(path, os.fstat(opened), owner)
@@ -207,7 +207,7 @@ def require_trusted_path(path: str, opened: int | None = None, owner: int = ROOT
 
 
 def write_risks_along_path(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
-    """Yield permissions by which others can change what a path leads to; a sticky parent folder is no risk."""
+    """Yield permissions by which other users can change a path's target; a sticky parent folder is no risk."""
     for step in folders_and_links_of_path(path):
         facts = os.lstat(step)
         is_sticky = facts.st_mode & stat.S_ISVTX and step != path

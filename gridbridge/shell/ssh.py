@@ -297,7 +297,7 @@ def run_by_callers_ssh(
 
 
 def run_remotely_and_fetch_files(address: str, argv: tuple[str, ...], folder: str, client: str = CALLERS_CLIENT) -> int:
-    """Run a program remotely; fetch its output as `said`, and files of `out`. Else return RELAY_FAILED."""
+    """Run a program remotely; fetch the output as `said`, and folder `out`; RELAY_FAILED if a file is missing."""
     source, sink = os.pipe()
     unpack = (TAR, "-x", "-f", "-", "-C", folder, "--no-same-owner")
     pid = os.posix_spawn(TAR, unpack, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, source, 0)])

@@ -20,11 +20,8 @@ from gridbridge.decisions.elastic.balancer_round_reports import (
 )
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import hourly_cost_of_nodes
 from gridbridge.elastic import host_membership_and_tags, oar_nodes
-from gridbridge.elastic.balancer import (
-    administrator_alerts_and_requests,
-    balance_situation_sources,
-    balancer_round_outputs,
-)
+from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_outputs
+from gridbridge.elastic.balancer.administrator_alerts_and_requests import describe_nodes_without_provider
 from gridbridge.elastic.balancer.balancer_round_decision import (
     BalancerRoundInputs,
     BalancerRoundPlan,
@@ -87,7 +84,7 @@ def require_balancer_can_act(options: BalancerRunOptions) -> None:
         raise ConfigError((f"{CONFIG}: {words}",))
     if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
         words = "no [pool.NAME] has a provider, and there is no [power.HOST]; expected a source of nodes"
-        warnings = administrator_alerts_and_requests.describe_nodes_without_provider(
+        warnings = describe_nodes_without_provider(
             balance_situation_sources.load_balancer_nodes(BALANCE_STATE), home_cluster_host_membership(policy).opening
         )
         raise ConfigError((f"{CONFIG}: {words}", *warnings))

@@ -65,7 +65,7 @@ def observe_cluster_on_qmaster_host(policy: Policy, now: datetime, *, is_acting:
 
 
 def _elsewhere(policy: Policy, situation: BalanceSituation, folder: str) -> Iterator[tuple[str, int]]:
-    """Yield each transfer queue that would start a task at once by recent files of the poller, and its free slots."""
+    """Yield transfer queues that would start a task at once, with free slots, from the poller's recent files."""
     for name, queue in policy.queues.items():
         free_here = sum(
             instance.free for instance in situation.cell.instances if instance.queue == name and instance.is_usable

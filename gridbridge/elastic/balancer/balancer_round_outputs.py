@@ -85,7 +85,7 @@ MOST = 10**12  # upper limit of each number
 
 
 def append_balancer_statistics(path: str, row: BalanceRoundStatistics) -> None:
-    """Append a row in one write, after a newline if the last line is cut; raise StateError if this fails."""
+    """Append a row in one write; a cut last line first gets a newline. Raises StateError if the write fails."""
     line, flags = balancer_statistics_csv_line(row), os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     try:
         with open(os.open(path, flags, 0o644), "rb+", buffering=0) as file:

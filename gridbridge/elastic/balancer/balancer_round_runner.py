@@ -10,11 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.decisions.elastic import (
-    machine_list_reconciliation,
-    node_acts_from_balance_plan,
-    node_and_master_lifecycle,
-)
+from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
 from gridbridge.decisions.elastic.balancer_node_and_job_counts import are_too_many_hosts_unready
 from gridbridge.decisions.elastic.clock_step_correction import (
     change_stored_times,
@@ -27,7 +23,7 @@ from gridbridge.decisions.elastic.host_standby_and_waking import (
     hosts_in_unclear_power_state,
     is_host_changing_power_state,
 )
-from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts
+from gridbridge.decisions.elastic.node_and_master_lifecycle import NodeLifecycleTimeouts, master_machine_to_terminate
 from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
     choose_pool_for_new_nodes,
     node_costs_since_last_round,
@@ -36,12 +32,8 @@ from gridbridge.decisions.elastic.node_costs_and_pool_choice import (
 )
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic import machine_bootstrap
-from gridbridge.elastic.balancer import (
-    administrator_alerts_and_requests,
-    balance_journal,
-    balance_situation_sources,
-    balancer_round_decision,
-)
+from gridbridge.elastic.balancer import balance_journal, balance_situation_sources, balancer_round_decision
+from gridbridge.elastic.balancer.administrator_alerts_and_requests import log_alerts_for_administrators
 from gridbridge.elastic.balancer.balancer_round_decision import (
     BalancerRoundInputs,
     BalancerRoundPlan,
@@ -125,7 +117,7 @@ class BalancerRoundRunner:
             situation = replace(situation, standby=standby)
         closed = queues_closed_by_hand(situation)
         world = replace(world, is_unready=are_too_many_hosts_unready(situation), closed=closed)
-        administrator_alerts_and_requests.log_alerts_for_administrators(
+        log_alerts_for_administrators(
             world,
             self._site,
             self._providers.keys() | self._site.released,
@@ -194,7 +186,7 @@ class BalancerRoundRunner:
         is_alone = not any(due.is_done for due in dues)
         ended = None
         if site.kills_master:
-            ended = node_and_master_lifecycle.master_machine_to_terminate(view.situation, view.world, plan, site.rules)
+            ended = master_machine_to_terminate(view.situation, view.world, plan, site.rules)
         machine = ended[1].id if ended else ""
         decided = balancer_round_decision.balance_plan_report(
             plan, site.rules, site.demand, is_alone=is_alone, ended=machine

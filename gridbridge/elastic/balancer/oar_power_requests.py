@@ -65,7 +65,7 @@ def rewrite_power_request_file(folder: str, before: OarPowerRequest, after: OarP
 
 
 def create_power_request_lock_file(folder: str) -> str:
-    """Create the lock file, with the folder's group, if missing; return its path."""
+    """Create a missing lock file, which gets the folder's group; return the path of the lock file."""
     path = f"{folder}/{LOCK}"
     with suppress(OSError):
         end = os.open(path, NEW, 0o600)

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from gridbridge.decisions.elastic import machine_list_reconciliation, node_acts_from_balance_plan
+from gridbridge.decisions.elastic import node_acts_from_balance_plan
 from gridbridge.decisions.elastic.host_standby_and_waking import (
     describe_standby_or_wake_plan,
     standby_and_wake_steps_of_plan,
 )
+from gridbridge.decisions.elastic.machine_list_reconciliation import newly_adopted_site_hosts
 from gridbridge.decisions.elastic.standby_host_policy import plan_hosts_to_sleep_or_wake
 from gridbridge.elastic import host_membership_and_tags
 from gridbridge.elastic.balancer import balance_situation_sources, balancer_round_decision
@@ -117,10 +118,7 @@ def _with_own(situation: BalanceSituation, policy: Policy, note_untold: ReportUn
         hosts=node_acts_from_balance_plan.busy_or_silent_state_by_host(situation),
         switched=frozenset(providers),
     )
-    own = [
-        (host.node, world.host_of(host.node.name))
-        for host in machine_list_reconciliation.newly_adopted_site_hosts(world)
-    ]
+    own = [(host.node, world.host_of(host.node.name)) for host in newly_adopted_site_hosts(world)]
     nodes = (replace(node, idle_since=None if host is None or host.is_busy else NEVER) for node, host in own)
     return replace(situation, nodes=tuple(nodes))
 

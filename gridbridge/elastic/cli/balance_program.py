@@ -29,7 +29,7 @@ from gridbridge.elastic.cli.balance_plan_and_plot import (
 from gridbridge.errors import ClusterStateUnknown, ConfigError, GridbridgeError
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.fixed_paths import BALANCE_PLOTS, BALANCE_STATS
-from gridbridge.shell import log_rotation_and_quota
+from gridbridge.shell.log_rotation_and_quota import prefix_lines_with_time
 
 if TYPE_CHECKING:
     from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
@@ -148,7 +148,7 @@ def _tell(report: BalancePlanReport, acts: tuple[str, ...], *, is_json: bool) ->
         output_and_errors.print_json({**balance_plan_report_as_json(report), "done": list(acts)})
         return
     for text in (report.sentence, *(f"  {act}" for act in acts)):
-        output_and_errors.print_line(log_rotation_and_quota.prefix_lines_with_time(text, sys.stdout))
+        output_and_errors.print_line(prefix_lines_with_time(text, sys.stdout))
 
 
 def _print_round(files: Iterable["StreamLogFile"], plan: "BalancerRoundPlan", *, is_json: bool) -> None:
@@ -201,9 +201,7 @@ def _options_of(
 
 
 def _complain(error: GridbridgeError) -> None:
-    output_and_errors.print_error(
-        log_rotation_and_quota.prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr)
-    )
+    output_and_errors.print_error(prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr))
 
 
 def _draw(stats: str, folder: str) -> None:

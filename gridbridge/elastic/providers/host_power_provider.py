@@ -119,11 +119,8 @@ class IpmiPowerSwitch:
         host, _, port = self.bmc.partition(":")
         connection = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)
         argv = (self.tool, *connection, "-U", self.user, "-f", self.password_file)
-        env = site_program_and_secret_files.provider_program_environment()
         try:
-            return site_program_and_secret_files.run_provider_program(
-                (*argv, "chassis", "power", word), env, self.timeout_s
-            )
+            return site_program_and_secret_files.run_provider_program((*argv, "chassis", "power", word), self.timeout_s)
         except ProviderPermanentFailure as error:
             raise ProviderOutcomeUnknown(str(error)) from error
 
@@ -150,9 +147,7 @@ class ProgramPowerSwitch:
 
     def _ask(self, word: str) -> bytes:
         argv = (self.program, word, self.host)
-        return site_program_and_secret_files.run_provider_program(
-            argv, site_program_and_secret_files.provider_program_environment(), self.timeout_s
-        )
+        return site_program_and_secret_files.run_provider_program(argv, self.timeout_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,23 +64,22 @@ LOG = re.compile(r"^\[ *[0-9.]+\] cloud-init\[[0-9]+\]: |^ci-info: ")
 
 def parse_provider_machine_list(raw: bytes, cluster: str = "") -> tuple[ProviderMachine, ...]:
     """Parse a provider's JSON list of machines; raises ParseError for an invalid machine."""
-    content = parse_json_document(raw)
+    content = _parse_json(raw)
     if not isinstance(content, list):
         raise ParseError("not a list of nodes")
     return require_valid_provider_machines((_machine(row) for row in content), cluster)
 
 
-def parse_json_document(raw: bytes) -> object:
-    """Parse one JSON document; raises ParseError for a text that is not one document."""
+def _parse_json(raw: bytes) -> object:
     try:
         return json.loads(raw.decode())
     except (ValueError, RecursionError) as error:
         raise ParseError(f"no JSON: {error}") from error
 
 
-def parse_provider_machine(content: object) -> ProviderMachine:
-    """Parse one machine with the owner tag; raises ParseError with the invalid value."""
-    return require_valid_provider_machine(_machine(content))
+def parse_provider_machine(raw: bytes) -> ProviderMachine:
+    """Parse JSON of one machine with the owner tag; raises ParseError with the invalid value."""
+    return require_valid_provider_machine(_machine(_parse_json(raw)))
 
 
 def _machine(content: object) -> ProviderMachine:
@@ -132,7 +131,7 @@ def _require_moment(created: datetime) -> None:
 def require_valid_provider_machines(
     machines: Iterable[ProviderMachine], cluster: str = ""
 ) -> tuple[ProviderMachine, ...]:
-    """Return machines with distinct ids, those of other owners than `cluster` cleaned, or raise ParseError."""
+    """Return valid machines, or raise ParseError; texts of machines that `cluster` does not own are cleaned."""
     printable = (machine if not cluster or machine.belongs_to(cluster) else _printable(machine) for machine in machines)
     valid = tuple(require_valid_provider_machine(machine, cluster) for machine in printable)
     twice = [id_ for id_, count in Counter(machine.id for machine in valid).items() if count > 1]

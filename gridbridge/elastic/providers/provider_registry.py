@@ -51,7 +51,7 @@ def make_all_power_controls(
 
 
 def make_pool_providers(settings: Policy) -> dict[str, MachineProvider]:
-    """Return the provider of each pool; a misconfigured provider raises its error at each call."""
+    """Return the provider of each pool; a misconfigured provider raises an error at each call."""
     names = [name for name, pool in settings.pools.items() if pool.provider]
     return {name: _made_or_not(make_provider_of_pool, settings, name) for name in names}
 
@@ -90,7 +90,6 @@ def _command(section: MachineProviderSection, _pool: NodePoolSection, cluster: s
     return SiteProgramProvider(
         program=site_program_and_secret_files.require_trusted_provider_file(section.program),
         timeout_s=section.timeout_s,
-        env=site_program_and_secret_files.provider_program_environment(),
         cluster=cluster,
     )
 

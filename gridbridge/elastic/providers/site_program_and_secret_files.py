@@ -4,7 +4,7 @@ import configparser
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gridbridge import errors
 from gridbridge.elastic.providers import provider_protocol_and_validation
@@ -48,10 +48,13 @@ def _require_balancers(path: str, balancer: int) -> None:
         raise errors.ProviderPermanentFailure(f"others could have written {path}, for {error.wrong}") from error
 
 
-def run_provider_program(argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, stdin: bytes = b"") -> bytes:
-    """Run a provider's program, and return the output; the exit status decides which error is raised."""
+def run_provider_program(
+    argv: tuple[str, ...], timeout_s: float, stdin: bytes = b"", env: Mapping[str, str] | None = None
+) -> bytes:
+    """Run a provider's program, by default in this process's environment; the exit status decides the error."""
+    environment = provider_program_environment() if env is None else dict(env)
     try:
-        return program_runs.run_program(argv, dict(env), timeout_s, stdin, MOST_BYTES).checked().stdout
+        return program_runs.run_program(argv, environment, timeout_s, stdin, MOST_BYTES).checked().stdout
     except errors.CommandFailed as failed:
         message = f"{' '.join(argv)}: {printable_program_output(failed.words)}"
         if failed.status == NO_CAPACITY:
@@ -74,7 +77,7 @@ class SiteProgramProvider:
 
     program: str
     timeout_s: float
-    env: Mapping[str, str]
+    env: Mapping[str, str] = field(default_factory=provider_program_environment)
     cluster: str = ""  # the cluster whose machines must have valid names and tags
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
@@ -82,9 +85,7 @@ class SiteProgramProvider:
         request = {"name": name, "pool": tags.get(POOL_TAG, ""), "tags": dict(tags)}
         printed = self._call("create", request)
         try:
-            machine = provider_protocol_and_validation.parse_provider_machine(
-                provider_protocol_and_validation.parse_json_document(printed)
-            )
+            machine = provider_protocol_and_validation.parse_provider_machine(printed)
         except errors.ParseError as error:
             raise errors.ProviderPermanentFailure(f"{self.program} create: {error}") from error
         if machine.name != name or not tags.items() <= machine.tags.items():
@@ -107,7 +108,7 @@ class SiteProgramProvider:
 
     def _call(self, verb: str, request: Mapping[str, object]) -> bytes:
         stdin = json.dumps(request).encode() + b"\n"
-        return run_provider_program((self.program, verb), self.env, self.timeout_s, stdin)
+        return run_provider_program((self.program, verb), self.timeout_s, stdin, self.env)
 
 
 MOST_SECRET_BYTES = 65536
