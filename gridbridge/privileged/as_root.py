@@ -76,7 +76,11 @@ def perform_as_root_request(words: tuple[str, ...], hosts: str = HOSTS, path: st
                 hosts, lambda _, block: [line for line in block if line.split()[1:] != [host]]
             )
         case ("export" | "unexport" as verb, name):
-            run_site_export_program(verb, _host(name), path)
+            host = _host(name)
+            program: str = getattr(configuration_file.load_configuration(path).bootstrap, verb)
+            if program:
+                safe_files.require_trusted_path(program, owner=os.geteuid())
+                run_program((program, host), dict(ENV), LIMIT_S).checked()
         case ("node", *node_words):
             set_or_tag_oar_node_as_root(tuple(node_words))
         case _:
@@ -145,11 +149,3 @@ def _leads_to(host: str) -> set[str]:
                 why = f"{host}: no name service says whether another machine has that name"
                 raise NameLookupFailure(f"{why} ({error.strerror or error}); expected an answer, try again") from error
     return addresses
-
-
-def run_site_export_program(verb: str, host: str, path: str) -> None:
-    """Run the site's program for a verb, if root's configuration names a program."""
-    program: str = getattr(configuration_file.load_configuration(path).bootstrap, verb)
-    if program:
-        safe_files.require_trusted_path(program, owner=os.geteuid())
-        run_program((program, host), dict(ENV), LIMIT_S).checked()

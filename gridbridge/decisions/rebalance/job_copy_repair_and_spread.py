@@ -75,18 +75,16 @@ def draft_job_repair(draft: MovePlanDraft, job: PlacementJobOrDataset) -> int:
 
 
 def _lacking(board: ProjectedPlacement, job: PlacementJobOrDataset) -> list[PlacementTask]:
-    tasks, readable = board.of_job[job.name], board.readable
-    if not job.replicas:
-        return [task for task in tasks if task.replicas or task.spoilt or task.live not in readable]
-    return [task for task in tasks if not _needs_nothing(board, job, task)]
-
-
-def _needs_nothing(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
-    """Say whether a task had all its replicas before the planned moves; most tasks had."""
-    replicas, readable = task.replicas, board.readable
-    if len(replicas) != job.replicas or task.spoilt or task.live not in readable:
-        return False
-    return not replicas or (readable.issuperset(replicas) and len({task.live, *replicas}) == 1 + len(replicas))
+    """Return the tasks that had missing or wrong copies before the planned moves; there may be a million tasks."""
+    readable, wanted = board.readable, job.replicas
+    return [
+        task
+        for task in board.of_job[job.name]
+        if len(task.replicas) != wanted
+        or task.spoilt
+        or task.live not in readable
+        or (wanted and not (readable.issuperset(task.replicas) and len({*task.hosts}) == 1 + wanted))
+    ]
 
 
 def _is_whole(board: ProjectedPlacement, job: PlacementJobOrDataset, task: PlacementTask) -> bool:
@@ -247,8 +245,13 @@ class JobCopyRedistribution:
 
 
 def _goes(draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost) -> bool:
-    forbidden = why_copy_is_forbidden(draft.board, task, source.name, target)
-    reason = forbidden or _extreme_reason(draft.board, task, source, target)
+    """Plan a move, unless disks would be far from the mean after the move: the next round would undo the move."""
+    board, size_bytes = draft.board, task.size_bytes
+    reason = why_copy_is_forbidden(board, task, source.name, target)
+    if not reason and size_bytes and board.is_disk_heavy(target, size_bytes):
+        reason = f"the disk of {target.name} would be far fuller than the mean"
+    elif not reason and board.is_disk_light(source, -size_bytes) and not board.is_disk_light(source):
+        reason = f"the disk of {source.name} would be far emptier than the mean"
     return draft.add_or_refuse(reason, task, source.name, target.name)
 
 
@@ -265,13 +268,3 @@ def _target_reason(draft: MovePlanDraft, job: PlacementJobOrDataset, target: Pla
     if target.room is None and board.is_busy(target):
         return f"{target.name} is far busier than the mean"
     return f"the disk of {target.name} is far fuller than the mean" if board.is_disk_heavy(target) else ""
-
-
-def _extreme_reason(
-    board: ProjectedPlacement, task: PlacementTask, source: PlacementHost, target: PlacementHost
-) -> str:
-    """Return a reason against a move that makes disks uneven: the next round would undo the move."""
-    if board.is_disk_heavy(target, task.size_bytes) and task.size_bytes:
-        return f"the disk of {target.name} would be far fuller than the mean"
-    is_new_light = board.is_disk_light(source, -task.size_bytes) and not board.is_disk_light(source)
-    return f"the disk of {source.name} would be far emptier than the mean" if is_new_light else ""

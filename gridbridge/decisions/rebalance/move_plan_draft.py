@@ -116,10 +116,7 @@ class MovePlanDraft:
         return self._takers[kind]
 
     def movable(self, job: PlacementJobOrDataset, host: str, *, is_asked: bool) -> Iterator[PlacementTask]:
-        """Yield a job's movable tasks at a host, sorted by number; record the reason for each task that stays there.
-
-        Tasks that were all yielded are cached until the next move.
-        """
+        """Yield a job's movable tasks at a host by number, cached until a move; record why other tasks stay."""
         if (fixed := self._fixed.get((job.name, host))) is not None:
             yield from fixed
             return

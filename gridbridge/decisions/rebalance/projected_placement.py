@@ -211,15 +211,12 @@ class ProjectedPlacement:
         now = self.task(task)
         self._came[move.target] += now.slots if move.kind == PlacementMoveKind.LIVE else 0
         self._moved[now.key] = task_after_move(now, move)
-        hosts_left = set(now.hosts) - set(self._moved[now.key].hosts)
-        came = set(self._moved[now.key].hosts) - set(now.hosts)
         self._by_load.clear()
-        for host in hosts_left:
-            self._count_copy(task, host, -1)
-            self._gained[host] -= now.size_bytes
-        for host in came:
-            self._count_copy(task, host, 1)
-            self._gained[host] += now.size_bytes
+        after = set(self._moved[now.key].hosts)
+        for host in after.symmetric_difference(now.hosts):
+            by = 1 if host in after else -1
+            self._count_copy(task, host, by)
+            self._gained[host] += by * now.size_bytes
 
     def forget(self, task: PlacementTask, host: str) -> None:
         """Remove a task's replica on a lost host from the projection."""

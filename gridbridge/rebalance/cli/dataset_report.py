@@ -43,7 +43,7 @@ def report_dataset(name: str, path: str) -> DatasetReport:
     if slash and owner != pwd.getpwuid(os.getuid()).pw_name:
         return _anybodys(name, path)
     name = own if slash else name
-    served = owner_datasets.open_owner_datasets_silently(configuration_in_force.load_config_or_one_in_force(path)[0])
+    served = owner_datasets.open_owner_datasets(configuration_in_force.load_config_or_one_in_force(path)[0])
     if not served.records.has(name):
         names = ", ".join(dataset.name for dataset in served.listed()) or "none"
         raise GridbridgeError(f"{name}: no job, campaign or dataset of yours; datasets: {names}")

@@ -12,7 +12,6 @@ from gridbridge.model.published_status_and_reports import number_with_noun
 from gridbridge.model.rebalance.placement_snapshot_and_moves import HostLoadBeforeAfter
 
 mpl.use("Agg")
-WIDTH_INCHES, HEIGHT_INCHES, DOTS = 10.0, 6.5, 110
 MOST_NAMED = 40  # a plot of more hosts shows no host names
 BEFORE, AFTER = "#999999", "#0072B2"
 Value = Callable[[HostLoadBeforeAfter], float]
@@ -20,7 +19,7 @@ Value = Callable[[HostLoadBeforeAfter], float]
 
 def draw_host_loads(hosts: Sequence[HostLoadBeforeAfter], title: str, path: str) -> None:
     """Draw the hosts' loads before and after a plan; raise StandardOutputUnwritable for an unwritable file."""
-    figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), layout="constrained")
+    figure = Figure(figsize=(10.0, 6.5), layout="constrained")
     disk, load = figure.subplots(2, 1, sharex=True)
     figure.suptitle(title, fontsize=11, wrap=True)
     _panel(disk, hosts, "disk used", lambda host: host.disk, lambda host: host.disk_after)
@@ -30,7 +29,7 @@ def draw_host_loads(hosts: Sequence[HostLoadBeforeAfter], title: str, path: str)
     load.set_ylim(0, 105)
     disk.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     _name(load, hosts)
-    plot_files.save_plot(figure, path, DOTS)
+    plot_files.save_plot(figure, path, 110)
 
 
 def _panel(axes: Axes, hosts: Sequence[HostLoadBeforeAfter], label: str, before: Value, after: Value) -> None:

@@ -71,11 +71,10 @@ def plan_rebalance_round(question: HostOrJobToRebalance, policy: Policy) -> Reba
 
 def pause_or_resume_rebalancing(path: str, *, is_quiesced: bool) -> None:
     """Pause all moves of tasks and replicas, or resume them."""
-    clock = Clock()
-    rebalancer = WaitingTaskRebalancer(load_policy_as_service_account(path), clock, HostOrJobToRebalance())
-    with closing(rebalancer.database):
-        rebalancer.quiesce(is_quiesced=is_quiesced)
-    published_json.publish_rebalance_pause(clock.now() if is_quiesced else None)
+    since = Clock().now() if is_quiesced else None
+    with closing(StateFile.open(load_policy_as_service_account(path).site.state)) as database:
+        RebalanceNoteRows(database).quiesce(since)
+    published_json.publish_rebalance_pause(since)
 
 
 def _let_go(going: ExitStack, alone: ExitStack) -> bool:

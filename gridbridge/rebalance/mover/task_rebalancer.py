@@ -126,7 +126,3 @@ class WaitingTaskRebalancer:
             self._notes.note(JOB, sorted({move.job for move in moves}), now)
         longest_s = max(self._rules.host_rest_s, self._rules.job_rest_s, self._rules.verify_every_s)
         self._notes.forget(now - max(KEPT, timedelta(seconds=longest_s)))
-
-    def quiesce(self, *, is_quiesced: bool) -> None:
-        """Pause all moves of tasks and replicas, or resume them."""
-        self._notes.quiesce(self._clock.now() if is_quiesced else None)

@@ -119,7 +119,7 @@ def add_campaign_datasets(requests: Mapping[str, JdlDataset], path: str = CONFIG
     """
     if not requests:
         return
-    served = owner_datasets.open_owner_datasets_silently(configuration_in_force.load_config_or_one_in_force(path)[0])
+    served = owner_datasets.open_owner_datasets(configuration_in_force.load_config_or_one_in_force(path)[0])
     new = [name for name in requests if not served.records.has(name)]
     for name, request in requests.items():
         dataset = served.records.load(name) if name not in new else None

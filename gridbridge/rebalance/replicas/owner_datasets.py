@@ -4,7 +4,7 @@ import hashlib
 import os
 import posixpath
 import pwd
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -101,9 +101,7 @@ class OwnerDatasets:
         with self._opened(name) as (dataset, sums):
             dataset = self._replicas.looked(dataset, sums)
             is_whole = len(dataset.whole) == len(dataset.replicas)
-            return DatasetCommandOutcome(
-                dataset=dataset, is_done=owner_replicas.has_requested_replica_count(dataset) and is_whole
-            )
+            return DatasetCommandOutcome(dataset=dataset, is_done=is_whole and len(dataset.whole) >= dataset.wished)
 
     def replicate(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetCommandOutcome:
         """Make missing replicas of a dataset, and repair damaged replicas.
@@ -138,7 +136,7 @@ class OwnerDatasets:
                     self.records.remove(name)
                 return DatasetCommandOutcome(dataset=dataset, refused=refusals, is_done=not refusals)
             if storage not in dataset.touched:
-                held = f"expected {_any(dataset.storages)}" if dataset.storages else "the dataset has no replica"
+                held = f"expected {' or '.join(dataset.storages)}" if dataset.storages else "the dataset has no replica"
                 raise GridbridgeError(f"{storage}: no replica of {name} in this area; {held}")
             dataset = self._replicas.looked(dataset, self.records.sums(dataset))
             _require_another(dataset, storage, is_lost=is_lost)
@@ -192,7 +190,7 @@ class OwnerDatasets:
     def _require(self, storage: str) -> None:
         self._require_areas()
         if storage not in self._areas:
-            raise GridbridgeError(f"{storage}: no storage area; expected {_any(self._areas)}")
+            raise GridbridgeError(f"{storage}: no storage area; expected {' or '.join(self._areas)}")
 
     def _require_areas(self) -> None:
         if not self._areas:
@@ -266,20 +264,13 @@ def _is_spare(dataset: Dataset, storage: str) -> bool:
     return len(set(dataset.whole) - {storage}) >= dataset.wished
 
 
-def _any(names: Iterable[str]) -> str:
-    return " or ".join(names)
-
-
 def open_owner_datasets(
     policy: Policy,
-    records: str,
-    tell: owner_replicas.Tell,
+    records: str = "",
+    tell: owner_replicas.Tell = lambda _: None,
     carry: owner_replicas.FileCopyFunction = owner_replicas.copy_files_by_rsync,
 ) -> OwnerDatasets:
-    """Return the datasets of the current account; `records` is empty for the folder ~/.gridbridge/data.
-
-    Raises GridbridgeError if root calls, because root has no account on clusters by ssh.
-    """
+    """Return the account's datasets, by default of ~/.gridbridge/data; raise GridbridgeError if root needs ssh."""
     me = pwd.getpwuid(os.geteuid())
     by_name = storage_areas_of_account(policy)
     if not me.pw_uid and any(area.login for area in by_name.values()):
@@ -287,11 +278,6 @@ def open_owner_datasets(
     copier = owner_replicas.ReplicaCopier(clock=Clock(), tell=tell, carry=carry)
     folder = OwnerDatasetRecords(os.path.abspath(records) if records else f"{me.pw_dir}/{RECORDS}")
     return OwnerDatasets(folder, by_name, policy.rebalance, copier)
-
-
-def open_owner_datasets_silently(policy: Policy) -> OwnerDatasets:
-    """Return the datasets of the current account without progress output."""
-    return open_owner_datasets(policy, "", lambda _: None)
 
 
 def storage_areas_of_account(policy: Policy) -> dict[str, StorageAreaForAccount]:

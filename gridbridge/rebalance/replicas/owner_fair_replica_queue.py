@@ -50,7 +50,11 @@ class OwnerFairReplicaActQueue:
 
     def next(self) -> list[ServiceReplicaAct] | None:
         """Start a group of the owner with the fewest running groups; return None if no group may start now."""
-        for owner in sorted(self._waiting, key=self._order):
+
+        def order(owner: str) -> tuple[int, int, datetime]:
+            return self._going[owner], self._had[owner], self._last.get(owner, NEVER)
+
+        for owner in sorted(self._waiting, key=order):
             theirs = self._waiting[owner]
             if group := next(filter(self._may_begin, theirs), None):
                 theirs.remove(group)
@@ -79,9 +83,6 @@ class OwnerFairReplicaActQueue:
     def _may_begin(self, group: list[ServiceReplicaAct]) -> bool:
         is_free = self._going[_owner(group)] < self._most
         return is_free and all(self._come[key] < self._into.get(key[1], self._most) for key in _comes(group))
-
-    def _order(self, owner: str) -> tuple[int, int, datetime]:
-        return self._going[owner], self._had[owner], self._last.get(owner, NEVER)
 
 
 def _comes(group: list[ServiceReplicaAct]) -> set[tuple[str, str]]:

@@ -32,7 +32,7 @@ def run_dataset_owner_program() -> int:
     verb, *words = sys.argv[1:]
     try:
         policy, _ = configuration_in_force.load_config_or_one_in_force(CONFIG)
-        served = owner_datasets.open_owner_datasets_silently(policy)
+        served = owner_datasets.open_owner_datasets(policy)
         if verb == "look":
             print(json.dumps([_looked(served, name) for name in words]))  # noqa: T201
             return DONE
@@ -58,11 +58,7 @@ def dataset_outcome_json(outcome: DatasetCommandOutcome) -> dict[str, object]:
 
 
 def _looked(served: OwnerDatasets, name: str) -> dict[str, object]:
-    """Report one dataset as JSON; a fault of the dataset is part of the report.
-
-    The delegation of a deleted dataset is revoked. The delegation is kept if the record can't be read, as in an
-    unmounted home.
-    """
+    """Report a dataset or its fault as JSON; revoke the delegation of a dataset that certainly does not exist."""
     try:
         if served.records.is_gone(name):
             delegated_datasets.try_revoke_dataset_delegation(name)

@@ -29,7 +29,6 @@ from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import RsyncLimitAndProgress
 
-TRIES = 2  # the second attempt copies files with wrong checksums again
 Tell = Callable[[str], None]
 
 
@@ -71,7 +70,7 @@ class ReplicaCopier:
         name, wrong = dataset.name, ""
         own = storage_area_access.storage_area_with_account_folder(area).own
         target = LocalOrSshFolder(login=area.login, folder=f"{own}/.{name}.part")
-        for _ in range(TRIES):
+        for _ in range(2):  # the second attempt copies files with wrong checksums again
             self._carry(source, target, list(sums), area, relay)
             _, copied = storage_area_access.checksum_replica(area, f".{name}.part", dataset)
             spoilt = [file for file, digest in copied.items() if sums.get(file) != digest]
@@ -167,7 +166,7 @@ class OwnerReplicaManager:
         if target:
             dataset, why = self._copied(dataset, sums, self._areas[to], None)
             refused, is_done = (RefusedAreaOrDataset(what=to, reason=why),) if why else (), not why
-        dataset = self.swept(dataset, is_met=has_requested_replica_count(dataset), but=to)
+        dataset = self.swept(dataset, is_met=len(dataset.whole) >= dataset.wished, but=to)
         return DatasetCommandOutcome(dataset=dataset, refused=refused, is_done=is_done)
 
     def _copied(
@@ -265,11 +264,6 @@ class OwnerReplicaManager:
                 if storage in self._records.load(name).touched:
                     return True
         return False
-
-
-def has_requested_replica_count(dataset: Dataset) -> bool:
-    """Say whether a dataset has as many whole replicas as its owner requested."""
-    return len(dataset.whole) >= dataset.wished
 
 
 def _measured(dataset: Dataset, area: StorageAreaForAccount) -> MeasuredStorageArea:

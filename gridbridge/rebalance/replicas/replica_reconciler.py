@@ -70,11 +70,7 @@ class ReplicaReconciler:
         carrying: str = CARRYING_LOCK,
         let_go: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Open the state file; raise StateError if opening fails.
-
-        While copies hold the lock `carrying`, `let_go` releases the round's own lock, and returns whether the release
-        succeeded.
-        """
+        """Open the state file or raise StateError; `let_go` releases the round's lock while copies hold `carrying`."""
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
         self._policy = policy

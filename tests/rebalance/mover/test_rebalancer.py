@@ -424,13 +424,11 @@ def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Sit
 
 
 def test_nothing_is_moved_while_it_is_quiesced(site: Site) -> None:
-    one = WaitingTaskRebalancer(site.policy, Clock(), HostOrJobToRebalance())
-    one.quiesce(is_quiesced=True)
-    one.database.close()
+    with closing(site.database()) as database:
+        RebalanceNoteRows(database).quiesce(NOON)
     quiet, _ = site.rebalance()
-    one = WaitingTaskRebalancer(site.policy, Clock(), HostOrJobToRebalance())
-    one.quiesce(is_quiesced=False)
-    one.database.close()
+    with closing(site.database()) as database:
+        RebalanceNoteRows(database).quiesce(None)
     planned, _ = site.rebalance()
 
     assert quiet.advice.moves == ()

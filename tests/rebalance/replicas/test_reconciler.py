@@ -14,7 +14,6 @@ from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
 from gridbridge.model.rebalance.datasets import ServiceReplicaAct, ServiceReplicaActInOwnerFile
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.rebalance_decision import HostOrJobToRebalance, RebalanceScope
-from gridbridge.rebalance.mover.task_rebalancer import WaitingTaskRebalancer
 from gridbridge.rebalance.rebalance_tables import READ, RebalanceNoteRows, ReplicaActRows
 from gridbridge.rebalance.replicas import delegated_datasets as letters
 from gridbridge.rebalance.replicas import owner_program, replica_reconciler
@@ -442,9 +441,8 @@ def test_no_act_begins_once_it_is_quiesced_in_the_middle_of_a_round(desk: Desk) 
 
 
 def quiesce(desk: Desk) -> None:
-    one = WaitingTaskRebalancer(desk.policy, Clock(), HostOrJobToRebalance())
-    one.quiesce(is_quiesced=True)
-    one.database.close()
+    with closing(StateFile.open(desk.policy.site.state)) as database:
+        RebalanceNoteRows(database).quiesce(desk.clock.now())
 
 
 def test_a_round_that_takes_long_begins_nothing_more_and_the_next_one_does(desk: Desk) -> None:
