@@ -31,12 +31,12 @@ KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root
 
 CONFIG: dict[str, dict[str, object]] = {"site": {"cluster": "alpha"}, "cluster": {"beta": {"qmaster_port": 1}}}
 
-
+Asked = Callable[[str], AsUserArrayArguments]
 NOBODY = 54321  # a uid that no account has
 
 
 @pytest.fixture(name="asked")
-def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], AsUserArrayArguments]:
+def _asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     monkeypatch.setattr(order.as_user_request_steps, "read_root_configuration", lambda _: CONFIG)
     return lambda words: AsUserArrayArguments(words.split())
 
@@ -46,7 +46,7 @@ def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(as_user_request_steps, "switch_to_user", lambda uid: f"person {uid}")
 
 
-def test_one_call_sends_several_arrays(asked: Callable[[str], AsUserArrayArguments]) -> None:
+def test_one_call_sends_several_arrays(asked: Asked) -> None:
     found = asked("send-arrays c.12 beta 3 0-9:1 4 10-19:1,3:2")
 
     assert list(map(str, found.arrays)) == ["gc.alpha.12.3", "gc.alpha.12.4"]
@@ -54,7 +54,7 @@ def test_one_call_sends_several_arrays(asked: Callable[[str], AsUserArrayArgumen
     assert not found.is_of_copies
 
 
-def test_an_array_may_be_deleted_whole_or_in_part(asked: Callable[[str], AsUserArrayArguments]) -> None:
+def test_an_array_may_be_deleted_whole_or_in_part(asked: Asked) -> None:
     assert asked("delete-array c.12 beta 3").indices == ""
     assert asked("delete-array c.12 beta 3 1-5,9").indices == "1-5,9"
     assert asked("delete-waiting c.12 beta 3 1-5,9").indices == "1-5,9"
@@ -84,12 +84,12 @@ def test_each_verb_about_arrays_is_one_that_the_program_takes() -> None:
         "delete-waiting c.12 beta 3 1-5 4 6",
     ],
 )
-def test_anything_else_is_refused(asked: Callable[[str], AsUserArrayArguments], told: str) -> None:
+def test_anything_else_is_refused(asked: Asked, told: str) -> None:
     with pytest.raises(AsUserRequestRefusal):
         asked(told)
 
 
-def test_a_cluster_that_is_not_configured_may_be_later(asked: Callable[[str], AsUserArrayArguments]) -> None:
+def test_a_cluster_that_is_not_configured_may_be_later(asked: Asked) -> None:
     with pytest.raises(OwnerRequestNotYetPossible, match="no cluster 'gamma'"):
         asked("send-arrays c.12 gamma 3 0:1")
 
@@ -172,7 +172,7 @@ def test_a_worker_that_tells_without_end_is_killed(monkeypatch: pytest.MonkeyPat
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
 
-def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], AsUserArrayArguments]) -> None:
+def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Asked) -> None:
     """Its array can't be released until somebody has put it back: no person is to blame."""
     with (
         RootLedgerOfSubmittedTasks(12, str(tmp_path / "ledger")) as ledger,
@@ -182,9 +182,7 @@ def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], As
 
 
 @pytest.mark.parametrize("told", ["delete-array c.99 beta 3", "release-array c.99 beta 3"])
-def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
-    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments], told: str
-) -> None:
+def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(tmp_path: Path, asked: Asked, told: str) -> None:
     """Whoever has the service account would fill a disk of root's."""
     folder = tmp_path / "ledger"
     with RootLedgerOfSubmittedTasks(99, str(folder)) as ledger, suppress(RootLedgerUnreadable):
@@ -196,7 +194,7 @@ def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
 
 
 def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
-    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked("delete-array c.12 beta 3")  # the configuration can be read
     monkeypatch.setattr(as_user_request_steps, "require_ordinary_account", lambda *_: None)
@@ -211,29 +209,17 @@ def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
         ledger.intend(1, "beta", "0:1")
 
 
-def _make_pipe(path: Path) -> None:
-    os.mkfifo(path)
+MAKERS: dict[str, Callable[[Path], object]] = {
+    "pipe": os.mkfifo,
+    "folder": Path.mkdir,
+    "link": lambda path: path.symlink_to("elsewhere"),
+    "open file": lambda path: (path.touch(), path.chmod(0o666)),
+}
 
 
-def _make_folder(path: Path) -> None:
-    path.mkdir()
-
-
-def _make_link(path: Path) -> None:
-    path.symlink_to("elsewhere")
-
-
-def _make_open_file(path: Path) -> None:
-    path.touch()
-    path.chmod(0o666)
-
-
-@pytest.mark.parametrize("make", [_make_pipe, _make_folder, _make_link, _make_open_file])
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
-    tmp_path: Path,
-    asked: Callable[[str], AsUserArrayArguments],
-    monkeypatch: pytest.MonkeyPatch,
-    make: Callable[[Path], None],
+    tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], object]
 ) -> None:
     """Its owner may remove the file; an end that is never noted is told in every cycle."""
     asked("delete-array c.12 beta 3")  # the configuration can be read
@@ -248,7 +234,7 @@ def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
 
 
 def test_no_ledger_is_begun_for_what_no_person_put_there(
-    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has the service account would fill a disk of root's."""
 
@@ -257,7 +243,7 @@ def test_no_ledger_is_begun_for_what_no_person_put_there(
 
     asked("delete-array c.12 beta 3")  # the configuration can be read
     monkeypatch.setattr(as_user_request_steps, "require_ordinary_account", refuse)
-    _make_pipe(tmp_path / "c.12")
+    os.mkfifo(tmp_path / "c.12")
     folder = tmp_path / "ledger"
     with RootLedgerOfSubmittedTasks(12, str(folder)) as ledger:
         as_user_array_verbs.note_campaign_end_in_ledger(12, ledger, str(tmp_path))
@@ -265,7 +251,7 @@ def test_no_ledger_is_begun_for_what_no_person_put_there(
     assert [*folder.iterdir()] == []
 
 
-def test_what_became_of_an_array_is_a_line(asked: Callable[[str], AsUserArrayArguments]) -> None:
+def test_what_became_of_an_array_is_a_line(asked: Asked) -> None:
     (array,) = asked("send-arrays c.12 beta 3 0-9:1").arrays
     one = ArraySendProgress(array, 0)
     one.error = JobNeverAcceptedByCluster("no queue\n0 77 \r\x85and more\u2028")
@@ -285,9 +271,7 @@ def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPat
         CampaignOwnerWorker(7, answers).ask("submit")
 
 
-def test_nothing_is_intended_for_an_owner_without_an_account(
-    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments]
-) -> None:
+def test_nothing_is_intended_for_an_owner_without_an_account(tmp_path: Path, asked: Asked) -> None:
     """What is intended and never submitted keeps a cancelled campaign from ending."""
     order = asked("send-arrays c.12 beta 3 0-9:1")
     with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
@@ -305,9 +289,7 @@ def test_no_module_of_it_is_too_long_for_whoever_lets_it_run_as_root() -> None:
     assert {name for name, count in lines.items() if count >= 180} == set()
 
 
-def test_places_that_an_array_does_not_have_are_refused(
-    tmp_path: Path, asked: Callable[[str], AsUserArrayArguments]
-) -> None:
+def test_places_that_an_array_does_not_have_are_refused(tmp_path: Path, asked: Asked) -> None:
     with RootLedgerOfSubmittedTasks(12, str(tmp_path)) as ledger:
         ledger.require(1000, "digest")
         ledger.intend(3, "beta", "0-2:1")

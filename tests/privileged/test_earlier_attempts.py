@@ -16,10 +16,12 @@ CLUSTER = {"kind": "embedded", "folder": "/mnt/x"}
 CONFIG = {"site": {"cluster": "alpha"}, "cluster": {"beta": CLUSTER, "gamma": CLUSTER}}
 
 Asked = list[tuple[str, ...]]
+Ask = Callable[[str], Asked]
+Ledger = RootLedgerOfSubmittedTasks
 
 
 @pytest.fixture(name="asked")
-def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Asked]:
+def _asked(monkeypatch: pytest.MonkeyPatch) -> Ask:
     monkeypatch.setattr(as_user_array_arguments.as_user_request_steps, "read_root_configuration", lambda _: CONFIG)
 
     def of(answer: str) -> Asked:
@@ -42,7 +44,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Asked]:
 
 
 @pytest.fixture(name="ledger")
-def _ledger(tmp_path: Path) -> RootLedgerOfSubmittedTasks:
+def _ledger(tmp_path: Path) -> Ledger:
     """Task 0 to 99 were sent one by one to beta, 5 to gamma again and to where nothing is now."""
     ledger = RootLedgerOfSubmittedTasks(7, str(tmp_path / "ledger"))
     ledger.require(1000, "abc")
@@ -59,9 +61,7 @@ def wanted(tasks: str) -> AsUserArrayArguments:
     return AsUserArrayArguments(["send-arrays", "c.7", "beta", "200", tasks])
 
 
-def test_each_cluster_is_asked_once_about_all_arrays(
-    asked: Callable[[str], Asked], ledger: RootLedgerOfSubmittedTasks
-) -> None:
+def test_each_cluster_is_asked_once_about_all_arrays(asked: Ask, ledger: Ledger) -> None:
     words = asked("1=2:4:1")
     require_earlier_attempts_ended(wanted("0-99:4"), ledger, 0)
 
@@ -70,9 +70,7 @@ def test_each_cluster_is_asked_once_about_all_arrays(
     assert words[1] == ("101=+",)
 
 
-def test_an_array_that_was_sent_again_is_asked_for_by_its_name_too(
-    asked: Callable[[str], Asked], ledger: RootLedgerOfSubmittedTasks
-) -> None:
+def test_an_array_that_was_sent_again_is_asked_for_by_its_name_too(asked: Ask, ledger: Ledger) -> None:
     """The id that was found for it may be that of another job, which somebody renamed."""
     words = asked("")
     ledger.intend(101, "gamma", "5-6:2")
@@ -83,18 +81,14 @@ def test_an_array_that_was_sent_again_is_asked_for_by_its_name_too(
 
 
 @pytest.mark.parametrize("answer", ["101=1:2:1", "100=8:9:1 101=7:3000000000:2,2:3:1"])
-def test_nothing_is_sent_while_an_earlier_attempt_is_listed(
-    asked: Callable[[str], Asked], ledger: RootLedgerOfSubmittedTasks, answer: str
-) -> None:
+def test_nothing_is_sent_while_an_earlier_attempt_is_listed(asked: Ask, ledger: Ledger, answer: str) -> None:
     asked(answer)
     with pytest.raises(OwnerRequestNotYetPossible, match="an earlier attempt of a task is at gamma, in array 101"):
         require_earlier_attempts_ended(wanted("5-6:4"), ledger, 0)
 
 
 @pytest.mark.parametrize("answer", ["", "101", "101=", "101=3:9:1", "101=x", "101=1:2:3:4", "="])
-def test_no_answer_keeps_nothing(
-    asked: Callable[[str], Asked], ledger: RootLedgerOfSubmittedTasks, answer: str
-) -> None:
+def test_no_answer_keeps_nothing(asked: Ask, ledger: Ledger, answer: str) -> None:
     """Nor one that makes no sense: a thief can't make a cluster silent."""
     asked(answer)
     require_earlier_attempts_ended(wanted("5-6:4"), ledger, 0)
@@ -124,7 +118,7 @@ class Adapter:
 
 
 @pytest.fixture(name="adapter")
-def _adapter(monkeypatch: pytest.MonkeyPatch, asked: Callable[[str], Asked]) -> Adapter:
+def _adapter(monkeypatch: pytest.MonkeyPatch, asked: Ask) -> Adapter:
     del asked
     adapter = Adapter()
     monkeypatch.setattr(new_attempt_conditions, "load_campaign_array_adapter", lambda _: adapter)
@@ -155,9 +149,7 @@ def test_a_cluster_that_does_not_answer_is_silent(adapter: Adapter) -> None:
         new_attempt_conditions._answers(wanted("5:4"), "alice")(["2=+"])
 
 
-def test_silent_clusters_do_not_use_up_the_time(
-    asked: Callable[[str], Asked], ledger: RootLedgerOfSubmittedTasks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_clusters_do_not_use_up_the_time(asked: Ask, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     words = asked("")
     monkeypatch.setattr(new_attempt_conditions, "ALL_ASK_S", 0.0)
     require_earlier_attempts_ended(wanted("5-6:4"), ledger, 0)

@@ -5,8 +5,11 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_automatic_round, plan_host_evacuation
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementHost,
     PlacementHostState,
     PlacementTask,
     PlacementTaskState,
@@ -27,10 +30,32 @@ def test_a_replica_takes_the_place_of_a_dead_hosts_live_copy() -> None:
     assert [("live", 1, "a", "b"), ("replica", 1, "b", "c")] == steps(plan_host_evacuation(seen, "a", RULES))
 
 
-def test_a_dead_hosts_replica_is_made_again_from_the_live_copy() -> None:
-    seen = snapshot([DEAD, *OTHERS], [replace(TASK, live="b", replicas=("a",))], [job(replicas=1)])
+EVACUATED = {
+    "a replica, from the live copy": (
+        [DEAD, *OTHERS],
+        replace(TASK, live="b", replicas=("a",)),
+        ("replica", 1, "b", "c"),
+    ),
+    "a replica, from a copy that can be read": (
+        [DEAD, host("b", state=PlacementHostState.DEAD), host("c", 0.2), host("d", 0.3)],
+        replace(TASK, live="b", replicas=("a", "c")),
+        ("replica", 1, "c", "d"),
+    ),
+    "to disks of unknown sizes": (
+        [host("a", state=PlacementHostState.DRAIN, used_bytes=0), *(replace(one, max_bytes=0) for one in OTHERS)],
+        replace(TASK, size_bytes=0),
+        ("live", 1, "a", "b"),
+    ),
+}
 
-    assert [("replica", 1, "b", "c")] == steps(plan_host_evacuation(seen, "a", RULES))
+
+@pytest.mark.parametrize(("places", "task", "step"), EVACUATED.values(), ids=EVACUATED)
+def test_what_a_host_had_is_made_again_elsewhere(
+    places: list[PlacementHost], task: PlacementTask, step: tuple[str, int, str, str]
+) -> None:
+    seen = snapshot(places, [task], [job(replicas=len(task.replicas))])
+
+    assert [step] == steps(plan_host_evacuation(seen, "a", RULES))
 
 
 def test_what_has_no_replica_is_lost_and_told_before_anything_is_done() -> None:
@@ -44,8 +69,9 @@ def test_what_has_no_replica_is_lost_and_told_before_anything_is_done() -> None:
     assert "1 task can't be saved" in advice.sentence
 
 
-def test_nothing_is_done_while_another_host_that_is_down_may_have_the_data() -> None:
-    places = [DEAD, *OTHERS, host("d", is_up=False)]
+@pytest.mark.parametrize("sizes", [{}, {"max_bytes": 0}], ids=["disks are known", "no disk is known"])
+def test_nothing_is_done_while_another_host_that_is_down_may_have_the_data(sizes: dict[str, int]) -> None:
+    places = [replace(one, **sizes) for one in (DEAD, *OTHERS, host("d", is_up=False))]
     seen = snapshot(places, [replace(TASK, replicas=("d",))], [job(replicas=1)])
 
     advice = plan_host_evacuation(seen, "a", RULES)
@@ -142,32 +168,6 @@ def test_a_round_begins_nothing_while_tasks_move_or_at_level_0() -> None:
         "level of [rebalance] is 0: rounds move nothing"
         == plan_automatic_round(snapshot(places, tasks({"a": 9})), off).sentence
     )
-
-
-def test_a_lost_replica_is_made_again_from_a_copy_that_can_be_read() -> None:
-    places = [DEAD, host("b", state=PlacementHostState.DEAD), host("c", 0.2), host("d", 0.3)]
-    seen = snapshot(places, [replace(TASK, live="b", replicas=("a", "c"))], [job(replicas=2)])
-
-    assert [("replica", 1, "c", "d")] == steps(plan_host_evacuation(seen, "a", RULES))
-
-
-def test_a_copy_on_a_host_that_is_down_is_waited_for_though_no_disk_is_known() -> None:
-    places = [replace(one, max_bytes=0) for one in (DEAD, *OTHERS, host("d", is_up=False))]
-    seen = snapshot(places, [replace(TASK, replicas=("d",))], [job(replicas=1)])
-
-    advice = plan_host_evacuation(seen, "a", RULES)
-
-    assert () == advice.moves
-    assert "a: d is down and has copies of the same tasks" in advice.sentence
-
-
-def test_a_disk_of_a_size_that_nobody_knows_may_have_room() -> None:
-    others = [replace(one, max_bytes=0) for one in OTHERS]
-    drained = host("a", state=PlacementHostState.DRAIN, used_bytes=0)
-
-    advice = plan_host_evacuation(snapshot([drained, *others], [replace(TASK, size_bytes=0)]), "a", RULES)
-
-    assert [("live", 1, "a", "b")] == steps(advice)
 
 
 def test_a_task_whose_live_copy_is_nowhere_is_lost_with_its_only_replica() -> None:

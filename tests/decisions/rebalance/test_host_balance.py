@@ -84,18 +84,17 @@ def test_a_target_that_takes_nothing_says_why(change: dict[str, object], reason:
     assert reason == one_to_low(TASK, hosts=[HEAVY[0], low])
 
 
-def test_a_host_that_got_a_task_just_now_gets_no_other() -> None:
-    recent = RecentPlacementMoveTimes(hosts={"low": NOW - timedelta(minutes=2)})
-
-    assert "low got a task less than 180 s ago" == one_to_low(TASK, recent=recent)
-
-
-@pytest.mark.parametrize("rest", ["hosts", "replicated"])
-def test_what_a_clock_noted_that_was_ahead_keeps_nothing_from_a_host(rest: str) -> None:
-    """It is set back since: else the host would rest until that day comes."""
-    ahead = RecentPlacementMoveTimes(**{rest: {"low": NOW + timedelta(days=365)}})
-
-    assert one_to_low(TASK) == one_to_low(TASK, recent=ahead)
+@pytest.mark.parametrize(
+    ("kind", "ago", "reason"),
+    [
+        ("hosts", timedelta(minutes=2), "low got a task less than 180 s ago"),
+        ("hosts", timedelta(days=-365), ""),
+        ("replicated", timedelta(days=-365), ""),
+    ],
+    ids=["just now", "a task, by a clock that was ahead", "a replica, by a clock that was ahead"],
+)
+def test_a_host_that_got_a_task_just_now_gets_no_other(kind: str, ago: timedelta, reason: str) -> None:
+    assert reason == one_to_low(TASK, recent=RecentPlacementMoveTimes(**{kind: {"low": NOW - ago}}))
 
 
 def test_no_round_moves_more_copies_and_bytes_than_it_may() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
 from gridbridge.model.rebalance.placement_snapshot_and_moves import (
+    PlacementHost,
     PlacementHostState,
     PlacementTask,
     PlacementTaskState,
@@ -136,17 +137,15 @@ def test_hosts_that_have_too_few_get_some_from_those_with_most() -> None:
     assert ["h7", "h8"] == sorted(target for _, _, _, target in found)
 
 
-def test_a_host_at_the_maximum_that_is_heavily_loaded_gives_one() -> None:
-    places = [host("a", 0.9), host("b", 0.5), host("c", 0.5)]
-
-    found = steps(plan_job_repair_or_spread(snapshot(places, tasks({"a": 2, "b": 1, "c": 2})), "one", RULES))
-
-    assert [("live", 1, "a", "b")] == found
-
-
-def test_so_does_one_whose_slots_are_heavily_used() -> None:
-    places = [host("a", active=0.9), host("b", active=0.3), host("c", active=0.3)]
-
+@pytest.mark.parametrize(
+    "places",
+    [
+        [host("a", 0.9), host("b", 0.5), host("c", 0.5)],
+        [host("a", active=0.9), host("b", active=0.3), host("c", active=0.3)],
+    ],
+    ids=["disk", "slots"],
+)
+def test_a_host_at_the_maximum_that_is_heavily_loaded_gives_one(places: list[PlacementHost]) -> None:
     found = steps(plan_job_repair_or_spread(snapshot(places, tasks({"a": 2, "b": 1, "c": 2})), "one", RULES))
 
     assert [("live", 1, "a", "b")] == found

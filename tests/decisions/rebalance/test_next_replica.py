@@ -24,32 +24,21 @@ def replica(storage: str, *, is_whole: bool = True) -> DatasetReplica:
     return DatasetReplica(storage=storage, size_bytes=1, is_whole=is_whole, checked_at=NOW)
 
 
-def target(dataset: Dataset, *areas: MeasuredStorageArea) -> str:
-    return choose_next_replica_area(dataset, areas, RULES, {})[0]
+HURT_B = replica("b", is_whole=False)
+NEXT = {
+    "most room": (DATASET, (A, B, A2), "a2"),
+    "most room, in another order": (DATASET, (A2, B, A), "a2"),
+    "a cluster without a replica": (DATASET.holding(replica("a")), (A, B, A2), "b"),
+    "the only cluster": (DATASET.holding(replica("a")), (A, A2), "a2"),
+    "a damaged replica": (DATASET.holding(replica("a", is_whole=False)), (A, B, A2), "a"),
+    "a copy that was begun": (DATASET.beginning("a").holding(replica("a2")).holding(HURT_B), (A, B, A2), "a"),
+    "three quarters of what is free": (DATASET, (replace(A, free_bytes=40 * GB),), "a"),
+}
 
 
-def test_the_area_with_the_most_room_comes_first() -> None:
-    assert "a2" == target(DATASET, A, B, A2)
-    assert "a2" == target(DATASET, A2, B, A)
-
-
-def test_a_cluster_without_a_replica_comes_before_more_room() -> None:
-    assert "b" == target(DATASET.holding(replica("a")), A, B, A2)
-
-
-def test_with_no_other_cluster_the_same_one_has_two() -> None:
-    assert "a2" == target(DATASET.holding(replica("a")), A, A2)
-
-
-def test_a_replica_that_is_not_whole_is_repaired_before_another_is_made() -> None:
-    assert "a" == target(DATASET.holding(replica("a", is_whole=False)), A, B, A2)
-
-
-def test_a_copy_that_was_begun_goes_on_before_another_is_begun() -> None:
-    """Also before one that is not whole is repaired, and where less is free: it took that."""
-    begun = DATASET.beginning("a").holding(replica("a2")).holding(replica("b", is_whole=False))
-
-    assert "a" == target(begun, A, B, A2)
+@pytest.mark.parametrize(("dataset", "areas", "first"), NEXT.values(), ids=NEXT)
+def test_the_best_area_comes_first(dataset: Dataset, areas: tuple[MeasuredStorageArea, ...], first: str) -> None:
+    assert first == choose_next_replica_area(dataset, areas, RULES, {})[0]
 
 
 @pytest.mark.parametrize(
@@ -87,10 +76,6 @@ def test_an_area_that_can_not_take_it_is_refused(area: MeasuredStorageArea, why:
 
     assert ("", "a") == (found, refused.what)
     assert why in refused.reason
-
-
-def test_a_copy_takes_at_most_three_quarters_of_what_is_free() -> None:
-    assert "a" == target(DATASET, replace(A, free_bytes=40 * GB))
 
 
 def test_an_area_that_is_barred_is_refused_with_its_reason() -> None:

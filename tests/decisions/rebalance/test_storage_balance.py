@@ -6,9 +6,13 @@ from itertools import permutations
 
 import pytest
 
-from gridbridge.decisions.rebalance import storage_area_rebalancing
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import host_loads_before_after
+from gridbridge.decisions.rebalance.storage_area_rebalancing import (
+    dataset_changes_for_moves,
+    datasets_as_placement_snapshot,
+    plan_dataset_rebalance_round,
+)
 from gridbridge.model.rebalance.datasets import (
     Dataset,
     DatasetReplica,
@@ -48,21 +52,72 @@ def stored(
 
 
 def advice(seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES) -> RebalanceMovePlan:
-    return storage_area_rebalancing.plan_dataset_rebalance_round(
-        storage_area_rebalancing.datasets_as_placement_snapshot(seen, rules), rules
-    )
+    return plan_dataset_rebalance_round(datasets_as_placement_snapshot(seen, rules), rules)
 
 
 def acts(seen: DatasetStorageSnapshot, rules: RebalanceSection = RULES) -> list[tuple[str, str, str]]:
-    snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(seen, rules)
-    found = storage_area_rebalancing.dataset_changes_for_moves(
-        snapshot, storage_area_rebalancing.plan_dataset_rebalance_round(snapshot, rules).moves
-    )
+    snapshot = datasets_as_placement_snapshot(seen, rules)
+    found = dataset_changes_for_moves(snapshot, plan_dataset_rebalance_round(snapshot, rules).moves)
     return [(one.dataset.removeprefix("al/"), one.target, one.source) for one in found]
 
 
-def test_a_dataset_without_a_replica_gets_its_first_from_the_original() -> None:
-    assert acts(stored(dataset("x"), areas=(area("a", 100), area("b", 700)))) == [("x", "b", "")]
+def away(one: DelegatedDataset) -> DelegatedDataset:
+    """Return a dataset of which the replica at b can't be read."""
+    return replace(one, dataset=one.dataset.holding(replace(one.dataset.replicas[1], is_away=True)))
+
+
+B_DOWN = (area("a"), area("b", fault="no answer"), area("c"))
+FULL_B = (area("a"), area("b", 10), area("c", 900))
+TWO, SPOILT = dataset("x", "a", "b", wished=2), dataset("x", "a", "b", wished=2, spoilt="b")
+GONE = frozenset({("al/x", "a")})
+AHEAD = NOON + timedelta(days=365)
+FAILED_AHEAD = ServiceReplicaAct(dataset="al/x", target="b", began_at=AHEAD, ended_at=AHEAD, why="full")
+ROUNDS = {
+    "first replica": (stored(dataset("x"), areas=(area("a", 100), area("b", 700))), ["x +b"]),
+    "no size is told": (
+        stored(dataset("x", "a", wished=3), areas=(area("a"), area("b", 0, size_bytes=0), area("c"))),
+        ["x +c"],
+    ),
+    "no size is told, and it stays": (stored(dataset("x", "b"), areas=(area("a"), area("b", 0, size_bytes=0))), []),
+    "spoilt and spare": (stored(dataset("x", "a", "b", spoilt="b")), ["x -b"]),
+    "more than wished for": (stored(dataset("x", "a", "b")), []),
+    "down for a moment": (stored(TWO, areas=B_DOWN), []),
+    "spoilt and down": (stored(SPOILT, areas=B_DOWN), ["x +c"]),
+    "spoilt, unreadable and down": (stored(away(SPOILT), areas=B_DOWN), ["x +c"]),
+    "spoilt and unreadable": (stored(away(SPOILT)), ["x +c"]),
+    "spoilt, spare and down": (stored(dataset("x", "a", "b", spoilt="b"), areas=B_DOWN), []),
+    "down and drained": (stored(TWO, areas=B_DOWN, drained=frozenset("b")), ["x +c"]),
+    "files of others": (
+        stored(dataset("x", "b"), areas=(area("a", 100), area("b", 100)), drained=frozenset("b")),
+        ["x +a -b"],
+    ),
+    "forged size": (stored(dataset("f", "a", size=10**9), dataset("x", "a"), drained=frozenset("a")), ["x +b -a"]),
+    "area removed": (stored(dataset("x", "a", "gone", wished=2)), ["x +b"]),
+    "only area removed": (stored(dataset("x", "gone"), areas=(area("a"),)), ["x +a"]),
+    "leaving, but too few": (stored(TWO, leaving=GONE), []),
+    "leaving, and another is spoilt": (stored(dataset("x", "a", "b", spoilt="b"), leaving=GONE), ["x -b"]),
+    "leaving, and another is down": (stored(dataset("x", "a", "b"), areas=B_DOWN, leaving=GONE), []),
+    "failed while a clock was ahead": (stored(dataset("x"), areas=(area("b"),), carried=(FAILED_AHEAD,)), ["x +b"]),
+    "unreadable": (stored(away(TWO), areas=FULL_B), []),
+    "unreadable and drained": (stored(away(TWO), areas=FULL_B, drained=frozenset("b")), ["x +c"]),
+    "unreadable, its cluster drained": (stored(away(TWO), areas=FULL_B, drained=frozenset({"at-b"})), ["x +c"]),
+    "lost with enough others": (
+        stored(dataset("x", "a", "c", "b", wished=2), areas=B_DOWN, drained=frozenset("b")),
+        [],
+    ),
+    "lost alone": (stored(dataset("y", "b"), areas=B_DOWN, drained=frozenset("b")), ["y +a"]),
+}
+
+
+@pytest.mark.parametrize(("seen", "expected"), ROUNDS.values(), ids=ROUNDS)
+def test_what_a_round_does_about_a_dataset(seen: DatasetStorageSnapshot, expected: list[str]) -> None:
+    """What comes to an area is told by `+AREA`, and what leaves one by `-AREA`."""
+    told = [
+        f"{name}{f' +{target}' if target else ''}{f' -{source}' if source else ''}"
+        for name, target, source in acts(seen)
+    ]
+
+    assert told == expected
 
 
 def test_a_missing_replica_goes_to_another_cluster() -> None:
@@ -71,45 +126,10 @@ def test_a_missing_replica_goes_to_another_cluster() -> None:
     assert acts(stored(dataset("x", "a", wished=2), areas=areas)) == [("x", "b", "")]
 
 
-def test_an_area_that_tells_no_size_gets_none_and_keeps_what_it_has() -> None:
-    """As some network filesystems: nobody knows whether it is full."""
-    areas = (area("a"), area("b", 0, size_bytes=0), area("c", 200))
-
-    assert acts(stored(dataset("x", "a", wished=3), areas=areas)) == [("x", "c", "")]
-    assert acts(stored(dataset("x", "b"), areas=areas)) == []
-
-
 def test_a_spoilt_replica_is_mended_where_it_is() -> None:
     areas = (area("a"), area("b", 200), area("c", 900))
 
     assert acts(stored(dataset("x", "a", "b", wished=2, spoilt="b"), areas=areas)) == [("x", "b", "")]
-
-
-def test_a_spoilt_one_that_is_one_too_many_is_removed() -> None:
-    assert acts(stored(dataset("x", "a", "b", wished=1, spoilt="b"))) == [("x", "", "b")]
-
-
-def test_what_is_more_than_wished_for_stays() -> None:
-    assert acts(stored(dataset("x", "a", "b", wished=1))) == []
-
-
-def test_an_area_that_can_not_be_reached_for_a_moment_is_no_reason_to_carry() -> None:
-    areas = (area("a"), area("b", fault="no answer"), area("c"))
-
-    assert acts(stored(dataset("x", "a", "b", wished=2), areas=areas)) == []
-
-
-def test_a_replica_that_was_known_as_spoilt_does_not_count_because_its_area_is_away() -> None:
-    """Nothing is removed from there meanwhile, nor put there."""
-    areas = (area("a"), area("b", fault="no answer"), area("c"))
-    one = dataset("x", "a", "b", wished=2, spoilt="b")
-    away = replace(one.dataset.replicas[1], is_away=True)
-    unread = replace(one, dataset=one.dataset.holding(away))
-
-    assert acts(stored(one, areas=areas)) == [("x", "c", "")]
-    assert acts(stored(unread, areas=areas)) == [("x", "c", "")]
-    assert acts(stored(unread)) == [("x", "c", "")]
-    assert acts(stored(dataset("x", "a", "b", spoilt="b"), areas=areas)) == []
 
 
 @pytest.mark.parametrize("drained", ["b", "at-b"], ids=["an area", "its cluster"])
@@ -117,19 +137,6 @@ def test_a_drained_area_is_emptied(drained: str) -> None:
     one, two = dataset("x", "b"), dataset("y", "a", "b", wished=2)
 
     assert acts(stored(one, two, drained=frozenset({drained}))) == [("x", "a", "b"), ("y", "c", "b")]
-
-
-def test_what_a_drained_area_that_is_down_had_is_made_anew_elsewhere() -> None:
-    areas = (area("a"), area("b", fault="no answer"), area("c"))
-    seen = stored(dataset("x", "a", "b", wished=2), areas=areas, drained=frozenset({"b"}))
-
-    assert acts(seen) == [("x", "c", "")]
-
-
-def test_an_area_that_holds_others_files_is_emptied_though_those_have_no_room_elsewhere() -> None:
-    areas = (area("a", 100), area("b", 100))
-
-    assert acts(stored(dataset("x", "b"), areas=areas, drained=frozenset("b"))) == [("x", "a", "b")]
 
 
 def test_what_can_not_leave_a_drained_area_holds_up_nothing_else() -> None:
@@ -149,12 +156,9 @@ def test_repair_comes_first_and_then_the_disks() -> None:
 
 def test_a_full_disk_gives_a_copy_and_the_fullest_never_gets_fuller() -> None:
     seen = stored(dataset("x", "a"), areas=(area("a", 50), area("b", 800), area("c", 800)))
-    snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(seen, RULES)
+    snapshot = datasets_as_placement_snapshot(seen, RULES)
     known = {
-        one.host: one
-        for one in host_loads_before_after(
-            snapshot, RULES, storage_area_rebalancing.plan_dataset_rebalance_round(snapshot, RULES)
-        )
+        one.host: one for one in host_loads_before_after(snapshot, RULES, plan_dataset_rebalance_round(snapshot, RULES))
     }
 
     assert known["a"].disk_after < known["a"].disk
@@ -212,31 +216,12 @@ def test_what_people_work_on_is_left_alone_and_holds_up_nothing_else() -> None:
     assert [name for name, *_ in acts(seen)] == ["x", "y"]
 
 
-def test_a_size_that_nothing_has_keeps_no_area_from_being_emptied() -> None:
-    forged = dataset("f", "a", size=10**9)
-
-    assert acts(stored(forged, dataset("x", "a"), drained=frozenset("a"))) == [("x", "b", "a")]
-
-
 def test_what_lacks_replicas_is_repaired_while_areas_are_emptied() -> None:
     leaving = [dataset(f"l{n}", "a") for n in range(9)]
     lacking = [dataset(f"n{n}", "b", wished=2) for n in range(9)]
     found = acts(stored(*leaving, *lacking, drained=frozenset("a")))
 
     assert [bool(source) for _, _, source in found] == [True] * 6 + [False] * 4
-
-
-def test_what_an_area_had_that_is_removed_counts_no_more() -> None:
-    assert acts(stored(dataset("x", "a", "gone", wished=2))) == [("x", "b", "")]
-    assert acts(stored(dataset("x", "gone"), areas=(area("a"),))) == [("x", "a", "")]
-
-
-def test_what_a_lost_area_had_counts_no_more() -> None:
-    areas = (area("a"), area("b"), area("c", fault="no answer"), area("d"))
-    whole, lacking = dataset("x", "a", "b", "c", wished=2), dataset("y", "c")
-    seen = stored(whole, lacking, areas=areas, drained=frozenset("c"))
-
-    assert [name for name, *_ in acts(seen)] == ["y"]
 
 
 def test_what_is_lost_with_an_area_is_said_beforehand() -> None:
@@ -251,9 +236,7 @@ def test_what_is_lost_with_an_area_is_said_beforehand() -> None:
     )
     lost = stored(*kept, areas=areas, drained=frozenset("c"))
     told = "2 datasets without another whole replica; originals may exist"
-    by_hand = plan_host_evacuation(
-        storage_area_rebalancing.datasets_as_placement_snapshot(lost, RULES), "c", RULES
-    ).sentence
+    by_hand = plan_host_evacuation(datasets_as_placement_snapshot(lost, RULES), "c", RULES).sentence
 
     assert f"c is lost: {told}" in advice(lost).sentence
     assert by_hand.startswith("c is lost: ")
@@ -318,14 +301,6 @@ def test_why_an_area_gets_no_copy_is_told() -> None:
     assert reasons(advice(unread))[1, "b"] == "the copies at b can't be read now"
 
 
-def test_no_area_rests_for_what_failed_while_the_clock_was_ahead() -> None:
-    later = NOON + timedelta(days=365)
-    failed = ServiceReplicaAct(dataset="al/x", target="b", began_at=later, ended_at=later, why="full")
-    seen = stored(dataset("x"), areas=(area("b", 900),), carried=(failed,))
-
-    assert acts(seen) == [("x", "b", "")]
-
-
 def test_the_rest_counts_from_the_end_of_what_failed() -> None:
     rest = timedelta(seconds=RULES.replicated_rest_s)
     failed = ServiceReplicaAct(dataset="al/x", target="b", began_at=NOON - 20 * rest, ended_at=NOON, why="cut")
@@ -344,15 +319,6 @@ def test_what_was_to_leave_once_another_replica_came_is_removed_still() -> None:
 
     assert acts(seen) == acts(later) == [("x", "", "a")]
     assert acts(resting) == []
-
-
-def test_what_was_to_leave_stays_while_too_few_others_are_whole() -> None:
-    leaving = frozenset({("al/x", "a")})
-    down = (area("a"), area("b", fault="no answer"), area("c"))
-
-    assert acts(stored(dataset("x", "a", "b", wished=2), leaving=leaving)) == []
-    assert acts(stored(dataset("x", "a", "b", spoilt="b"), leaving=leaving)) == [("x", "", "b")]
-    assert acts(stored(dataset("x", "a", "b"), areas=down, leaving=leaving)) == []
 
 
 def test_an_area_that_got_a_replica_rests() -> None:
@@ -414,15 +380,3 @@ def test_rounds_come_to_an_end() -> None:
     assert not done
     assert all(len(set(at)) == 2 for at in place.values())
     assert max(used.values()) <= 900
-
-
-@pytest.mark.parametrize("drained", [(), ("b",), ("at-b",)])
-def test_a_replica_that_is_away_counts_until_its_area_is_drained(drained: tuple[str, ...]) -> None:
-    one = dataset("x", "a", "b", wished=2)
-    away = replace(one.dataset.replicas[1], is_away=True)
-    kept = replace(one, dataset=one.dataset.holding(away))
-    some = (area("a"), area("b", 10), area("c", 900))
-
-    found = acts(stored(kept, areas=some, drained=frozenset(drained)))
-
-    assert found == ([("x", "c", "")] if drained else [])

@@ -6,7 +6,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.rebalance import storage_area_rebalancing
+from gridbridge.decisions.rebalance.storage_area_rebalancing import (
+    dataset_changes_for_moves,
+    datasets_as_placement_snapshot,
+    plan_dataset_rebalance_round,
+)
 from gridbridge.model.rebalance.datasets import (
     Dataset,
     DatasetReplica,
@@ -80,10 +84,8 @@ worlds = st.builds(
 
 
 def acts(seen: DatasetStorageSnapshot) -> tuple[ServiceReplicaAct, ...]:
-    snapshot = storage_area_rebalancing.datasets_as_placement_snapshot(seen, RULES)
-    return storage_area_rebalancing.dataset_changes_for_moves(
-        snapshot, storage_area_rebalancing.plan_dataset_rebalance_round(snapshot, RULES).moves
-    )
+    snapshot = datasets_as_placement_snapshot(seen, RULES)
+    return dataset_changes_for_moves(snapshot, plan_dataset_rebalance_round(snapshot, RULES).moves)
 
 
 def done(seen: DatasetStorageSnapshot, every: Iterable[ServiceReplicaAct]) -> DatasetStorageSnapshot:

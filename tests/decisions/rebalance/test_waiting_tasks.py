@@ -5,11 +5,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.rebalance import waiting_task_and_transfer_moves
 from gridbridge.decisions.rebalance.automatic_round_and_evacuation import plan_host_evacuation
 from gridbridge.decisions.rebalance.host_rebalancing import plan_host_balance
 from gridbridge.decisions.rebalance.job_copy_repair_and_spread import plan_job_repair_or_spread
-from gridbridge.decisions.rebalance.waiting_task_and_transfer_moves import recheck_waiting_task_moves
+from gridbridge.decisions.rebalance.waiting_task_and_transfer_moves import (
+    recheck_waiting_task_moves,
+    tasks_as_placement_snapshot,
+)
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl, JdlClusterSettings
 from gridbridge.model.cluster_snapshot import ClusterSnapshot, QueueInstanceStatus
@@ -69,7 +71,7 @@ def gathered(**more: object) -> TasksObservedAtClusters:
 
 
 def moves(seen: TasksObservedAtClusters) -> list[tuple[int, str, str]]:
-    advice = plan_job_repair_or_spread(waiting_task_and_transfer_moves.tasks_as_placement_snapshot(seen), "1", RULES)
+    advice = plan_job_repair_or_spread(tasks_as_placement_snapshot(seen), "1", RULES)
     return [(one.number, one.source, one.target) for one in advice.moves]
 
 
@@ -101,15 +103,8 @@ def test_a_task_takes_all_of_its_slots() -> None:
     transferred = gathered(answers=free, tasks=(), away=sent, reached=frozenset({"gamma"}))
 
     assert moves(seen) == [(0, "beta", "gamma")]
-    assert (
-        len(
-            plan_job_repair_or_spread(
-                waiting_task_and_transfer_moves.tasks_as_placement_snapshot(transferred), "gb.beta.12", RULES
-            ).moves
-        )
-        == 1
-    )
-    assert checked(waiting_task_and_transfer_moves.tasks_as_placement_snapshot(seen), MOVE, SECOND) == (
+    assert len(plan_job_repair_or_spread(tasks_as_placement_snapshot(transferred), "gb.beta.12", RULES).moves) == 1
+    assert checked(tasks_as_placement_snapshot(seen), MOVE, SECOND) == (
         1,
         ["gamma has room for no more tasks"],
     )
@@ -132,7 +127,7 @@ NOWHERE: dict[str, dict[str, object]] = {
 @pytest.mark.parametrize("more", NOWHERE.values(), ids=NOWHERE.keys())
 def test_nothing_is_moved_where_it_would_not_start(more: dict[str, object]) -> None:
     seen = gathered(**more)
-    known = {one.name for one in waiting_task_and_transfer_moves.tasks_as_placement_snapshot(seen).jobs}
+    known = {one.name for one in tasks_as_placement_snapshot(seen).jobs}
 
     assert "1" not in known or moves(seen) == []
 
@@ -147,7 +142,7 @@ def test_a_test_is_left_alone() -> None:
     """It has one task a cluster."""
     seen = gathered(campaigns=(campaign(1, "beta", "gamma", type_=CampaignType.TEST),))
 
-    assert waiting_task_and_transfer_moves.tasks_as_placement_snapshot(seen).jobs == ()
+    assert tasks_as_placement_snapshot(seen).jobs == ()
 
 
 @pytest.mark.parametrize("may_move", [True, False])
@@ -155,15 +150,13 @@ def test_a_campaign_says_whether_a_round_may_move_its_tasks(may_move: bool) -> N
     one = campaign(1, "beta", "gamma")
     seen = gathered(campaigns=(replace(one, jdl=replace(one.jdl, may_move=may_move)),))
 
-    advice = plan_host_balance(waiting_task_and_transfer_moves.tasks_as_placement_snapshot(seen), "beta", RULES)
+    advice = plan_host_balance(tasks_as_placement_snapshot(seen), "beta", RULES)
 
     assert bool(advice.moves) is may_move
 
 
 def test_what_is_on_its_way_moves_no_second_time() -> None:
-    found = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(
-        gathered(tasks=(listed(0, is_moving=True, is_waiting=False),))
-    )
+    found = tasks_as_placement_snapshot(gathered(tasks=(listed(0, is_moving=True, is_waiting=False),)))
 
     assert [one.state for one in found.tasks] == [PlacementTaskState.MOVING]
 
@@ -181,9 +174,7 @@ def test_what_is_on_its_way_has_its_slots_at_its_target(cluster: str, free: int,
     )
     seen = gathered(answers={"beta": answer("beta", 0), "gamma": answer("gamma", free)}, tasks=(), away=(one,))
 
-    assert {host.name: host.room for host in waiting_task_and_transfer_moves.tasks_as_placement_snapshot(seen).hosts}[
-        "gamma"
-    ] == room
+    assert {host.name: host.room for host in tasks_as_placement_snapshot(seen).hosts}["gamma"] == room
 
 
 def test_each_owner_of_what_leaves_a_cluster_has_a_turn() -> None:
@@ -198,14 +189,14 @@ def test_each_owner_of_what_leaves_a_cluster_has_a_turn() -> None:
         drained=frozenset({"beta"}),
     )  # fmt: skip
 
-    advice = plan_host_evacuation(waiting_task_and_transfer_moves.tasks_as_placement_snapshot(seen), "beta", RULES)
+    advice = plan_host_evacuation(tasks_as_placement_snapshot(seen), "beta", RULES)
 
     assert len(advice.moves) == RULES.moves_from_failed
     assert "gb.alpha.99" in {one.job for one in advice.moves}
 
 
 def test_a_drained_cluster_is_one_that_tasks_leave() -> None:
-    found = waiting_task_and_transfer_moves.tasks_as_placement_snapshot(gathered(drained=frozenset({"beta"})))
+    found = tasks_as_placement_snapshot(gathered(drained=frozenset({"beta"})))
 
     assert {one.name: one.state for one in found.hosts} == {
         "beta": PlacementHostState.DRAIN,
@@ -238,21 +229,19 @@ def checked(now: PlacementSnapshot, *wanted: PlacementMove) -> tuple[int, list[s
     ids=["started", "held", "moved", "elsewhere", "gone", "deleted", "closed", "drained", "full"],
 )
 def test_what_does_not_hold_any_more_is_dropped(seen: TasksObservedAtClusters, reason: str) -> None:
-    assert checked(waiting_task_and_transfer_moves.tasks_as_placement_snapshot(seen)) == (0, [reason])
+    assert checked(tasks_as_placement_snapshot(seen)) == (0, [reason])
 
 
 def test_what_holds_is_moved_as_far_as_there_is_room() -> None:
     one_free = {"beta": answer("beta", 0), "gamma": answer("gamma", 1)}
 
-    assert checked(waiting_task_and_transfer_moves.tasks_as_placement_snapshot(gathered()), MOVE, SECOND) == (2, [])
-    assert checked(
-        waiting_task_and_transfer_moves.tasks_as_placement_snapshot(gathered(answers=one_free)), MOVE, SECOND
-    ) == (
+    assert checked(tasks_as_placement_snapshot(gathered()), MOVE, SECOND) == (2, [])
+    assert checked(tasks_as_placement_snapshot(gathered(answers=one_free)), MOVE, SECOND) == (
         1,
         ["gamma has room for no more tasks"],
     )
     copy = replace(MOVE, kind=PlacementMoveKind.REPLICA)
-    assert checked(waiting_task_and_transfer_moves.tasks_as_placement_snapshot(gathered()), copy) == (
+    assert checked(tasks_as_placement_snapshot(gathered()), copy) == (
         0,
         ["only waiting tasks are moved"],
     )
@@ -261,9 +250,7 @@ def test_what_holds_is_moved_as_far_as_there_is_room() -> None:
 def test_a_cluster_without_a_free_slot_is_told_as_that() -> None:
     """A share of it that is 0 says nothing to anybody."""
     answers = {"beta": answer("beta", 0), "gamma": answer("gamma", 0)}
-    advice = plan_host_balance(
-        waiting_task_and_transfer_moves.tasks_as_placement_snapshot(gathered(answers=answers)), "beta", RULES
-    )
+    advice = plan_host_balance(tasks_as_placement_snapshot(gathered(answers=answers)), "beta", RULES)
 
     assert advice.moves == ()
     assert "gamma has no free slot for the task" in {one.reason for one in advice.rejected}

@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,11 @@ from gridbridge.model.site_configuration import ClusterSection, Policy
 from gridbridge.model.transfer_route import SshLogin
 from gridbridge.rebalance.replicas import owner_datasets, storage_area_access
 from gridbridge.rebalance.replicas.owner_replicas import LocalOrSshFolder, ReplicaCopier
+from gridbridge.rebalance.replicas.storage_area_access import (
+    measure_area_and_begun_copy,
+    measure_area_for_account,
+    measure_whole_area,
+)
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
@@ -34,17 +40,9 @@ def test_an_area_is_measured_itself_whoever_has_which_folder_in_it(site: Site) -
     one = site.areas["beta-disk"]
     Path(one.own).symlink_to("/")
 
-    assert not storage_area_access.measure_area_for_account(one).fault
-    assert (
-        storage_area_access.measure_area_for_account(one).size_bytes
-        == storage_area_access.measure_whole_area(one).size_bytes
-    )
-    assert not storage_area_access.measure_whole_area(one).fault
-    assert (
-        storage_area_access.measure_whole_area(one).size_bytes
-        > storage_area_access.measure_whole_area(one).free_bytes
-        > 0
-    )
+    account, whole = measure_area_for_account(one), measure_whole_area(one)
+    assert (account.fault, whole.fault, account.size_bytes) == ("", "", whole.size_bytes)
+    assert whole.size_bytes > whole.free_bytes > 0
 
 
 @pytest.mark.parametrize(
@@ -67,17 +65,10 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
 
     monkeypatch.setattr(storage_area_access.ssh, "run_over_ssh", run)
     one = replace(site.areas["beta-disk"], max_bytes=max_bytes)
-    found = (
-        storage_area_access.measure_area_and_begun_copy(one, begun)
-        if begun
-        else storage_area_access.measure_area_for_account(one)
-    )
+    measure = partial(measure_area_and_begun_copy, one, begun) if begun else partial(measure_area_for_account, one)
+    found = measure()
     asked, hangs = list(given), len(given) * 2 - 1
-    later = (
-        storage_area_access.measure_area_and_begun_copy(one, begun)
-        if begun
-        else storage_area_access.measure_area_for_account(one)
-    )
+    later = measure()
 
     assert (found.fault, asked) == ("", limits)
     assert found.free_bytes > 0
@@ -127,7 +118,7 @@ def test_an_area_where_only_folders_of_people_can_be_written_is_not_read_only(si
         child = os.fork()
         if not child:
             os.setresuid(65534, 65534, 65534)
-            found = storage_area_access.measure_whole_area(replace(site.areas["beta-disk"], path=top))
+            found = measure_whole_area(replace(site.areas["beta-disk"], path=top))
             os._exit(1 if found.fault or found.is_read_only else 0)
 
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -139,7 +130,7 @@ def test_an_area_that_is_mounted_read_only_is_told(site: Site) -> None:
     one = site.areas["beta-disk"]
     subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,mode=755", "tmpfs", one.path], check=True)
     try:
-        found = storage_area_access.measure_whole_area(one)
+        found = measure_whole_area(one)
     finally:
         subprocess.run(["umount", one.path], check=True)
 

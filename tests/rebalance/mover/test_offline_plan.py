@@ -21,6 +21,7 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover import snapshot_file_plan
 from gridbridge.rebalance.mover.rebalance_decision import RebalanceScope
+from gridbridge.rebalance.mover.snapshot_file_plan import plan_from_snapshot_file
 
 TASK = {"job": "align", "number": 1, "bytes": 60_000_000_000, "state": "IDLE", "live": "alpha"}
 WHOLE = {
@@ -43,7 +44,7 @@ def told(folder: Path, **more: object) -> str:
 def mistakes(folder: Path, **more: object) -> list[str]:
     path = told(folder, **more)
     with pytest.raises(ConfigError) as raised:
-        snapshot_file_plan.plan_from_snapshot_file(path)
+        plan_from_snapshot_file(path)
     assert all(one.startswith(f"{path}: ") for one in raised.value.problems)
     return [one.removeprefix(f"{path}: ") for one in raised.value.problems]
 
@@ -52,9 +53,7 @@ def mistakes(folder: Path, **more: object) -> list[str]:
 def test_a_file_leads_to_moves(tmp_path: Path, what: str, name: str) -> None:
     hosts = [*WHOLE["hosts"], {"name": "gamma", "used_bytes": 400e9, "max_bytes": 2000e9}]
 
-    (move,) = snapshot_file_plan.plan_from_snapshot_file(
-        told(tmp_path, hosts=hosts), RebalanceScope(what), name
-    ).advice.moves
+    (move,) = plan_from_snapshot_file(told(tmp_path, hosts=hosts), RebalanceScope(what), name).advice.moves
 
     assert ("align", 1, "alpha") == (move.job, move.number, move.source)
 
@@ -69,7 +68,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
     recent = {"hosts": {"a": one}, "replicated": {"a": two}, "jobs": {"j": three}}
     path = told(tmp_path, hosts=[host], jobs=[job], tasks=[task | {"replicas": ["b"], "slots": 9}], recent=recent)
 
-    assert snapshot_file_plan.plan_from_snapshot_file(path).snapshot == PlacementSnapshot(
+    assert plan_from_snapshot_file(path).snapshot == PlacementSnapshot(
         now=noon,
         hosts=(
             PlacementHost(
@@ -106,7 +105,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
 def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
     path = told(tmp_path, policy={"min_task_bytes": 70_000_000_000})
 
-    advice = snapshot_file_plan.plan_from_snapshot_file(path, RebalanceScope.HOST, "alpha").advice
+    advice = plan_from_snapshot_file(path, RebalanceScope.HOST, "alpha").advice
 
     assert () == advice.moves
     assert ["the copy has less than 70 GB"] == [one.reason for one in advice.rejected]
@@ -118,7 +117,7 @@ def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
 def test_a_state_that_nobody_knows_moves_nothing(tmp_path: Path, state: str, moves: int) -> None:
     path = told(tmp_path, tasks=[TASK | {"state": state}])
 
-    assert moves == len(snapshot_file_plan.plan_from_snapshot_file(path, RebalanceScope.HOST, "alpha").advice.moves)
+    assert moves == len(plan_from_snapshot_file(path, RebalanceScope.HOST, "alpha").advice.moves)
 
 
 def test_every_mistake_is_told_with_its_place_and_what_would_be_right(tmp_path: Path) -> None:
@@ -148,7 +147,7 @@ def test_a_number_that_no_host_has_is_told_with_its_key(tmp_path: Path, number: 
     path.write_text(path.read_text().replace('"HERE"', number))
 
     with pytest.raises(ConfigError, match=r"hosts\[0\]\.slots: .*; expected a whole number, 0 to 1e18"):
-        snapshot_file_plan.plan_from_snapshot_file(str(path))
+        plan_from_snapshot_file(str(path))
 
 
 def test_a_part_is_at_most_1(tmp_path: Path) -> None:
@@ -158,9 +157,7 @@ def test_a_part_is_at_most_1(tmp_path: Path) -> None:
 
 
 def test_a_rule_may_be_written_as_the_sizes_of_hosts_are(tmp_path: Path) -> None:
-    planned = snapshot_file_plan.plan_from_snapshot_file(
-        told(tmp_path, policy={"bytes_per_round": 3e11, "disk_share": 1.0})
-    )
+    planned = plan_from_snapshot_file(told(tmp_path, policy={"bytes_per_round": 3e11, "disk_share": 1.0}))
 
     assert (3 * 10**11, 1.0) == (planned.rules.bytes_per_round, planned.rules.disk_share)
 
@@ -181,16 +178,16 @@ def test_a_wrong_rule_is_told(tmp_path: Path, policy: object, words: str) -> Non
 
 
 def test_null_is_what_is_usual(tmp_path: Path) -> None:
-    usual = snapshot_file_plan.plan_from_snapshot_file(told(tmp_path), "host", "alpha")
+    usual = plan_from_snapshot_file(told(tmp_path), "host", "alpha")
 
     for recent in (None, {"hosts": None, "replicated": None, "jobs": None}):
         path = told(tmp_path, policy=None, recent=recent)
-        assert usual == snapshot_file_plan.plan_from_snapshot_file(path, "host", "alpha")
+        assert usual == plan_from_snapshot_file(path, "host", "alpha")
 
 
 def test_a_list_that_is_null_is_empty(tmp_path: Path) -> None:
     """Some programs write an empty list so; a missing one is empty, too."""
-    planned = snapshot_file_plan.plan_from_snapshot_file(told(tmp_path, hosts=None, jobs=None, tasks=None))
+    planned = plan_from_snapshot_file(told(tmp_path, hosts=None, jobs=None, tasks=None))
 
     assert ((), (), ()) == (planned.snapshot.hosts, planned.snapshot.jobs, planned.snapshot.tasks)
 
@@ -213,7 +210,7 @@ def test_many_mistakes_are_counted(tmp_path: Path) -> None:
 
 def test_a_name_that_the_file_does_not_have_is_told_with_those_that_it_has(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="hosts: no gamma; there are alpha, beta"):
-        snapshot_file_plan.plan_from_snapshot_file(told(tmp_path), RebalanceScope.HOST, "gamma")
+        plan_from_snapshot_file(told(tmp_path), RebalanceScope.HOST, "gamma")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, '{"now": 1}'])
@@ -222,16 +219,16 @@ def test_what_is_no_such_file_is_told(tmp_path: Path, text: str) -> None:
     path.write_text(text)
 
     with pytest.raises((ParseError, ConfigError)):
-        snapshot_file_plan.plan_from_snapshot_file(str(path))
+        plan_from_snapshot_file(str(path))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match=r"hosts\.json: No such file"):
-        snapshot_file_plan.plan_from_snapshot_file(str(tmp_path / "hosts.json"))
+        plan_from_snapshot_file(str(tmp_path / "hosts.json"))
 
 
 def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
-    alpha, beta = snapshot_file_plan.plan_from_snapshot_file(told(tmp_path), RebalanceScope.HOST, "alpha").loads
+    alpha, beta = plan_from_snapshot_file(told(tmp_path), RebalanceScope.HOST, "alpha").loads
 
     assert ("alpha", "beta") == (alpha.host, beta.host)
     assert alpha.disk > alpha.disk_after > beta.disk_after > beta.disk
@@ -255,7 +252,7 @@ def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
 def test_the_rules_may_have_hydras_names_and_units(
     tmp_path: Path, policy: dict[str, object], own: RebalanceSection
 ) -> None:
-    assert own == snapshot_file_plan.plan_from_snapshot_file(told(tmp_path, policy=policy)).rules
+    assert own == plan_from_snapshot_file(told(tmp_path, policy=policy)).rules
 
 
 def test_a_rule_has_one_name_in_a_file(tmp_path: Path) -> None:

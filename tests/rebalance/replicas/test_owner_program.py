@@ -15,7 +15,10 @@ import pytest
 from gridbridge.batch import privileged_helper_calls
 from gridbridge.campaigns.store import campaign_inbox
 from gridbridge.cli import main
-from gridbridge.decisions.rebalance import storage_area_rebalancing
+from gridbridge.decisions.rebalance.storage_area_rebalancing import (
+    datasets_as_placement_snapshot,
+    plan_dataset_rebalance_round,
+)
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import JdlDataset
 from gridbridge.model.rebalance.datasets import (
@@ -28,6 +31,13 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, Re
 from gridbridge.rebalance.cli import data_command, dataset_report
 from gridbridge.rebalance.replicas import delegated_datasets, owner_program
 from gridbridge.rebalance.replicas.dataset_records_and_originals import encode_dataset_record
+from gridbridge.rebalance.replicas.delegated_datasets import (
+    add_campaign_datasets,
+    delegate_dataset_or_why_not,
+    list_dataset_delegations,
+    query_owners_for_datasets,
+    try_revoke_dataset_delegation,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.program_runs import CompletedProgram
 from tests.rebalance.mover.areas import Site
@@ -48,33 +58,30 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     path = tmp_path / "campaigns"
     path.mkdir()
     path.chmod(0o3733)
-    monkeypatch.setattr(delegated_datasets.delegate_dataset_or_why_not, "__defaults__", (str(path),))
+    monkeypatch.setattr(delegate_dataset_or_why_not, "__defaults__", (str(path),))
     return str(path)
 
 
 def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: str) -> None:
     for name in ("reads", "reads", "genome"):
-        assert delegated_datasets.delegate_dataset_or_why_not(name, folder) == ""
-    listed = delegated_datasets.list_dataset_delegations(folder)
-    delegated_datasets.try_revoke_dataset_delegation("reads", folder)
+        assert delegate_dataset_or_why_not(name, folder) == ""
+    listed = list_dataset_delegations(folder)
+    try_revoke_dataset_delegation("reads", folder)
 
     assert sorted(one.dataset for one in listed) == ["genome", "reads"]
     assert {one.uid for one in listed} == {os.getuid()}
-    assert [one.dataset for one in delegated_datasets.list_dataset_delegations(folder)] == ["genome"]
+    assert [one.dataset for one in list_dataset_delegations(folder)] == ["genome"]
 
 
 def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
-    assert (
-        delegated_datasets.delegate_dataset_or_why_not("reads", f"{tmp_path}/none")
-        == f"{tmp_path}/none: no such folder"
-    )
+    assert delegate_dataset_or_why_not("reads", f"{tmp_path}/none") == f"{tmp_path}/none: no such folder"
 
 
 def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
-    delegated_datasets.delegate_dataset_or_why_not("reads", folder)
+    delegate_dataset_or_why_not("reads", folder)
     (Path(folder, f"u.{os.getuid()}") / f"data.{'2' * 32}").write_text('{"dataset": "reads"}')
 
-    assert [one.dataset for one in delegated_datasets.list_dataset_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in list_dataset_delegations(folder)] == ["reads"]
 
 
 @pytest.fixture(name="many")
@@ -82,12 +89,12 @@ def _many(folder: str) -> list[str]:
     """Let the service look after more datasets than it looks at of other files."""
     names = [f"d{number}" for number in range(60)]
     for name in names:
-        delegated_datasets.delegate_dataset_or_why_not(name, folder)
+        delegate_dataset_or_why_not(name, folder)
     return names
 
 
 def test_each_of_a_persons_many_datasets_is_looked_after(folder: str, many: list[str]) -> None:
-    assert {one.dataset for one in delegated_datasets.list_dataset_delegations(folder)} == set(many)
+    assert {one.dataset for one in list_dataset_delegations(folder)} == set(many)
 
 
 def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
@@ -101,14 +108,12 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
     some = (MeasuredStorageArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab")
     seen = DatasetStorageSnapshot(
         now=datetime(2026, 11, 25, 12, tzinfo=UTC),
-        kept=tuple(delegated_datasets.query_owners_for_datasets(delegated_datasets.list_dataset_delegations(folder))),
+        kept=tuple(query_owners_for_datasets(list_dataset_delegations(folder))),
         areas=tuple(some),
         drained=frozenset("a"),
     )
     rules = RebalanceSection(moves_from_failed=100, min_free_bytes=0, full_free_bytes=0)
-    advice = storage_area_rebalancing.plan_dataset_rebalance_round(
-        storage_area_rebalancing.datasets_as_placement_snapshot(seen, rules), rules
-    )
+    advice = plan_dataset_rebalance_round(datasets_as_placement_snapshot(seen, rules), rules)
 
     assert {one.job.partition("/")[2] for one in advice.moves} == set(many)
     assert {(one.source, one.target) for one in advice.moves} == {("a", "b")}
@@ -128,20 +133,20 @@ def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_add
     monkeypatch.setattr(delegated_datasets, "MOST", 2)
     monkeypatch.setattr(delegated_datasets.require_below_delegation_limit, "__defaults__", (folder,))
     monkeypatch.setattr(data_command, "_datasets", lambda *_: site.datasets)
-    told = [delegated_datasets.delegate_dataset_or_why_not(name, folder) for name in ("one", "two", "one", "three")]
+    told = [delegate_dataset_or_why_not(name, folder) for name in ("one", "two", "one", "three")]
     monkeypatch.setattr(sys, "argv", ["gridbridge", "data", "add", "three", site.tree(), "--later"])
     with pytest.raises(SystemExit) as ended:
         main.main()
     lines = capsys.readouterr().err.splitlines()
     with pytest.raises(GridbridgeError, match="2 of your datasets are delegated to the service"):
-        delegated_datasets.add_campaign_datasets({"three": JdlDataset(path=f"{site.folder}/reads")})
+        add_campaign_datasets({"three": JdlDataset(path=f"{site.folder}/reads")})
 
     assert told[:3] == ["", "", ""]
     assert "expected at most 2:" in told[3]
     assert (ended.value.code, len(lines)) == (2, 1)
     assert "2 of your datasets are delegated to the service" in lines[0]
     assert site.datasets.listed() == []
-    assert len(delegated_datasets.list_dataset_delegations(folder)) == 2
+    assert len(list_dataset_delegations(folder)) == 2
 
 
 def test_of_each_person_the_first_many_are_listed(
@@ -149,28 +154,28 @@ def test_of_each_person_the_first_many_are_listed(
 ) -> None:
     monkeypatch.setattr(delegated_datasets, "MOST", 55)
 
-    assert len(delegated_datasets.list_dataset_delegations(folder)) == 55 < len(many)
+    assert len(list_dataset_delegations(folder)) == 55 < len(many)
 
 
 @pytest.mark.parametrize("text", ['{"dataset": "../x"}', "[]", "[" * 1000, "x", '{"dataset": 3}', "{}"])
 def test_what_is_no_such_file_hides_no_other(folder: str, text: str) -> None:
-    delegated_datasets.delegate_dataset_or_why_not("reads", folder)
+    delegate_dataset_or_why_not("reads", folder)
     person = Path(folder, f"u.{os.getuid()}")
     (person / f"data.{'0' * 32}").write_text(text)
     (person / f"data.{'1' * 32}").symlink_to(person / f"data.{'0' * 32}")
 
-    assert [one.dataset for one in delegated_datasets.list_dataset_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in list_dataset_delegations(folder)] == ["reads"]
 
 
 def test_of_a_dataset_that_is_gone_the_service_is_let_nothing_any_more(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delegated_datasets.try_revoke_dataset_delegation, "__defaults__", (folder,))
-    delegated_datasets.delegate_dataset_or_why_not("reads", folder)
+    monkeypatch.setattr(try_revoke_dataset_delegation, "__defaults__", (folder,))
+    delegate_dataset_or_why_not("reads", folder)
     Path(site.folder, "records").mkdir()
 
     assert owner_program._looked(site.datasets, "reads") == {"name": "reads", "gone": True}
-    assert delegated_datasets.list_dataset_delegations(folder) == []
+    assert list_dataset_delegations(folder) == []
 
 
 def _stale(path: object, *_: object, **__: object) -> NoReturn:
@@ -192,9 +197,9 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, spoil: str, why: str
 ) -> None:
     """One look then must not end it for good."""
-    monkeypatch.setattr(delegated_datasets.try_revoke_dataset_delegation, "__defaults__", (folder,))
+    monkeypatch.setattr(try_revoke_dataset_delegation, "__defaults__", (folder,))
     site.datasets.add("reads", site.tree(), 1)
-    delegated_datasets.delegate_dataset_or_why_not("reads", folder)
+    delegate_dataset_or_why_not("reads", folder)
     subprocess.run(["sh", "-c", spoil], cwd=site.folder, check=True)
     with monkeypatch.context() as during:
         if not spoil:
@@ -203,7 +208,7 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
 
     assert set(told) == {"name", "fault"}
     assert why in str(told["fault"])
-    assert [one.dataset for one in delegated_datasets.list_dataset_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in list_dataset_delegations(folder)] == ["reads"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another person's folder")
@@ -216,23 +221,23 @@ def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_l
     monkeypatch.setattr(campaign_inbox, "_home", lambda: str(tmp_path))
     for name in ("reads", "genome", "reads"):
         campaign_inbox._spare.cache_clear()
-        assert delegated_datasets.delegate_dataset_or_why_not(name, folder) == ""
+        assert delegate_dataset_or_why_not(name, folder) == ""
     for _ in range(3):
         campaign_inbox._spare.cache_clear()
-        delegated_datasets.try_revoke_dataset_delegation("reads", folder)
+        try_revoke_dataset_delegation("reads", folder)
 
-    assert [one.dataset for one in delegated_datasets.list_dataset_delegations(folder)] == ["genome"]
+    assert [one.dataset for one in list_dataset_delegations(folder)] == ["genome"]
     assert len(os.listdir(folder)) == 2
 
 
 def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folder: str) -> None:
     wishes = {"reads": JdlDataset(path=site.tree(), replicas=2)}
-    delegated_datasets.add_campaign_datasets(wishes)
-    delegated_datasets.add_campaign_datasets(wishes)
+    add_campaign_datasets(wishes)
+    add_campaign_datasets(wishes)
 
     (found,) = site.datasets.listed()
     assert (found.name, found.wished, found.files, found.replicas) == ("reads", 2, 3, ())
-    assert [one.dataset for one in delegated_datasets.list_dataset_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in list_dataset_delegations(folder)] == ["reads"]
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
@@ -245,15 +250,15 @@ def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
     wishes = {"new": JdlDataset(path=path), "reads": JdlDataset(path=other, replicas=replicas)}
 
     with pytest.raises(GridbridgeError, match="reads: you already have a dataset of this name, of"):
-        delegated_datasets.add_campaign_datasets(wishes)
+        add_campaign_datasets(wishes)
     assert [one.name for one in site.datasets.listed()] == ["reads"]
-    assert delegated_datasets.list_dataset_delegations(folder) == []
+    assert list_dataset_delegations(folder) == []
 
 
 def test_a_dataset_that_can_not_be_read_refuses_the_campaign(site: Site, folder: str) -> None:
     with pytest.raises(GridbridgeError, match="No such file or directory"):
-        delegated_datasets.add_campaign_datasets({"reads": JdlDataset(path=f"{site.folder}/none")})
-    assert delegated_datasets.list_dataset_delegations(folder) == []
+        add_campaign_datasets({"reads": JdlDataset(path=f"{site.folder}/none")})
+    assert list_dataset_delegations(folder) == []
 
 
 def test_its_owner_is_told_the_replicas_and_what_was_done(
