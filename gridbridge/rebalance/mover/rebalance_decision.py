@@ -21,8 +21,6 @@ from gridbridge.model.rebalance.placement_snapshot_and_moves import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
-NEAR = 5  # an error about an unknown name suggests at most this many existing names
-
 
 class RebalanceScope(StrEnum):
     """The scope of a rebalancing: a whole round, one host, one job, or a failed host."""
@@ -83,7 +81,7 @@ def check_target_and_plan_moves(
     is_of_job = question.what is RebalanceScope.JOB
     names = sorted(row.name for row in (snapshot.jobs if is_of_job else snapshot.hosts))
     if question.what and question.name not in names:
-        listed = ", ".join(names[:NEAR]) + (" ..." if len(names) > NEAR else "")
+        listed = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
         kind = "jobs" if is_of_job else "hosts"
         raise ConfigError((f"{where}: {kind}: no {question.name}; there are {listed or 'none'}",))
     advice = RebalanceMovePlan(sentence=why_none) if why_none else plan_moves_for_target(snapshot, rules, question)
