@@ -37,35 +37,28 @@ DROP = "qconf -dattr queue user_lists gb_beta_users transfer-beta"
 @pytest.mark.parametrize(
     ("situation", "expected"),
     [
-        (a_situation(None, "NONE"), ["qconf -au alice,bob gb_beta_users", ADD]),
-        (a_situation(("alice", "bob"), "gb_beta_users"), []),
-        (a_situation(("bob", "alice"), "staff gb_beta_users"), []),
-        (a_situation(("alice",), "gb_beta_users"), ["qconf -au bob gb_beta_users"]),
-        (
+        pytest.param(a_situation(None, "NONE"), ["qconf -au alice,bob gb_beta_users", ADD], id="nothing"),
+        pytest.param(a_situation(("alice", "bob"), "gb_beta_users"), [], id="all"),
+        pytest.param(a_situation(("bob", "alice"), "staff gb_beta_users"), [], id="another list besides"),
+        pytest.param(a_situation(("alice",), "gb_beta_users"), ["qconf -au bob gb_beta_users"], id="one too few"),
+        pytest.param(
             a_situation(("alice", "carol"), "gb_beta_users"),
             ["qconf -au bob gb_beta_users", "qconf -du carol gb_beta_users"],
+            id="another one",
         ),
-        (a_situation(("alice", "bob"), "NONE"), [ADD]),
-        (a_situation(None, "NONE", people=False), []),
-        (a_situation(None, "staff", people=False), []),
-        (a_situation(("alice",), "gb_beta_users", people=False), [DROP]),
-        (a_situation(("alice", "bob"), "staff,[tee=gb_beta_users]"), [ADD]),
-        (a_situation(("alice", "bob"), "gb_beta_users,[tee=staff]"), [f"{ADD}@tee"]),
-        (a_situation(("alice",), "staff,[tee=gb_beta_users]", people=False), [f"{DROP}@tee"]),
-    ],
-    ids=[
-        "nothing",
-        "all",
-        "another list besides",
-        "one too few",
-        "another one",
-        "list unused",
-        "nobody named",
-        "nobody named, a list of the site's",
-        "nobody named any more",
-        "usual list alone",
-        "list of the host alone",
-        "nobody named any more, on a host",
+        pytest.param(a_situation(("alice", "bob"), "NONE"), [ADD], id="list unused"),
+        pytest.param(a_situation(None, "NONE", people=False), [], id="nobody named"),
+        pytest.param(a_situation(None, "staff", people=False), [], id="nobody named, a list of the site's"),
+        pytest.param(a_situation(("alice",), "gb_beta_users", people=False), [DROP], id="nobody named any more"),
+        pytest.param(a_situation(("alice", "bob"), "staff,[tee=gb_beta_users]"), [ADD], id="usual list alone"),
+        pytest.param(
+            a_situation(("alice", "bob"), "gb_beta_users,[tee=staff]"), [f"{ADD}@tee"], id="list of the host alone"
+        ),
+        pytest.param(
+            a_situation(("alice",), "staff,[tee=gb_beta_users]", people=False),
+            [f"{DROP}@tee"],
+            id="nobody named any more, on a host",
+        ),
     ],
 )
 def test_the_queue_keeps_to_whom_the_file_names(situation: TransferSetupSituation, expected: list[str]) -> None:
