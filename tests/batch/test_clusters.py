@@ -53,13 +53,15 @@ def a_policy(**more: object) -> Policy:
     )
 
 
+def rules_of(policy: Policy, queue: str) -> request_mapping_rules.RequestMapping:
+    """Return the rules of a queue to the OAR server as starters read them."""
+    built = configured_cluster_routes.build_request_mapping(policy, "gamma", queue)
+    return request_mapping_rules.decode_request_mapping(request_mapping_rules.encode_request_mapping(built))
+
+
 def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> HomeOrRemoteRequest:
-    """Translate a request with the rules as starters read them."""
-    rules = request_mapping_rules.decode_request_mapping(
-        request_mapping_rules.encode_request_mapping(
-            configured_cluster_routes.build_request_mapping(a_policy(), "gamma", "transfer-gamma")
-        )
-    )
+    """Translate a request."""
+    rules = rules_of(a_policy(), "transfer-gamma")
     request = HomeOrRemoteRequest(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
     return map_request_to_remote_cluster(request, rules, "gamma")
 
@@ -69,12 +71,8 @@ def asked_of_queue(queue: TransferQueueSection, *queues: str) -> HomeOrRemoteReq
     rules = dict(RULES)
     rules["queue", "long.q"], rules["pe", "mpi"] = (QueueMappingRule(to="long"), PeMappingRule(spread="4"))
     policy = replace(a_policy(), queues={"transfer-gamma": queue}, maps={"gamma": rules})
-    found = request_mapping_rules.decode_request_mapping(
-        request_mapping_rules.encode_request_mapping(
-            configured_cluster_routes.build_request_mapping(policy, "gamma", "transfer-gamma")
-        )
-    )
-    return map_request_to_remote_cluster(HomeOrRemoteRequest(queues=queues, pe="mpi", slots=8), found, "gamma")
+    request = HomeOrRemoteRequest(queues=queues, pe="mpi", slots=8)
+    return map_request_to_remote_cluster(request, rules_of(policy, "transfer-gamma"), "gamma")
 
 
 def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
@@ -92,11 +90,8 @@ def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
 
 def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
     """And only the adapter of its kind is taken."""
-    told = transfer_route.decode_transfer_route(
-        transfer_route.encode_transfer_route(
-            configured_cluster_routes.build_transfer_queue_route(a_policy(), "transfer-gamma")
-        )
-    )
+    route = configured_cluster_routes.build_transfer_queue_route(a_policy(), "transfer-gamma")
+    told = transfer_route.decode_transfer_route(transfer_route.encode_transfer_route(route))
     there = told.away_as("alice")
 
     assert isinstance(there, OarServerAccess)
@@ -152,28 +147,23 @@ def test_nothing_is_asked_for_softly() -> None:
 )
 def test_a_queue_asks_for_what_its_jobs_do_not(hard: dict[str, str], expected: list[tuple[str, str]]) -> None:
     """In the words of home, which the cluster's rules convert."""
-    policy, asks = a_policy(), QueueDefaultRequests({"mem_free": "64G", "h_rt": "3600"})
-    queue = TransferQueueSection(cluster="gamma", pending_limit=1, slots=1, asks=asks)
-    policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
-    rules = request_mapping_rules.decode_request_mapping(
-        request_mapping_rules.encode_request_mapping(
-            configured_cluster_routes.build_request_mapping(policy, "gamma", "transfer-big")
-        )
-    )
+    rules = rules_of(with_big_queue({"mem_free": "64G", "h_rt": "3600"}), "transfer-big")
+    request = HomeOrRemoteRequest(hard=tuple(hard.items()))
 
-    assert sorted(
-        map_request_to_remote_cluster(HomeOrRemoteRequest(hard=tuple(hard.items())), rules, "gamma").hard
-    ) == sorted(expected)
+    assert sorted(map_request_to_remote_cluster(request, rules, "gamma").hard) == sorted(expected)
+
+
+def with_big_queue(asks: dict[str, str]) -> Policy:
+    """Return a policy with a second queue to the OAR server, which asks for something."""
+    policy = a_policy()
+    queue = replace(policy.queues["transfer-gamma"], asks=QueueDefaultRequests(asks))
+    return replace(policy, queues={**policy.queues, "transfer-big": queue})
 
 
 def test_only_the_jobs_of_that_queue_ask_for_it() -> None:
-    policy, asks = a_policy(), QueueDefaultRequests({"mem_free": "64G"})
-    queue = TransferQueueSection(cluster="gamma", pending_limit=1, slots=1, asks=asks)
-    policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
+    policy = with_big_queue({"mem_free": "64G"})
 
-    assert configured_cluster_routes.build_request_mapping(
-        policy, "gamma", "transfer-gamma"
-    ) == configured_cluster_routes.build_request_mapping(a_policy(), "gamma", "transfer-gamma")
+    assert rules_of(policy, "transfer-gamma") == rules_of(a_policy(), "transfer-gamma")
 
 
 def test_a_cluster_that_is_configured_no_more_can_not_be_reached() -> None:

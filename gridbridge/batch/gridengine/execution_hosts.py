@@ -29,14 +29,8 @@ LIMIT_S = 60.0
 DISABLED = "d"  # state letter of a queue instance that qmod disabled; a calendar sets D
 SUSPENDED = "s"  # state letter of a queue instance that qmod suspended; other queues set S, a calendar C
 ATTRIBUTES = (  # attributes of an execution host (host_conf(5))
-    "load_scaling",
-    "complex_values",
-    "user_lists",
-    "xuser_lists",
-    "projects",
-    "xprojects",
-    "usage_scaling",
-    "report_variables",
+    *("load_scaling", "complex_values", "user_lists", "xuser_lists", "projects", "xprojects"),
+    *("usage_scaling", "report_variables"),
 )
 REFERENCED = b"still referenced"
 LARGEST_NUMBER = 2**31 - 1  # largest seq_no (queue_conf(5))

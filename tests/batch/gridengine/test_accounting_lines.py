@@ -18,7 +18,7 @@ from gridbridge.elastic.simulation.replay_workload import parse_accounting_tasks
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.replay_tasks_and_results import RecordedReplayTask, ReplayExclusionReason
 from gridbridge.model.jobs_and_accounting import ArrayEndQuery
-from gridbridge.model.transfer_route import GridEngineCellAccess
+from tests.batch.gridengine.cells import cell_of_scripts
 
 ACCOUNT = "gb.alpha.7.0.1"
 FRONT = f"all.q:n1:users:alice:solve:12:{ACCOUNT}:0"
@@ -152,13 +152,11 @@ def test_objects_beside_each_other_are_records() -> None:
 
 @pytest.mark.parametrize("name", ["accounting", "accounting.jsonl"])
 def test_records_are_searched_for_in_the_file_that_the_cell_has(tmp_path: Path, name: str) -> None:
-    common = tmp_path / "default" / "common"
+    cell = cell_of_scripts(tmp_path)
+    common = tmp_path / cell.cell / "common"
     common.mkdir(parents=True)
     form = "8.1.9" if name == "accounting" else "OCS"
     (common / name).write_text(f"{FORMS[form][0]}\n")
-    cell = GridEngineCellAccess(
-        root=str(tmp_path), cell="default", binaries="", qmaster_port=1, execd_port=2, timeout_s=9
-    )
 
     for argv in (
         client_commands.search_accounting_command(cell, [ACCOUNT]),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from types import ModuleType
 
 import pytest
 
@@ -20,6 +21,18 @@ def task(job: int, array: int, **other: object) -> dict[str, object]:
     """Return a task of an array as oarstat shows it."""
     known = {"name": NAME, "owner": "al_gamma", "array_id": array, "array_index": job - array + 1}
     return shown(Job_Id=job, **(known | other))
+
+
+def noted(monkeypatch: pytest.MonkeyPatch, adapter: ModuleType, *jobs: dict[str, object]) -> list[Argv]:
+    """Have a half of the adapter shown these jobs whatever it asks; return what it asks."""
+    asked: list[Argv] = []
+
+    def call(_server: OarServerAccess, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
+        asked.append(argv)
+        return CompletedProgram(argv, 0, json.dumps({str(one["Job_Id"]): one for one in jobs}).encode(), b"")
+
+    monkeypatch.setattr(adapter, "run_client", call)
+    return asked
 
 
 def frontend(scripts: str, jobs: list[dict[str, object]]) -> Callable[[OarServerAccess, Argv, bytes], CompletedProgram]:
@@ -78,17 +91,11 @@ def test_an_array_lives_as_long_as_one_of_its_tasks(
 
 def test_the_ends_of_several_arrays_are_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
     """A number that another array had before is told apart by the account."""
-    asked: list[Argv] = []
     over = {"state": "Terminated", "exit_code": 256, "startTime": 5, "stopTime": 9}
     other = task(40, 40, name="gc.alpha.12.1", **over)
     jobs = [task(20, 20, **over), task(21, 20, state="Running"), other]
 
-    def call(_server: OarServerAccess, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
-        asked.append(argv)
-        told = json.dumps({str(one["Job_Id"]): one for one in jobs})
-        return CompletedProgram(argv, 0, told.encode(), b"")
-
-    monkeypatch.setattr(status, "run_client", call)
+    asked = noted(monkeypatch, status, *jobs)
     arrays = [
         ArrayEndQuery(job_id=20, account=NAME, places=range(1, 3)),
         ArrayEndQuery(job_id=40, account="gc.alpha.12.4", places=range(7, 8)),
@@ -104,13 +111,7 @@ def test_the_ends_of_several_arrays_are_one_question(monkeypatch: pytest.MonkeyP
 
 def test_a_question_about_ends_is_no_longer_than_the_time_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many tasks ended while nobody asked; no place is asked about twice."""
-    asked: list[str] = []
-
-    def call(_server: OarServerAccess, argv: Argv, _stdin: bytes = b"", **_: object) -> CompletedProgram:
-        asked.append(argv[-1])
-        return CompletedProgram(argv, 0, b"{}", b"")
-
-    monkeypatch.setattr(status, "run_client", call)
+    asked = noted(monkeypatch, status)
     many = status.ENDS_AT_ONCE + 1
     arrays = [
         ArrayEndQuery(job_id=20, account=NAME, places=range(1, many)),
@@ -119,6 +120,6 @@ def test_a_question_about_ends_is_no_longer_than_the_time_limit_allows(monkeypat
     status.query_array_ends(SERVER, arrays)
 
     assert len(asked) == 2
-    assert asked[0].count(",") == status.ENDS_AT_ONCE
-    assert "array_id = 4000" not in asked[0]
-    assert asked[1].startswith("(array_id = 4000 AND array_index IN (7, 900)) AND ")
+    assert asked[0][-1].count(",") == status.ENDS_AT_ONCE
+    assert "array_id = 4000" not in asked[0][-1]
+    assert asked[1][-1].startswith("(array_id = 4000 AND array_index IN (7, 900)) AND ")

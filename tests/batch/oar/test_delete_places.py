@@ -1,13 +1,10 @@
 """Single tasks of an array are deleted as the jobs that they are."""
 
-import json
-
 import pytest
 
 from gridbridge.batch.oar import submit
-from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.model.transfer_route import OarServerAccess
-from gridbridge.shell.program_runs import CompletedProgram
+from tests.batch.oar.test_arrays import noted
 from tests.batch.oar.test_oar_output import shown
 
 SERVER = OarServerAccess(timeout_s=15)
@@ -21,27 +18,14 @@ JOBS = [
 ]
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[Argv]:
-    """Have an OAR server that knows the jobs, and return what it is asked."""
-    asked: list[Argv] = []
-
-    def call(_server: OarServerAccess, argv: Argv, _stdin: bytes = b"") -> CompletedProgram:
-        asked.append(argv)
-        told = json.dumps({str(one["Job_Id"]): one for one in JOBS})
-        return CompletedProgram(argv, 0, told.encode(), b"")
-
-    monkeypatch.setattr(submit, "run_client", call)
-    return asked
-
-
 @pytest.mark.parametrize(
     ("places", "about", "deleted"), [("2-4", "40 2 3", ("42", "43")), ("1", "40 1", ("40",)), ("1-3", "40 1 2 3", ())]
 )
 def test_those_at_the_places_that_live_are_deleted_and_nobody_elses(
-    calls: list[Argv], places: str, about: str, deleted: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch, places: str, about: str, deleted: tuple[str, ...]
 ) -> None:
     """By their index in the array; its script stays for the others."""
+    calls = noted(monkeypatch, submit, *JOBS)
     submit.delete_array_tasks(SERVER, "40", NAME, places)
 
     (argv,) = calls[1:]
@@ -49,16 +33,16 @@ def test_those_at_the_places_that_live_are_deleted_and_nobody_elses(
     assert argv[4:6] == ("delete_tasks", about)
 
 
-def test_nothing_is_deleted_where_none_lives(calls: list[Argv]) -> None:
+def test_nothing_is_deleted_where_none_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = noted(monkeypatch, submit, *JOBS)
     submit.delete_array_tasks(SERVER, "40", NAME, "4,9")
 
     assert len(calls) == 1
 
 
-def test_the_last_that_live_are_deleted_with_their_array(calls: list[Argv], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_that_live_are_deleted_with_their_array(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that its script goes, too."""
-    monkeypatch.setattr("tests.batch.oar.test_delete_places.JOBS", JOBS[:4])
-
+    calls = noted(monkeypatch, submit, *JOBS[:4])
     submit.delete_array_tasks(SERVER, "40", NAME, "1-3")
 
     (argv,) = calls[1:]
